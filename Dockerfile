@@ -1,0 +1,43 @@
+# The base is pinned by tag only, because its digest cannot be learned without a registry at hand. Where images are built, pin it:
+#   docker build --build-arg PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:<digest> .
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+
+# --- build: the locked packages and the service, as one relocatable environment -------------------------------------------------
+FROM ${PYTHON_IMAGE} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
+WORKDIR /build
+
+# The build tools live in their own environment, so that none of them, nor pip, reaches the final stage.
+COPY requirements.lock ./
+RUN python -m venv /opt/build \
+ && python -m venv --without-pip /opt/sparing \
+ && /opt/build/bin/python -m pip install --require-hashes --only-binary :all: -r requirements.lock \
+ && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r requirements.lock
+
+COPY pyproject.toml README.md LICENSE ./
+COPY service ./service
+RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /build/wheels . \
+ && python -m pip --python /opt/sparing/bin/python install --no-deps --no-index /build/wheels/*.whl
+
+# --- final: no compiler, no pip of its own, nothing writable but the home -------------------------------------------------------
+FROM ${PYTHON_IMAGE} AS final
+ENV HOME=/var/lib/sparing \
+    PATH=/opt/sparing/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    SPARING_HOME=/var/lib/sparing
+RUN python -m pip uninstall --yes --quiet pip setuptools wheel || true
+RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/sparing
+COPY --from=build /opt/sparing /opt/sparing
+WORKDIR /srv/sparing
+COPY migrations ./migrations
+
+# A number, so that an orchestrator can see that it is not root without reading /etc/passwd.
+USER 10001:10001
+VOLUME ["/var/lib/sparing"]
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+# Liveness only: whether the database answers is /readyz, which an orchestrator asks for itself.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/livez', timeout=2)"]
+CMD ["sparing", "serve", "--host", "0.0.0.0", "--port", "8000"]

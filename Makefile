@@ -1,0 +1,71 @@
+# Everything runs in .venv, which two hash-pinned locks fill; nothing else on the machine is touched, and no server has to be
+# installed: Postgres and Valkey come in wheels.
+# A different interpreter: make PY=python3.12.  More options for pytest: make test ARGS="-k ledger".
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+PY ?= python3
+ARGS ?=
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+PYTEST := .venv/bin/python -m pytest
+
+# A dot for each package: a slow network should look slow, not stuck. pip's own errors go past this to the terminal.
+DOTS := awk '/^Collecting/ { printf "."; fflush() } /^Installing collected/ { printf " unpacking"; fflush() } END { print " done" }'
+
+.PHONY: help demo run test unit check format bench lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.ok ## Start everything, register demo data, answer a query, show who was charged, stop
+	@.venv/bin/sparing demo --home .sparing
+
+run: .venv/.ok ## The same, then stay up until Ctrl-C
+	@.venv/bin/sparing demo --home .sparing --stay
+
+test: .venv/.dev-ok ## The whole suite, with the coverage gate on the privacy core
+	@$(PYTEST) -n auto --cov --cov-report=term --cov-fail-under=100 $(ARGS)
+
+unit: .venv/.dev-ok ## The fast inner loop: what is not marked slow or browser
+	@$(PYTEST) -n auto -m "not slow and not browser" $(ARGS)
+
+check: .venv/.dev-ok ## Lint, formatting and types
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy $(wildcard service clients/python migrations loadtests tests)
+
+format: .venv/.dev-ok ## Rewrite the code in the house's formatting
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+
+bench: .venv/.dev-ok ## Run every benchmark under loadtests/
+	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python "$$script"; done
+
+lock: .venv/.dev-ok ## Resolve both locks again after a change of pyproject.toml or requirements*.in
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --output-file requirements.lock pyproject.toml requirements.in
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --output-file requirements-dev.lock requirements-dev.in
+
+clean: ## Remove .venv and caches; .sparing stays, because it holds data and a ledger
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The editable installs need no hashes: --no-deps and --no-build-isolation let nothing in that the lock did not bring.
+.venv/.ok: requirements.lock pyproject.toml clients/python/pyproject.toml
+	@command -v "$(PY)" > /dev/null || { echo "Python 3.11 or newer is needed, and '$(PY)' was not found."; exit 1; }
+	@"$(PY)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; '$(PY)' is $$("$(PY)" --version 2>&1). Name another: make PY=python3.12"; exit 1; }
+	@.venv/bin/python -m pip --version > /dev/null 2>&1 || "$(PY)" -m venv --clear .venv || \
+	  { rm -rf .venv; echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "First time only (half a minute to a minute): installing $$(grep -c '==' requirements.lock) packages into .venv, each checked against its hash"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements.lock | $(DOTS)
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable clients/python
+	@touch $@
+
+.venv/.dev-ok: .venv/.ok requirements-dev.lock
+	@echo "First time only: installing what the tests need"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements-dev.lock | $(DOTS)
+	@touch $@
