@@ -1,0 +1,206 @@
+"""The one sentence everything serves, for a batch of waiting queries that share one transaction.
+
+If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and reply are
+appended together. Nothing leaves before the caller's commit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.accounting.coverage import coverage_certified
+from service.core.charge import CHARGE_UNITS_MAX
+from service.core.noise import Entropy
+from service.core.release import Release, answer
+from service.core.units import rho_of_units
+from service.engine.evaluate import contributions
+from service.query.plan import Plan
+from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
+from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ports import AnswerRecord, Transaction
+from service.workflows.state import DatasetState
+from service.workflows.views import Principal, StoredAnswer
+
+Outcome = StoredAnswer | WorkflowError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One waiting request: who asks, under which key, and the compiled plan. `request_hash` tells two requests apart."""
+
+    analyst: Principal
+    key: str
+    request_hash: bytes
+    plan: Plan
+    accepted_at: datetime
+
+    @property
+    def address(self) -> tuple[UUID, str]:
+        """Under what the reply is stored."""
+        return self.analyst.id, self.key
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """What one transaction will append, grown question by question; the head moves along in memory only."""
+
+    transaction: Transaction
+    state: DatasetState
+    entropy: Entropy
+    limit_floor_units: int
+    entries: list[LedgerEntry] = field(default_factory=list)
+    answers: dict[tuple[UUID, str], AnswerRecord] = field(default_factory=dict)
+    worst_cases: dict[UUID, int] = field(default_factory=dict)
+
+    def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
+        """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
+        self.answers = self.transaction.answers([question.address for question in questions])
+        stored = set(self.answers)
+        outcomes = [self._outcome(question) for question in questions]
+        fresh = [record for address, record in self.answers.items() if address not in stored]
+        if fresh:
+            self.transaction.append(self.entries, fresh, self.worst_cases)
+        return outcomes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit: every question was answered before or refused."""
+        return not self.entries and not self.worst_cases
+
+    def _outcome(self, question: Question) -> Outcome:
+        try:
+            return stored_answer(self._reply(question), question.plan.grid_log2)
+        except WorkflowError as refusal:
+            return refusal
+
+    def _reply(self, question: Question) -> AnswerRecord:
+        known = self.answers.get(question.address)
+        if known is not None and known.request_hash != question.request_hash:
+            raise KeyConflict
+        if known is None:
+            entry = self._reused(question.plan) if question.plan.reuse else None
+            known = self._record(question, entry or self._charged(question), reused=entry is not None)
+            self.answers[question.address] = known
+        return known
+
+    def _reused(self, plan: Plan) -> LedgerEntry | None:
+        """The same canonical query and noise, released in this public epoch: replaying it is post-processing, and free."""
+        for entry in reversed(self.entries):
+            if entry.query_hash == plan.query_hash:
+                return entry
+        return self.transaction.reusable(plan.query_hash, self.transaction.head.epoch)
+
+    def _charged(self, question: Question) -> LedgerEntry:
+        """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
+        plan = question.plan
+        self._spend_allowance(question)
+        release = answer(
+            contributions(plan, self.state.memory),
+            self.state.memory.accounts,
+            dimension=plan.dimension,
+            sigma_steps=plan.sigma_steps,
+            entropy=self.entropy,
+        )
+        entry = self._entry(question, release)
+        self.state.debit(release.charged, release.charges, seq=entry.seq)
+        self.entries.append(entry)
+        return entry
+
+    def _spend_allowance(self, question: Question) -> None:
+        """Public numbers only: the worst case of every query so far against the analyst's allowance."""
+        analyst, cost = question.analyst, question.plan.worst_case_units
+        before = self.transaction.worst_case_spent(analyst.id) + self.worst_cases.get(analyst.id, 0)
+        if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
+            raise AllowanceExceeded
+        self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)
+
+    def _entry(self, question: Question, release: Release) -> LedgerEntry:
+        plan, head = question.plan, self.transaction.head
+        last_hash = self.entries[-1].hash if self.entries else head.hash
+        entry = LedgerEntry(
+            seq=head.seq + len(self.entries) + 1,
+            query_id=uuid4(),
+            analyst_id=question.analyst.id,
+            analyst=question.analyst.name,
+            epoch=head.epoch,
+            canonical=plan.canonical,
+            query_hash=plan.query_hash,
+            sigma=plan.sigma,
+            grid_log2=plan.grid_log2,
+            dimension=plan.dimension,
+            worst_case_units=plan.worst_case_units,
+            charges=EncodedCharges.of(charged=release.charged, charges=release.charges, left_out=release.left_out),
+            charged_count=int(release.charged.size),
+            left_out_count=int(release.left_out.size),
+            charged_units=exact_sum(release.charges),
+            values=release.values.astype(">i8").tobytes(),
+            asked_at=question.accepted_at.replace(microsecond=0),
+            previous_hash=last_hash,
+            hash=b"",
+        )
+        return replace(entry, hash=chain_hash(entry))
+
+    def _record(self, question: Question, entry: LedgerEntry, *, reused: bool) -> AnswerRecord:
+        worst_before = self.transaction.head.worst_case_units + sum(e.worst_case_units for e in self.entries)
+        certified = coverage_certified(worst_case_units=worst_before, limit_floor_units=self.limit_floor_units)
+        body = document(question.plan, entry, reused=reused, certified=certified)
+        return AnswerRecord(
+            principal_id=question.analyst.id,
+            key=question.key,
+            request_hash=question.request_hash,
+            seq=entry.seq,
+            query_id=entry.query_id,
+            body=body,
+            at=question.accepted_at.replace(microsecond=0),
+        )
+
+
+def document(plan: Plan, entry: LedgerEntry, *, reused: bool, certified: bool) -> bytes:
+    """The answer as JSON bytes (api.md). `released_at` is the whole second of arrival: any later clock would show how long the
+    evaluation took. Values are exact multiples of the grid: integers on an integral grid, doubles otherwise."""
+    answer_fields: Mapping[str, object] = {
+        "id": str(entry.query_id),
+        "sequence": entry.seq,
+        "values": scaled(entry.steps(), entry.grid_log2),
+        "labels": plan.labels,
+        "axes": plan.axes,
+        "sigma": entry.sigma,
+        "grid": entry.grid,
+        "dimension": entry.dimension,
+        "half_width_95": plan.half_width_95,
+        "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
+        "coverage_certified": certified,
+        "reused": reused,
+        "epoch": entry.epoch,
+        "released_at": entry.asked_at.isoformat(),
+    }
+    return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Grid steps in query units; exact while |steps| < 2^53, which post-processing may round beyond."""
+    return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
+
+
+def stored_answer(record: AnswerRecord, grid_log2: int) -> StoredAnswer:
+    """A reply as it leaves: the committed bytes, and on demand the integers they show."""
+
+    def steps() -> NDArray[np.int64]:
+        values = np.asarray(orjson.loads(record.body)["values"], dtype=np.float64)
+        return np.rint(np.ldexp(values, -grid_log2)).astype(np.int64)
+
+    return StoredAnswer(
+        query_id=record.query_id, sequence=record.seq, body=record.body, values=steps, grid=2.0**grid_log2
+    )
+
+
+def exact_sum(charges: NDArray[np.int64]) -> int:
+    """The sum of charges as a Python int: 10^6 charges near 2^62 do not fit 64 bits."""
+    if charges.size and charges.strides == (0,):
+        return int(charges[0]) * charges.size
+    return (int((charges >> 32).sum()) << 32) + int((charges & 0xFFFFFFFF).sum())

@@ -1,0 +1,119 @@
+"""Every refusal a workflow can utter; the api room turns each class into one HTTP status.
+
+    WorkflowError
+    ├── InvalidRequest       the request is malformed; names the field
+    ├── KeyConflict          the idempotency key was used for another request
+    ├── NotFound             unknown, or not this principal's to see (indistinguishable)
+    ├── NameTaken            the name exists already
+    ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
+    ├── Busy                 too much is waiting; decided before the lock, on public grounds
+    └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
+        └── Fenced           the dataset is closed until its curator reconciles it
+
+No message here may depend on a record, a charge, a budget or the active set: analysts read them.
+"""
+
+from dataclasses import dataclass
+
+from service.query.problems import FieldError
+
+__all__ = [
+    "AllowanceExceeded",
+    "Busy",
+    "Fenced",
+    "FieldError",
+    "InvalidRequest",
+    "KeyConflict",
+    "NameTaken",
+    "NotFound",
+    "Unavailable",
+    "WorkflowError",
+]
+
+
+class WorkflowError(Exception):
+    """A refusal with a stable `slug` and a `title` for people; `str()` is the detail."""
+
+    slug = "error"
+    title = "The request was refused."
+
+    def __init__(self, detail: str | None = None) -> None:
+        """Keep `detail`, or fall back to the class's title."""
+        super().__init__(detail or self.title)
+
+
+class InvalidRequest(WorkflowError):
+    """The request is malformed; `errors` name the fields, first problem first."""
+
+    slug = "invalid-request"
+    title = "The request is not valid."
+
+    def __init__(self, *errors: FieldError) -> None:
+        """Raise with at least one field error."""
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors[:3]))
+        self.errors = errors
+
+    @classmethod
+    def of(cls, field: str, message: str) -> "InvalidRequest":
+        """The common case: one field, one sentence."""
+        return cls(FieldError(field=field, message=message))
+
+
+class KeyConflict(WorkflowError):
+    """The idempotency key already belongs to a different request of this analyst."""
+
+    slug = "idempotency-key-reused"
+    title = "This Idempotency-Key was used for another request; use a new key for a new query."
+
+
+class NotFound(WorkflowError):
+    """There is no such thing, or it is not yours to see; the two are told apart nowhere."""
+
+    slug = "not-found"
+    title = "There is nothing here."
+
+
+class NameTaken(WorkflowError):
+    """A dataset, table row or principal of that name exists already."""
+
+    slug = "name-taken"
+    title = "That name is taken."
+
+
+class AllowanceExceeded(WorkflowError):
+    """The worst-case cost of this query exceeds what is left of the analyst's allowance (public numbers only)."""
+
+    slug = "allowance-exceeded"
+    title = "The query's worst-case cost exceeds what is left of your allowance."
+
+
+@dataclass
+class _RetryLater(WorkflowError):
+    """A refusal that time cures; `retry_after_s` is a constant, never a function of load or data."""
+
+    retry_after_s: int = 1
+
+    def __post_init__(self) -> None:
+        """Use the title as the detail."""
+        super().__init__()
+
+
+class Busy(_RetryLater):
+    """The dataset's queue is full."""
+
+    slug = "busy"
+    title = "Too many requests are waiting; retry with the same Idempotency-Key."
+
+
+class Unavailable(_RetryLater):
+    """The database is away or the outcome of a commit is not known yet."""
+
+    slug = "unavailable"
+    title = "The service cannot answer now; retry with the same Idempotency-Key."
+
+
+class Fenced(_RetryLater):
+    """The database is behind what was released before: closed until the curator reconciles."""
+
+    slug = "ledger-rollback"
+    title = "This dataset is closed: its database is behind the answers already released."

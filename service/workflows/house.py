@@ -1,0 +1,298 @@
+"""The house: every workflow behind one object, which is all that the api room and the command line know."""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import BinaryIO
+from uuid import UUID
+
+import orjson
+
+from service.accounting.coverage import coverage_certified
+from service.core.budget import mu_of_units
+from service.core.noise import Entropy
+from service.core.units import rho_of_units, units_down
+from service.query.language import Query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.workflows import reading
+from service.workflows.answering import Question, stored_answer
+from service.workflows.erasing import erasing
+from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction
+from service.workflows.principals import Principals
+from service.workflows.registration import Registration, register
+from service.workflows.secrets import Pepper
+from service.workflows.state import DatasetState
+from service.workflows.uploads import placing, read_upload
+from service.workflows.views import (
+    Allowance,
+    BudgetRow,
+    BudgetSummary,
+    DatasetCounts,
+    DatasetView,
+    LedgerRow,
+    MyBudget,
+    Page,
+    Preview,
+    Principal,
+    PublicDataset,
+    Receipt,
+    ReleaseRow,
+    StoredAnswer,
+    UploadReport,
+)
+from service.workflows.writer import DatasetWriter
+
+
+class House:
+    """All that can be done, for principals already recognised. Thread-safe; `close` drains every dataset's line."""
+
+    def __init__(self, *, store: Store, pepper: Pepper, entropy: Entropy, clock: Callable[[], datetime]) -> None:
+        """Open the house; datasets are loaded when first asked for."""
+        self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
+        self._writers: dict[int, DatasetWriter] = {}
+        self._records: dict[str, DatasetRecord] = {}
+        self._door = threading.Lock()
+        principals = Principals(store=store, pepper=pepper, clock=clock)
+        self.authenticate = principals.authenticate
+        self.create_principal = principals.create
+        self.list_principals = principals.listed
+        self.revoke_principal = principals.revoke
+
+    def close(self) -> None:
+        """Let every line finish what waits, and stop."""
+        with self._door:
+            writers, self._writers = list(self._writers.values()), {}
+        for writer in writers:
+            writer.close()
+
+    def ready(self) -> list[str]:
+        """Public codes of what keeps the house from serving; empty when ready."""
+        return self._store.problems()
+
+    # Curators
+
+    def register(self, registration: Registration) -> DatasetView:
+        """Register a dataset. Raises NameTaken, InvalidRequest."""
+        return self._view(register(registration, self._store))
+
+    def datasets(self) -> list[DatasetView]:
+        """Every dataset, by name."""
+        return [self._view(record) for record in self._store.datasets()]
+
+    def dataset(self, name: str) -> DatasetView:
+        """One dataset. Raises NotFound."""
+        return self._view(self._record(name))
+
+    def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
+        """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
+        record = self._record(dataset)
+        rows = read_upload(record, table, content_type, source)
+        return self._writer(record).act(placing(record, table, rows, self._pepper))
+
+    def erase_individual(self, dataset: str, key: str) -> None:
+        """Erase a record; the account stays as a tombstone. Raises NotFound."""
+        record = self._record(dataset)
+        self._writer(record).act(erasing(record, key, self._pepper))
+
+    def open_epoch(self, dataset: str) -> int:
+        """Start the next public epoch, in which nothing released before is reused."""
+        return self._writer(self._record(dataset)).act(_next_epoch)
+
+    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
+        """The individuals' accounts."""
+        return self._writer(self._record(dataset)).read(reading.budgets(cursor=cursor, limit=limit))
+
+    def budget_summary(self, dataset: str) -> BudgetSummary:
+        """How much of the budgets remains."""
+        return self._writer(self._record(dataset)).read(reading.summary)
+
+    def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
+        """The queries, newest first."""
+        return self._writer(self._record(dataset)).read(reading.ledger(cursor=cursor, limit=limit))
+
+    # Analysts
+
+    def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> Future[StoredAnswer]:
+        """Put a query in the dataset's line. Raises NotFound, InvalidRequest, Busy; the future may raise any WorkflowError."""
+        record = self._visible(principal, dataset)
+        plan = _compiled(query, record)
+        question = Question(
+            analyst=principal,
+            key=key,
+            request_hash=hashlib.sha256(b"%d:%s" % (plan.reuse, plan.canonical)).digest(),
+            plan=plan,
+            accepted_at=self._clock(),
+        )
+        return self._writer(record).submit(question)
+
+    def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
+        """Everything public about a query; touches no record and costs nothing."""
+        record = self._visible(principal, dataset)
+        plan = _compiled(query, record)
+        worst_case = self._store.head(record.id).worst_case_units + plan.worst_case_units
+        return Preview(
+            dimension=plan.dimension,
+            grid=2.0**plan.grid_log2,
+            sigma=plan.sigma,
+            half_width_95=plan.half_width_95,
+            l2_clip=plan.l2_clip,
+            worst_case_rho=str(rho_of_units(plan.worst_case_units)),
+            allowance_left_rho=self._allowance(principal, dataset).left_rho,
+            coverage_certified=coverage_certified(
+                worst_case_units=worst_case, limit_floor_units=record.limit_floor_units
+            ),
+            canonical=orjson.loads(plan.canonical),
+            query_hash=plan.query_hash,
+        )
+
+    def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
+        """One of the analyst's own releases. Raises NotFound."""
+        found = self._store.answer_of(principal.id, query_id)
+        if found is None:
+            raise NotFound
+        _, record, entry = found
+        return stored_answer(record, entry.grid_log2)
+
+    def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
+        """The analyst's own releases, newest first."""
+        found = self._store.answers_of(principal.id, before=_instant(cursor), limit=limit)
+        more = f"{found[-1][1].at.isoformat()}/{found[-1][1].query_id}" if len(found) == limit else None
+        return Page(items=tuple(_release_row(*row) for row in found), next=more)
+
+    def allowances(self, principal: Principal) -> list[Allowance]:
+        """The analyst's worst-case allowance on each dataset it may ask."""
+        names = [principal.dataset] if principal.dataset else [record.name for record in self._store.datasets()]
+        return [self._allowance(principal, name) for name in names]
+
+    def visible_datasets(self, principal: Principal) -> list[PublicDataset]:
+        """The public part of every dataset the analyst may ask."""
+        views = [view.public for view in self.datasets()]
+        return [view for view in views if principal.dataset in (None, view.name)]
+
+    def visible_dataset(self, principal: Principal, name: str) -> PublicDataset:
+        """The public part of one dataset. Raises NotFound."""
+        return self._view(self._visible(principal, name)).public
+
+    # Individuals
+
+    def my_budgets(self, principal: Principal) -> list[MyBudget]:
+        """The individual's own account. Raises NotFound once erased."""
+        record, key = self._own(principal)
+        return [self._writer(record).read(reading.my_budget(record, key))]
+
+    def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
+        """What each query cost this individual."""
+        record, key = self._own(principal)
+        return self._writer(record).read(reading.receipts(record, key, cursor=cursor, limit=limit))
+
+    def lower_my_limit(
+        self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
+    ) -> MyBudget:
+        """Lower one's own limit, or pause. Raises InvalidRequest on a raise, NotFound on another's dataset."""
+        record, key = self._own(principal)
+        if record.name != dataset:
+            raise NotFound
+        if (limit_rho is None) != pause:
+            raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
+        units = None if limit_rho is None else units_down(Fraction(limit_rho))
+        return self._writer(record).act(reading.lowering(record, key, limit_units=units))
+
+    # Within
+
+    def _record(self, name: str) -> DatasetRecord:
+        """A registration never changes, so it is looked up once."""
+        record = self._records.get(name) or self._store.dataset(name)
+        if record is None:
+            raise NotFound
+        self._records[name] = record
+        return record
+
+    def _visible(self, principal: Principal, name: str) -> DatasetRecord:
+        if principal.dataset not in (None, name):
+            raise NotFound
+        return self._record(name)
+
+    def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
+        if principal.dataset is None or principal.individual is None:
+            raise NotFound
+        return self._record(principal.dataset), principal.individual
+
+    def _writer(self, record: DatasetRecord) -> DatasetWriter:
+        with self._door:
+            if record.id not in self._writers:
+                self._writers[record.id] = DatasetWriter(record=record, store=self._store, entropy=self._entropy)
+            return self._writers[record.id]
+
+    def _allowance(self, principal: Principal, dataset: str) -> Allowance:
+        spent = self._store.worst_cases_of(principal.id).get(dataset, 0)
+        allowed = principal.allowance_units
+        return Allowance(
+            dataset=dataset,
+            allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
+            spent_rho=str(rho_of_units(spent)),
+            left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
+        )
+
+    def _view(self, record: DatasetRecord) -> DatasetView:
+        head = self._store.head(record.id)
+        individuals, rows = self._store.row_counts(record.id)
+        return DatasetView(
+            public=PublicDataset(
+                name=record.name,
+                guarantee=record.guarantee,
+                budget_rho=str(rho_of_units(record.budget_units)),
+                budget_units=record.budget_units,
+                mu=mu_of_units(record.budget_units),
+                limit_floor_rho=str(rho_of_units(record.limit_floor_units)),
+                capacity=record.capacity,
+                rule=record.rule,
+                epoch=head.epoch,
+                tables=record.schema,
+            ),
+            counts=DatasetCounts(sequence=head.seq, individuals=individuals, rows=rows),
+        )
+
+
+def _compiled(query: Query, record: DatasetRecord) -> Plan:
+    try:
+        return compile_query(query, record.schema, capacity=record.capacity)
+    except QueryProblem as problem:
+        raise InvalidRequest(*problem.errors) from problem
+
+
+def _next_epoch(transaction: Transaction, _state: DatasetState) -> int:
+    epoch = transaction.head.epoch + 1
+    transaction.journal("epoch", {"epoch": epoch}, epoch=epoch)
+    return epoch
+
+
+def _release_row(record: DatasetRecord, answer: AnswerRecord, entry: LedgerEntry) -> ReleaseRow:
+    return ReleaseRow(
+        id=entry.query_id,
+        dataset=record.name,
+        sequence=entry.seq,
+        query=orjson.loads(entry.canonical),
+        sigma=entry.sigma,
+        dimension=entry.dimension,
+        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
+        released_at=answer.at,
+        epoch=entry.epoch,
+    )
+
+
+def _instant(cursor: str | None) -> tuple[datetime, UUID] | None:
+    """The cursor of a listing of releases: the instant and id of the last one shown."""
+    if cursor is None:
+        return None
+    at, _, query_id = cursor.partition("/")
+    try:
+        return datetime.fromisoformat(at), UUID(query_id)
+    except ValueError as error:
+        raise InvalidRequest.of("cursor", "not a cursor of this listing") from error

@@ -1,0 +1,157 @@
+"""The ledger: one entry per charged query, chained by SHA-256, with every individual's charge inside.
+
+An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a touched person
+for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the entries from the genesis
+gives every spent total again; `hash` binds each entry to all that came before.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Self
+from uuid import UUID
+
+import numpy as np
+import rfc8785
+from numpy.typing import NDArray
+
+__all__ = ["GENESIS", "EncodedCharges", "LedgerEntry", "chain_hash", "genesis"]
+
+GENESIS: Final = bytes(32)
+_LIST, _BITMAP = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedCharges:
+    """The charges of one query as they are stored; every part is big-endian, so that SQL can read it too.
+
+    `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a bitmap
+    over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged, or None with
+    `charges` holding int64 units for each charged slot in order.
+    """
+
+    form: int
+    slots: bytes
+    active: bytes | None
+    charge_units: int | None
+    charges: bytes | None
+
+    @classmethod
+    def of(cls, *, charged: NDArray[np.int64], charges: NDArray[np.int64], left_out: NDArray[np.int64]) -> Self:
+        """Encode increasing slots `charged` (a,) with `charges` (a,) in units, and increasing `left_out` (b,), disjoint."""
+        touched = np.union1d(charged, left_out) if left_out.size else charged
+        form, slots = _encode_slots(touched)
+        uniform = charges.size == 0 or charges.strides == (0,) or bool((charges == charges[0]).all())
+        return cls(
+            form=form,
+            slots=slots,
+            active=np.packbits(np.isin(touched, charged, assume_unique=True)).tobytes() if left_out.size else None,
+            charge_units=(int(charges[0]) if charges.size else 0) if uniform else None,
+            charges=None if uniform else charges.astype(">i8").tobytes(),
+        )
+
+    def touched(self) -> NDArray[np.int64]:
+        """The slots that the query touched, increasing."""
+        if self.form == _LIST:
+            return np.frombuffer(self.slots, dtype=">u4").astype(np.int64)
+        return np.flatnonzero(np.unpackbits(np.frombuffer(self.slots, dtype=np.uint8))).astype(np.int64)
+
+    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(charged slots, their charges in units, left-out slots), each increasing by slot."""
+        touched = self.touched()
+        if self.active is None:
+            charged, left_out = touched, touched[:0]
+        else:
+            flags = np.unpackbits(np.frombuffer(self.active, dtype=np.uint8), count=touched.size).astype(np.bool_)
+            charged, left_out = touched[flags], touched[~flags]
+        if self.charges is None:
+            return charged, np.broadcast_to(np.int64(self.charge_units or 0), charged.shape), left_out
+        return charged, np.frombuffer(self.charges, dtype=">i8").astype(np.int64), left_out
+
+    def digest(self) -> str:
+        """SHA-256 over all parts, each preceded by its length."""
+        sha = hashlib.sha256()
+        uniform = b"" if self.charge_units is None else self.charge_units.to_bytes(8, "big")
+        for part in (bytes([self.form]), self.slots, self.active, uniform, self.charges):
+            sha.update(b"-" if part is None else len(part).to_bytes(8, "big") + part)
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One charged query. `values` are int64 grid steps, big-endian; `asked_at` is a whole second (UTC)."""
+
+    seq: int
+    query_id: UUID
+    analyst_id: UUID
+    analyst: str
+    epoch: int
+    canonical: bytes
+    query_hash: str
+    sigma: float
+    grid_log2: int
+    dimension: int
+    worst_case_units: int
+    charges: EncodedCharges
+    charged_count: int
+    left_out_count: int
+    charged_units: int
+    values: bytes
+    asked_at: datetime
+    previous_hash: bytes
+    hash: bytes
+
+    def steps(self) -> NDArray[np.int64]:
+        """The released integers, in grid steps; shape (dimension,)."""
+        return np.frombuffer(self.values, dtype=">i8").astype(np.int64)
+
+    @property
+    def grid(self) -> float:
+        """The grid in query units: a power of two."""
+        return 2.0**self.grid_log2
+
+
+def genesis(dataset: str, registration: bytes) -> bytes:
+    """The head of an empty ledger: it already binds the dataset's name and its canonical registration (budget, rule, schema)."""
+    return hashlib.sha256(b"sparing genesis 1\0" + dataset.encode() + b"\0" + registration).digest()
+
+
+def chain_hash(entry: LedgerEntry) -> bytes:
+    """SHA-256 over the previous hash and the canonical form of everything in the entry; `entry.hash` itself is not read."""
+    facts: dict[str, str | int | float] = {
+        "seq": entry.seq,
+        "query_id": str(entry.query_id),
+        "analyst_id": str(entry.analyst_id),
+        "analyst": entry.analyst,
+        "epoch": entry.epoch,
+        "query_hash": hashlib.sha256(entry.canonical).hexdigest() + ":" + entry.query_hash,
+        "sigma": entry.sigma,
+        "grid_log2": entry.grid_log2,
+        "dimension": entry.dimension,
+        "worst_case_units": str(entry.worst_case_units),
+        "charges": entry.charges.digest(),
+        "charged_count": entry.charged_count,
+        "left_out_count": entry.left_out_count,
+        "charged_units": str(entry.charged_units),
+        "values": hashlib.sha256(entry.values).hexdigest(),
+        "asked_at": entry.asked_at.isoformat(),
+    }
+    return hashlib.sha256(b"sparing ledger 1\0" + entry.previous_hash + rfc8785.dumps(facts)).digest()
+
+
+def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:
+    """Add every entry's charges to `spent` (units per slot, grown by the caller to hold every slot)."""
+    for entry in entries:
+        charged, charges, _ = entry.charges.decode()
+        spent[charged] += charges
+
+
+def _encode_slots(slots: NDArray[np.int64]) -> tuple[int, bytes]:
+    """The shorter of a list of uint32 and a bitmap up to the last slot."""
+    last = int(slots[-1]) if slots.size else -1
+    if 4 * slots.size <= (last + 8) // 8:
+        return _LIST, slots.astype(">u4").tobytes()
+    flags = np.zeros(last + 1, dtype=np.bool_)
+    flags[slots] = True
+    return _BITMAP, np.packbits(flags).tobytes()

@@ -1,0 +1,216 @@
+"""The ports: what the workflows need from a store. Adapters live in `service.store`; each has an in-memory twin that passes the
+same contract suite (tests/contracts)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.schema import Schema
+from service.workflows.ledger import LedgerEntry
+from service.workflows.views import Guarantee, Page, PrincipalRow, Role
+
+Codes = Mapping[str, NDArray[np.unsignedinteger]]
+
+
+class StoreUnavailable(Exception):
+    """The store did not answer, or answered with a fault; nothing of this transaction is durable."""
+
+
+class CommitUnclear(Exception):
+    """COMMIT was sent and no clear reply came: the transaction may be durable. Read before you do anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRecord:
+    """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret."""
+
+    id: UUID
+    role: Role
+    name: str
+    dataset: str | None
+    individual: str | None
+    allowance_units: int | None
+    key_hash: bytes
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """A registration; nothing in it ever changes. `budget_units` and `limit_floor_units` are in units of 2^-40 rho."""
+
+    id: int
+    name: str
+    guarantee: Guarantee
+    budget_units: int
+    limit_floor_units: int
+    capacity: int
+    rule: str
+    schema: Schema
+    genesis: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The one mutable row of a dataset, locked while anything happens to it.
+
+    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves with every
+    change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public worst cases;
+    `checkpoint_seq` is the sequence at which the pages stand.
+    """
+
+    seq: int
+    hash: bytes
+    epoch: int
+    fence: int
+    data_version: int
+    slots: int
+    worst_case_units: int
+    checkpoint_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the ledger entry it shows (older when reused)."""
+
+    principal_id: UUID
+    key: str
+    request_hash: bytes
+    seq: int
+    query_id: UUID
+    body: bytes
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Individuals:
+    """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people."""
+
+    slots: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    present: NDArray[np.bool_]
+
+
+class Transaction(Protocol):
+    """One dataset at one instant. Locked transactions are serial per dataset; leaving without `commit` undoes everything."""
+
+    head: Head
+
+    def answers(self, keys: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], AnswerRecord]:
+        """The stored replies among (principal, key) pairs."""
+
+    def reusable(self, query_hash: str, epoch: int) -> LedgerEntry | None:
+        """The newest entry with this canonical query and noise in this public epoch."""
+
+    def worst_case_spent(self, principal_id: UUID) -> int:
+        """What the analyst's queries may have cost anybody so far, in units."""
+
+    def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+        """Entries with seq > `after`, in order, at most `limit`."""
+
+    def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
+        """Entries with seq < `before`, newest first."""
+
+    def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """(page number, spent units (PAGE_SLOTS,)) as of `head.checkpoint_seq`; a missing page is all zero."""
+
+    def individuals(self) -> Individuals:
+        """Every account of the dataset."""
+
+    def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
+        """(slots (n,), codes by column (n,)) of a table, in any order."""
+
+    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        """The slot of each key, -1 where nobody present has it."""
+
+    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
+        """The slot of each erased individual by tombstone, -1 where unknown."""
+
+    def has_tombstones(self) -> bool:
+        """Whether anybody was ever erased."""
+
+    def keys_of(self, *, after_slot: int, limit: int) -> list[tuple[int, str]]:
+        """(slot, key) of people present with slot > `after_slot`, in slot order."""
+
+    def append(
+        self,
+        entries: Sequence[LedgerEntry],
+        answers: Sequence[AnswerRecord],
+        worst_cases: Mapping[UUID, int],
+    ) -> None:
+        """Append entries and replies, add `worst_cases` units per analyst, and move the head (fenced)."""
+
+    def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
+        """New people in new slots; a slot that holds a tombstone is filled again and keeps what it has spent."""
+
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+        """Rows of a table."""
+
+    def erase(self, slot: int, tombstone: bytes) -> None:
+        """Delete an individual's record and rows; the slot keeps its account under the tombstone."""
+
+    def set_limit(self, slot: int, limit_units: int) -> None:
+        """Lower one individual's limit."""
+
+    def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
+        """Checkpoint: the pages' spent totals as of ledger sequence `seq`."""
+
+    def journal(self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None) -> None:
+        """Chain a curator's or individual's act; moves `data_version`, and `slots` or `epoch` when given."""
+
+    def commit(self) -> None:
+        """Make it durable. Raises CommitUnclear when no clear reply came."""
+
+
+class Store(Protocol):
+    """Everything durable."""
+
+    def transaction(self, dataset_id: int, *, lock: bool) -> AbstractContextManager[Transaction]:
+        """One dataset's transaction: locked for writing, or a read-only snapshot."""
+
+    def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
+        """Register; the returned record has its id. Raises NameTaken."""
+
+    def dataset(self, name: str) -> DatasetRecord | None:
+        """One registration by name."""
+
+    def datasets(self) -> list[DatasetRecord]:
+        """Every registration, by name."""
+
+    def head(self, dataset_id: int) -> Head:
+        """The head row as last committed, without a lock."""
+
+    def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
+        """(people present, rows by table)."""
+
+    def add_principal(self, record: PrincipalRecord) -> None:
+        """Keep a new principal."""
+
+    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
+        """One principal, revoked or not."""
+
+    def principals(self, *, after: UUID | None, limit: int) -> Page[PrincipalRow]:
+        """The principals in order of id."""
+
+    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
+        """Revoke; False when unknown or revoked before."""
+
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
+        """An analyst's own reply that shows this query."""
+
+    def answers_of(
+        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
+    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+        """An analyst's own replies, newest first."""
+
+    def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
+        """Worst-case units by dataset name for one analyst."""
+
+    def problems(self) -> list[str]:
+        """Public codes of what keeps the store from serving; empty when ready."""

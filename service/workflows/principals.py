@@ -1,0 +1,106 @@
+"""Who may ask: principals, their keys, and the one question every request begins with."""
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from hmac import compare_digest
+from uuid import UUID, uuid4
+
+from service.core.units import units_down
+from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.ports import PrincipalRecord, Store
+from service.workflows.secrets import Pepper, new_api_key, split_api_key
+from service.workflows.views import Page, Principal, PrincipalRow, Role
+
+Clock = Callable[[], datetime]
+
+
+class Principals:
+    """Creates, revokes and recognises principals."""
+
+    def __init__(self, *, store: Store, pepper: Pepper, clock: Clock) -> None:
+        """Keep the ports."""
+        self._store, self._pepper, self._clock = store, pepper, clock
+
+    def authenticate(self, api_key: str) -> Principal | None:
+        """The principal of a key; None when it is malformed, unknown or revoked, which look alike."""
+        parts = split_api_key(api_key)
+        record = None if parts is None else self._store.principal(parts[0])
+        if parts is None or record is None or record.revoked_at is not None:
+            return None
+        if not compare_digest(self._pepper.key_hash(parts[1]), record.key_hash):
+            return None
+        return Principal(
+            id=record.id,
+            role=record.role,
+            name=record.name,
+            dataset=record.dataset,
+            individual=record.individual,
+            allowance_units=record.allowance_units,
+        )
+
+    def create(
+        self,
+        *,
+        role: Role,
+        name: str,
+        dataset: str | None = None,
+        individual: str | None = None,
+        allowance_rho: Decimal | None = None,
+    ) -> tuple[Principal, str]:
+        """A new principal and its key, which is shown once and never kept. Raises InvalidRequest naming the field."""
+        _check(role, name, dataset, individual, allowance_rho)
+        if dataset is not None and self._store.dataset(dataset) is None:
+            raise InvalidRequest.of("dataset", "no such dataset")
+        principal = Principal(
+            id=uuid4(),
+            role=role,
+            name=name,
+            dataset=dataset,
+            individual=individual,
+            allowance_units=None if allowance_rho is None else units_down(Fraction(allowance_rho)),
+        )
+        api_key, secret = new_api_key(principal.id)
+        self._store.add_principal(
+            PrincipalRecord(
+                id=principal.id,
+                role=role,
+                name=name,
+                dataset=dataset,
+                individual=individual,
+                allowance_units=principal.allowance_units,
+                key_hash=self._pepper.key_hash(secret),
+                created_at=self._clock(),
+            )
+        )
+        return principal, api_key
+
+    def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
+        """Everybody who holds or held a key; never the key."""
+        return self._store.principals(after=_uuid(cursor), limit=limit)
+
+    def revoke(self, principal_id: UUID) -> None:
+        """The key stops working with the next request. Raises NotFound."""
+        if not self._store.revoke_principal(principal_id, self._clock()):
+            raise NotFound
+
+
+def _check(role: Role, name: str, dataset: str | None, individual: str | None, allowance_rho: Decimal | None) -> None:
+    if not 1 <= len(name) <= 128 or not name.isprintable():
+        raise InvalidRequest.of("name", "1 to 128 printable characters")
+    if (role == "individual") != (individual is not None):
+        raise InvalidRequest.of("individual", "is given for the role individual, and for no other")
+    if role == "individual" and dataset is None:
+        raise InvalidRequest.of("dataset", "an individual's key belongs to one dataset")
+    if allowance_rho is not None and role != "analyst":
+        raise InvalidRequest.of("allowance_rho", "only analysts have allowances")
+    if allowance_rho is not None and not 0 <= allowance_rho <= 2**20:
+        raise InvalidRequest.of("allowance_rho", "must lie between 0 and 2^20")
+
+
+def _uuid(cursor: str | None) -> UUID | None:
+    try:
+        return None if cursor is None else UUID(cursor)
+    except ValueError as error:
+        raise InvalidRequest.of("cursor", "not a cursor of this listing") from error

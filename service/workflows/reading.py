@@ -1,0 +1,184 @@
+"""What curators and individuals may read of budgets and of the ledger, at one consistent sequence."""
+
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.core.budget import epsilon_of_units
+from service.core.units import rho_of_units
+from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.state import DatasetState
+from service.workflows.views import BudgetRow, BudgetSummary, LedgerRow, MyBudget, Outcome, Page, Receipt, ShareBin
+from service.workflows.writer import Act
+
+_BINS: Final = 10
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
+
+
+def budgets(*, cursor: str | None, limit: int) -> Act[Page[BudgetRow]]:
+    """The individuals' accounts in slot order; the cursor is the last slot shown."""
+    after = _number(cursor, default=-1)
+
+    def reading(transaction: Transaction, state: DatasetState) -> Page[BudgetRow]:
+        people = transaction.keys_of(after_slot=after, limit=limit)
+        accounts = state.memory.accounts
+        items = tuple(_budget_row(key, int(accounts.limit[slot]), int(accounts.spent[slot])) for slot, key in people)
+        return Page(items=items, next=str(people[-1][0]) if len(people) == limit else None)
+
+    return reading
+
+
+def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
+    """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
+    slots = state.memory.present_slots()
+    limit = state.memory.accounts.limit[slots]
+    spent = state.memory.accounts.spent[slots]
+    share = np.where(limit > 0, (limit - spent) / np.maximum(limit, 1), 0.0)
+    counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
+    bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    return BudgetSummary(
+        sequence=transaction.head.seq,
+        individuals=int(slots.size),
+        exhausted=int((spent >= limit).sum()),
+        remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
+        quantiles={str(q): float(np.quantile(share, q)) for q in _QUANTILES} if slots.size else {},
+    )
+
+
+def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
+    """The queries, newest first; the cursor is the last sequence shown."""
+    before = _number(cursor, default=2**62)
+
+    def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
+        entries = transaction.entries_before(before=before, limit=limit)
+        return Page(items=tuple(map(_ledger_row, entries)), next=str(entries[-1].seq) if len(entries) == limit else None)
+
+    return reading
+
+
+def my_budget(record: DatasetRecord, key: str) -> Act[MyBudget]:
+    """One individual's own account; an unknown key is NotFound."""
+
+    def reading(transaction: Transaction, state: DatasetState) -> MyBudget:
+        slot = slot_of(transaction, key)
+        accounts = state.memory.accounts
+        return my_budget_view(record, int(accounts.limit[slot]), int(accounts.spent[slot]))
+
+    return reading
+
+
+def receipts(record: DatasetRecord, key: str, *, cursor: str | None, limit: int) -> Act[Page[Receipt]]:
+    """What each query cost the individual, newest first."""
+    before = _number(cursor, default=2**62)
+
+    def reading(transaction: Transaction, state: DatasetState) -> Page[Receipt]:  # noqa: ARG001  an Act sees both
+        slot = slot_of(transaction, key)
+        entries = transaction.entries_before(before=before, limit=limit)
+        items = tuple(_receipt(record.name, entry, slot) for entry in entries)
+        return Page(items=items, next=str(entries[-1].seq) if len(entries) == limit else None)
+
+    return reading
+
+
+def lowering(record: DatasetRecord, key: str, *, limit_units: int | None) -> Act[MyBudget]:
+    """Lower one's own limit to `limit_units`, or to what is spent already (None: pause). Never raises it."""
+
+    def act(transaction: Transaction, state: DatasetState) -> MyBudget:
+        slot = slot_of(transaction, key)
+        accounts = state.memory.accounts
+        spent, before = int(accounts.spent[slot]), int(accounts.limit[slot])
+        if limit_units is not None and limit_units > before:
+            raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
+        after = spent if limit_units is None else max(limit_units, spent)
+        transaction.set_limit(slot, after)
+        transaction.journal("limit", {"slot": slot, "limit_units": str(after)})
+        accounts.limit[slot] = after
+        return my_budget_view(record, after, spent)
+
+    return act
+
+
+def slot_of(transaction: Transaction, key: str) -> int:
+    """The slot of an individual present. Raises NotFound."""
+    slot = int(transaction.slots_of([key])[0])
+    if slot < 0:
+        raise NotFound
+    return slot
+
+
+def my_budget_view(record: DatasetRecord, limit: int, spent: int) -> MyBudget:
+    """The account in words for its owner; epsilon is the guarantee of the whole limit at the dataset's delta."""
+    delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
+    return MyBudget(
+        dataset=record.name,
+        budget_rho=str(rho_of_units(limit)),
+        spent_rho=str(rho_of_units(spent)),
+        remaining_rho=str(rho_of_units(limit - spent)),
+        share_spent=spent / limit if limit else 1.0,
+        budget_epsilon=epsilon_of_units(limit, Decimal(delta)),
+        delta=delta,
+    )
+
+
+def _budget_row(key: str, limit: int, spent: int) -> BudgetRow:
+    return BudgetRow(
+        key=key,
+        budget_rho=str(rho_of_units(limit)),
+        spent_rho=str(rho_of_units(spent)),
+        remaining_rho=str(rho_of_units(limit - spent)),
+        spent_units=spent,
+        budget_units=limit,
+    )
+
+
+def _ledger_row(entry: LedgerEntry) -> LedgerRow:
+    return LedgerRow(
+        sequence=entry.seq,
+        query_id=entry.query_id,
+        analyst=entry.analyst,
+        query=orjson.loads(entry.canonical),
+        sigma=entry.sigma,
+        grid=entry.grid,
+        dimension=entry.dimension,
+        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
+        charged=entry.charged_count,
+        left_out=entry.left_out_count,
+        asked_at=entry.asked_at,
+        epoch=entry.epoch,
+        previous_hash=entry.previous_hash.hex(),
+        hash=entry.hash.hex(),
+    )
+
+
+def _receipt(dataset: str, entry: LedgerEntry, slot: int) -> Receipt:
+    charged, charges, left_out = entry.charges.decode()
+    outcome: Outcome = "charged" if _holds(charged, slot) else "left_out" if _holds(left_out, slot) else "untouched"
+    units = int(charges[np.searchsorted(charged, slot)]) if outcome == "charged" else 0
+    return Receipt(
+        query_id=entry.query_id,
+        dataset=dataset,
+        sequence=entry.seq,
+        asked=orjson.loads(entry.canonical),
+        at=entry.asked_at,
+        charged_rho=str(rho_of_units(units)),
+        outcome=outcome,
+    )
+
+
+def _holds(increasing: NDArray[np.int64], value: int) -> bool:
+    place = int(np.searchsorted(increasing, value))
+    return place < increasing.size and int(increasing[place]) == value
+
+
+def _number(cursor: str | None, *, default: int) -> int:
+    if cursor is None:
+        return default
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise InvalidRequest.of("cursor", "not a cursor of this listing")
+    return int(cursor)

@@ -1,0 +1,103 @@
+"""One dataset as this replica holds it: the people in memory, their spent totals, and the ledger sequence they stand at.
+
+The ledger is the truth. Memory is what pages and the entries since give; after any doubt it is read again, never repaired.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.memory import PAGE_SLOTS, DatasetMemory
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import DatasetRecord, Transaction
+
+_NEVER = -1
+
+
+class DatasetState:
+    """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
+
+    def __init__(self, record: DatasetRecord) -> None:
+        """Start knowing nothing: the first catch-up loads everything."""
+        self.record = record
+        self.memory = DatasetMemory(record.schema)
+        self.seq = _NEVER
+        self.data_version = _NEVER
+        self.checkpoint_seq = 0
+        self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def catch_up(self, transaction: Transaction) -> None:
+        """Bring memory to the transaction's head: nothing to do, the entries since, or a fresh load."""
+        head = transaction.head
+        if self.data_version != head.data_version:
+            self._load_records(transaction)
+        if self.seq == _NEVER:
+            self._load_spent(transaction)
+        if self.seq < head.seq:
+            for entry in transaction.entries(after=self.seq):
+                self.apply(entry)
+        self.checkpoint_seq = head.checkpoint_seq
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Debit one entry that follows directly on what memory holds. Raises FilterViolation when it breaks the filter."""
+        if entry.seq != self.seq + 1:
+            raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
+        charged, charges, _ = entry.charges.decode()
+        self.debit(charged, charges, seq=entry.seq)
+
+    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], *, seq: int) -> None:
+        """Add `charges` units to the spent totals of the slots `charged`, as ledger entry `seq` does."""
+        self.memory.accounts.debit(charged, charges)
+        self._page_seqs[_pages_of(charged)] = seq
+        self.seq = seq
+
+    def doubt(self) -> None:
+        """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
+        self.seq = _NEVER
+
+    def doubt_all(self) -> None:
+        """The records may be wrong too."""
+        self.seq = self.data_version = _NEVER
+
+    def write_checkpoint(self, transaction: Transaction) -> None:
+        """Write the pages that changed since the last checkpoint, as of this very sequence, so that a restart replays little."""
+        spent = self.memory.accounts.spent
+        changed = np.flatnonzero(self._page_seqs > transaction.head.checkpoint_seq)
+        pages = {int(page): spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] for page in changed}
+        transaction.write_pages(pages, self.seq)
+        self.checkpoint_seq = self.seq
+
+    def grown(self, slots: int) -> None:
+        """Make room for the accounts of `slots` slots."""
+        self.memory.grow(slots)
+        pages = -(-self.memory.accounts.spent.size // PAGE_SLOTS)
+        self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
+
+    def _load_records(self, transaction: Transaction) -> None:
+        self.memory = DatasetMemory(self.record.schema)
+        self._page_seqs = np.zeros(0, dtype=np.int64)
+        self.seq = _NEVER
+        self.grown(transaction.head.slots)
+        accounts = transaction.individuals()
+        self.memory.accounts.limit[accounts.slots] = accounts.limits
+        for name, table in self.record.schema.tables.items():
+            slots, codes = transaction.records(name)
+            if table.kind == "individuals":
+                self.memory.add_individuals(slots, codes, self.memory.accounts.limit[slots])
+            else:
+                self.memory.add_events(name, slots, codes)
+        self.data_version = transaction.head.data_version
+
+    def _load_spent(self, transaction: Transaction) -> None:
+        """State = pages + the entries since (which the caller applies)."""
+        spent = self.memory.accounts.spent
+        spent[:] = 0
+        for page, totals in transaction.pages():
+            spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] = totals
+        self._page_seqs[:] = 0
+        self.seq = transaction.head.checkpoint_seq
+
+
+def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pages that hold increasing `slots`, each once."""
+    pages = slots // PAGE_SLOTS
+    return pages[np.flatnonzero(np.diff(pages, prepend=-1))]

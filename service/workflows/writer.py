@@ -1,0 +1,221 @@
+"""One dataset's single line of events: a thread that takes everything waiting and gives it one commit.
+
+Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the dataset's row, catch up with
+what others appended, answer each in order, append all, commit once, and only then release each answer. An error from COMMIT is
+resolved by reading the keys under the lock, never by drawing noise again.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, TypeVar
+
+from service.core.noise import Entropy
+from service.workflows.answering import Batch, Outcome, Question, stored_answer
+from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
+from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
+from service.workflows.state import DatasetState
+from service.workflows.views import StoredAnswer
+
+QUEUE_MAX: Final = 1024
+BATCH_MAX: Final = 256
+CHECKPOINT_EVERY: Final = 1024
+_COMMIT_READS_MAX: Final = 3
+
+Result = TypeVar("Result")
+Act = Callable[[Transaction, DatasetState], Result]
+
+incidents = logging.getLogger("sparing.incidents")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A question and the promise of its answer."""
+
+    question: Question
+    future: Future[StoredAnswer] = field(default_factory=Future)
+
+    def settle(self, outcome: Outcome) -> None:
+        if isinstance(outcome, WorkflowError):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+@dataclass(slots=True)
+class _Errand:
+    """A curator's act or a reading, run in the same line."""
+
+    run: Callable[[], None]
+
+
+class DatasetWriter:
+    """Owns one dataset's state; everything that touches it runs on this object's thread, in order of arrival."""
+
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+        """Start the thread; the dataset is loaded when it is first needed."""
+        self._record = record
+        self._store = store
+        self._entropy = entropy
+        self._state = DatasetState(record)
+        self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
+        self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, question: Question) -> Future[StoredAnswer]:
+        """Queue a question. Raises Busy when the line is full."""
+        waiting = _Waiting(question)
+        self._enqueue(waiting)
+        return waiting.future
+
+    def act(self, act: Act[Result]) -> Result:
+        """Run a change in the line, in a locked transaction of its own, and commit it."""
+        return self._errand(lambda: self._act(act))
+
+    def read(self, reading: Act[Result]) -> Result:
+        """Run a reading in the line, on a snapshot that memory has caught up with."""
+        return self._errand(lambda: self._read(reading))
+
+    def close(self) -> None:
+        """Answer what waits, write a checkpoint, and stop."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _enqueue(self, item: _Waiting | _Errand) -> None:
+        try:
+            self._queue.put_nowait(item)
+        except queue.Full:
+            raise Busy from None
+
+    def _errand(self, task: Callable[[], Result]) -> Result:
+        future: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(task())
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._enqueue(_Errand(run))
+        return future.result()
+
+    # The loop
+
+    def _run(self) -> None:
+        running = True
+        while running:
+            for kind, group in groupby(self._take(), key=type):
+                if kind is _Waiting:
+                    self._answer([waiting for waiting in group if isinstance(waiting, _Waiting)])
+                elif kind is _Errand:
+                    for errand in group:
+                        errand.run()  # type: ignore[union-attr]  # groupby keeps no type
+                else:
+                    running = False
+            self._checkpoint(every=CHECKPOINT_EVERY if running else 1)
+
+    def _take(self) -> list[_Waiting | _Errand | None]:
+        """Everything that waits now, at least one thing."""
+        items = [self._queue.get()]
+        while len(items) < BATCH_MAX and not self._queue.empty():
+            items.append(self._queue.get_nowait())
+        return items
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        """Settle every promise of the batch, whatever happens."""
+        questions = [waiting.question for waiting in batch]
+        try:
+            outcomes: list[Outcome] = self._transact(questions)
+        except CommitUnclear:
+            self._state.doubt()
+            outcomes = self._read_outcomes(questions)
+        except StoreUnavailable:
+            self._state.doubt()
+            outcomes = [Unavailable() for _ in questions]
+        except Exception:
+            # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own transaction.
+            self._state.doubt_all()
+            incidents.exception("a batch of %d failed on dataset %d", len(batch), self._record.id)
+            if len(batch) > 1:
+                for waiting in batch:
+                    self._answer([waiting])
+                return
+            outcomes = [Unavailable()]
+        for waiting, outcome in zip(batch, outcomes, strict=True):
+            waiting.settle(outcome)
+
+    def _transact(self, questions: list[Question]) -> list[Outcome]:
+        with self._store.transaction(self._record.id, lock=True) as transaction:
+            self._state.catch_up(transaction)
+            batch = Batch(
+                transaction=transaction,
+                state=self._state,
+                entropy=self._entropy,
+                limit_floor_units=self._record.limit_floor_units,
+            )
+            outcomes = batch.answer_all(questions)
+            if not batch.is_empty:
+                transaction.commit()
+        return outcomes
+
+    def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
+        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held until it ended."""
+        for _ in range(_COMMIT_READS_MAX):
+            try:
+                with self._store.transaction(self._record.id, lock=True) as transaction:
+                    known = transaction.answers([question.address for question in questions])
+            except StoreUnavailable:
+                continue
+            return [_as_stored(question, known.get(question.address)) for question in questions]
+        return [Unavailable() for _ in questions]
+
+    def _act(self, act: Act[Result]) -> Result:
+        try:
+            with self._store.transaction(self._record.id, lock=True) as transaction:
+                self._state.catch_up(transaction)
+                result = act(transaction, self._state)
+                transaction.commit()
+                self._state.data_version = transaction.head.data_version
+        except WorkflowError:
+            raise
+        except (CommitUnclear, StoreUnavailable) as fault:
+            self._state.doubt_all()
+            raise Unavailable from fault
+        except BaseException:
+            self._state.doubt_all()
+            raise
+        return result
+
+    def _read(self, reading: Act[Result]) -> Result:
+        try:
+            with self._store.transaction(self._record.id, lock=False) as transaction:
+                self._state.catch_up(transaction)
+                return reading(transaction, self._state)
+        except StoreUnavailable as fault:
+            self._state.doubt()
+            raise Unavailable from fault
+
+    def _checkpoint(self, *, every: int) -> None:
+        """Write the pages that changed, once `every` entries have come since the last checkpoint. Losing one costs only time."""
+        if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
+            return
+        try:
+            with self._store.transaction(self._record.id, lock=True) as transaction:
+                self._state.catch_up(transaction)
+                self._state.write_checkpoint(transaction)
+                transaction.commit()
+        except (CommitUnclear, StoreUnavailable):
+            self._state.doubt()
+            incidents.warning("a checkpoint of dataset %d was not written", self._record.id)
+
+
+def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:
+    if known is None:
+        return Unavailable()
+    if known.request_hash != question.request_hash:
+        return KeyConflict()
+    return stored_answer(known, question.plan.grid_log2)
