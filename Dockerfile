@@ -2,31 +2,29 @@
 #   docker build --build-arg PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:<digest> .
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
-# --- build: the locked packages and the service, as one relocatable environment -------------------------------------------------
+# --- build: the locked packages and the service, as one environment that the final stage copies
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 WORKDIR /build
 
-# The build tools live in their own environment, so that none of them, nor pip, reaches the final stage.
+# The environment has no pip of its own: the base image's pip fills it. The build backend leaves it once the service is in.
 COPY requirements.lock ./
-RUN python -m venv /opt/build \
- && python -m venv --without-pip /opt/sparing \
- && /opt/build/bin/python -m pip install --require-hashes --only-binary :all: -r requirements.lock \
+RUN python -m venv --without-pip /opt/sparing \
  && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r requirements.lock
 
 COPY pyproject.toml README.md LICENSE ./
 COPY service ./service
-RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /build/wheels . \
- && python -m pip --python /opt/sparing/bin/python install --no-deps --no-index /build/wheels/*.whl
+RUN python -m pip --python /opt/sparing/bin/python install --no-deps --no-build-isolation --no-index . \
+ && python -m pip --python /opt/sparing/bin/python uninstall --yes editables hatchling
 
-# --- final: no compiler, no pip of its own, nothing writable but the home -------------------------------------------------------
+# --- final: no compiler, no pip, nothing writable but the home
 FROM ${PYTHON_IMAGE} AS final
 ENV HOME=/var/lib/sparing \
     PATH=/opt/sparing/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     SPARING_HOME=/var/lib/sparing
-RUN python -m pip uninstall --yes --quiet pip setuptools wheel || true
+RUN python -m pip uninstall --yes setuptools wheel pip
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/sparing
 COPY --from=build /opt/sparing /opt/sparing
 WORKDIR /srv/sparing
