@@ -1,0 +1,39 @@
+"""The one error of the query room.
+
+Everything that is wrong with a query is a `QueryProblem`, and everything it says is a function of the request and the public
+schema alone: an analyst reads it.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["FieldError", "QueryProblem", "quoted"]
+
+_QUOTED_MAX = 60  # characters; a message names what was sent, it does not send it all back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldError:
+    """One thing that is wrong, and where: `field` is a path into the request such as `where.and[0].ge[1]`."""
+
+    field: str  # dotted and bracketed; "body" is the document as a whole
+    message: str  # one sentence for the analyst, without the field
+
+
+class QueryProblem(ValueError):
+    """A query that cannot be asked; `errors` name the fields. Correct them and ask again: nothing was charged."""
+
+    def __init__(self, *errors: FieldError) -> None:
+        """Raise with at least one field error."""
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors[:3]))
+        self.errors = errors
+
+    @classmethod
+    def of(cls, field: str, message: str) -> "QueryProblem":
+        """The common case: one field, one sentence."""
+        return cls(FieldError(field=field, message=message))
+
+
+def quoted(value: object) -> str:
+    """What was sent, safe to show anywhere: ASCII only, so that a lone surrogate cannot break the reply, and short."""
+    text = ascii(value)
+    return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}..."

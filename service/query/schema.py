@@ -1,0 +1,207 @@
+"""The public schema of a dataset: which tables, columns and domains there are.
+
+Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made from
+them tells nothing about anybody. The wire form is the `tables` object of a registration.
+"""
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
+
+__all__ = [
+    "BooleanColumn",
+    "BudgetColumn",
+    "CategoryColumn",
+    "Column",
+    "EventsTable",
+    "IndividualsTable",
+    "IntegerColumn",
+    "RealColumn",
+    "Schema",
+    "Table",
+]
+
+INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
+REAL_MAX = 1e30
+REAL_MIN = 1e-30  # of the larger bound: smaller scales would run into the subnormal doubles
+SIZE_MAX = 2**31
+CATEGORIES_MAX = 2**20
+COLUMNS_MAX = 200
+TABLES_MAX = 100
+ROWS_PER_INDIVIDUAL_MAX = 2**20
+RESERVED_NAME = "select"  # the key under which a label names its select item
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+Integer = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
+Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
+
+
+class _Closed(BaseModel):
+    """What is not declared is refused, and `true` is not 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CategoryColumn(_Closed):
+    """One of a fixed list of `categories`, or of the integers 0 to `size` - 1. What is not declared is counted nowhere."""
+
+    type: Literal["category"]
+    categories: (
+        Annotated[
+            tuple[Annotated[str, Field(max_length=1000)] | Integer, ...], Strict(strict=False), Field(min_length=1)
+        ]
+        | None
+    ) = None
+    size: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _one_domain(self) -> "CategoryColumn":
+        if (self.categories is None) == (self.size is None):
+            raise ValueError("declare either categories or size")
+        if self.categories is not None and len(self.categories) > CATEGORIES_MAX:
+            raise ValueError(f"more than {CATEGORIES_MAX} categories; number them and declare a size")
+        if self.categories is not None and len(self.codes) != len(self.categories):
+            raise ValueError("a category is declared twice")
+        return self
+
+    @property
+    def domain(self) -> tuple[str | int, ...] | range:
+        """The categories in order: the code of a category is its place here."""
+        return range(self.size or 0) if self.categories is None else self.categories
+
+    @cached_property
+    def codes(self) -> dict[str | int, int]:
+        """The code of each listed category; empty when the domain is given by `size`, where a category is its own code."""
+        return {category: code for code, category in enumerate(self.categories or ())}
+
+    def code_of(self, category: str | int) -> int | None:
+        """The code of a category, or None if it is not declared."""
+        if self.categories is not None:
+            return self.codes.get(category)
+        return category if isinstance(category, int) and 0 <= category < len(self.domain) else None
+
+
+class IntegerColumn(_Closed):
+    """An integer between `lower` and `upper`, both possible; a value outside is moved to the nearer bound."""
+
+    type: Literal["integer"]
+    lower: Integer
+    upper: Integer
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "IntegerColumn":
+        if self.lower > self.upper:
+            raise ValueError("lower is above upper")
+        return self
+
+
+class RealColumn(_Closed):
+    """A number between `lower` and `upper`; a value outside is moved to the nearer bound."""
+
+    type: Literal["real"]
+    lower: Real
+    upper: Real
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "RealColumn":
+        if self.lower >= self.upper:
+            raise ValueError("lower must be below upper")
+        if max(abs(self.lower), abs(self.upper)) < REAL_MIN:
+            raise ValueError(f"the larger bound must be at least {REAL_MIN}; choose a smaller unit of measurement")
+        return self
+
+
+class BooleanColumn(_Closed):
+    """True or false."""
+
+    type: Literal["boolean"]
+
+
+class BudgetColumn(_Closed):
+    """An individual's own limit in rho, below the dataset's. It is not data: no query can mention it."""
+
+    type: Literal["budget"]
+
+
+DataColumn = Annotated[CategoryColumn | IntegerColumn | RealColumn | BooleanColumn, Field(discriminator="type")]
+Column = Annotated[
+    CategoryColumn | IntegerColumn | RealColumn | BooleanColumn | BudgetColumn, Field(discriminator="type")
+]
+
+
+class IndividualsTable(_Closed):
+    """The table with one row per individual."""
+
+    kind: Literal["individuals"]
+    key: Name
+    columns: Annotated[dict[Name, Column], Field(max_length=COLUMNS_MAX)]
+
+    @model_validator(mode="after")
+    def _named(self) -> "IndividualsTable":
+        _check_names(self.key, self.columns)
+        if sum(isinstance(column, BudgetColumn) for column in self.columns.values()) > 1:
+            raise ValueError("at most one column of type budget")
+        return self
+
+
+class EventsTable(_Closed):
+    """A table with any number of rows per individual, up to `rows_per_individual`: the public bound behind every worst case."""
+
+    kind: Literal["events"]
+    key: Name
+    columns: Annotated[dict[Name, DataColumn], Field(max_length=COLUMNS_MAX)]
+    unknown_individuals: Literal["reject", "create"] = "reject"
+    rows_per_individual: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] = 4096
+
+    @model_validator(mode="after")
+    def _named(self) -> "EventsTable":
+        _check_names(self.key, self.columns)
+        return self
+
+
+Table = Annotated[IndividualsTable | EventsTable, Field(discriminator="kind")]
+
+
+class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_length=TABLES_MAX)]]):
+    """All tables of a dataset by name, exactly one of them of individuals. `Schema.model_validate` reads the wire form."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @model_validator(mode="after")
+    def _one_of_individuals(self) -> "Schema":
+        if sum(table.kind == "individuals" for table in self.root.values()) != 1:
+            raise ValueError("exactly one table must be of kind individuals")
+        return self
+
+    @property
+    def tables(self) -> dict[str, IndividualsTable | EventsTable]:
+        """The tables by name, in the order of declaration."""
+        return self.root
+
+    @property
+    def individuals_name(self) -> str:
+        """The name of the one table of individuals."""
+        return next(name for name, table in self.root.items() if table.kind == "individuals")
+
+    def table(self, name: str) -> IndividualsTable | EventsTable:
+        """The table of that name. Raises KeyError if there is none."""
+        return self.root[name]
+
+    @property
+    def budget_column(self) -> str | None:
+        """The column in which individuals bring limits of their own, if the schema has one."""
+        columns = self.root[self.individuals_name].columns
+        return next((name for name, column in columns.items() if isinstance(column, BudgetColumn)), None)
+
+    @property
+    def has_budget_column(self) -> bool:
+        """Whether individuals may bring limits of their own."""
+        return self.budget_column is not None
+
+
+def _check_names(key: str, columns: dict[str, Column] | dict[str, DataColumn]) -> None:
+    if key in columns:
+        raise ValueError("the key is not a column: it names the individual and no query can mention it")
+    if RESERVED_NAME in columns:
+        raise ValueError(f"{RESERVED_NAME!r} cannot be a column: labels use the word")
