@@ -1,8 +1,8 @@
 """The public integer coding of a column.
 
-A column is held as small unsigned integers, so that every comparison and every sum is exact whatever the order of evaluation.
-The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for whatever is
-counted nowhere.
+A column is held as small unsigned integers, so that every comparison and every sum is exact, in any order of evaluation.
+The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for whatever
+is counted nowhere.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,7 @@ from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Co
 
 __all__ = ["Coding", "coding_of"]
 
-REAL_BITS = (
-    52  # the larger bound of a real column is this many doublings of a step, so a decoded value is exactly a double
-)
+REAL_BITS = 52  # the larger bound of a real column is at most 2^52 steps, so a decoded value is exactly a double
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +37,10 @@ class Coding:
         return np.dtype(np.min_scalar_type(self.null_code))
 
     def code_of(self, value: float) -> int:
-        """The code of a number rounded to the nearest step, ties to even; outside the domain it is below 0 or above `span`.
+        """The code of a number rounded to the nearest step, ties to even; outside the domain below 0 or above `span`.
 
-        Exact for every int and finite float. For an array it is `rint(ldexp(values, -step_log2)) - offset`, which is exact
-        too: scaling by a power of two and `rint` lose nothing. Data and literals are rounded by this same rule, so a value
+        Exact for every int and finite float. For an array it is `rint(ldexp(values, -step_log2)) - offset`, exact too:
+        scaling by a power of two and `rint` lose nothing. Data and literals are rounded by this same rule, so a value
         equals the literal it was written as, even where neither is a multiple of the step.
         """
         return round(_steps(value, self.step_log2)) - self.offset

@@ -1,7 +1,7 @@
 """The one error of the query room.
 
-Everything that is wrong with a query is a `QueryProblem`, and everything it says is a function of the request and the public
-schema alone: an analyst reads it.
+Everything that is wrong with a query is a `QueryProblem`, and everything it says is a function of the request and the
+public schema alone: an analyst reads it.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The public schema of a dataset: which tables, columns and domains there are.
 
-Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made from
-them tells nothing about anybody. The wire form is the `tables` object of a registration.
+Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made
+from them tells nothing about anybody. The wire form is the `tables` object of a registration.
 """
 
 from functools import cached_property
@@ -34,6 +34,7 @@ RESERVED_NAME = "select"  # the key under which a label names its select item
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Integer = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
+Category = Annotated[str, Field(max_length=1000)] | Integer
 Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 
 
@@ -44,15 +45,10 @@ class _Closed(BaseModel):
 
 
 class CategoryColumn(_Closed):
-    """One of a fixed list of `categories`, or of the integers 0 to `size` - 1. What is not declared is counted nowhere."""
+    """One of the listed `categories`, or of the integers 0 to `size` - 1. What is not declared is counted nowhere."""
 
     type: Literal["category"]
-    categories: (
-        Annotated[
-            tuple[Annotated[str, Field(max_length=1000)] | Integer, ...], Strict(strict=False), Field(min_length=1)
-        ]
-        | None
-    ) = None
+    categories: Annotated[tuple[Category, ...], Strict(strict=False), Field(min_length=1)] | None = None
     size: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
 
     @model_validator(mode="after")
@@ -72,7 +68,7 @@ class CategoryColumn(_Closed):
 
     @cached_property
     def codes(self) -> dict[str | int, int]:
-        """The code of each listed category; empty when the domain is given by `size`, where a category is its own code."""
+        """The code of each listed category; empty for a domain given by `size`, where a category is its own code."""
         return {category: code for code, category in enumerate(self.categories or ())}
 
     def code_of(self, category: str | int) -> int | None:
@@ -146,7 +142,7 @@ class IndividualsTable(_Closed):
 
 
 class EventsTable(_Closed):
-    """A table with any number of rows per individual, up to `rows_per_individual`: the public bound behind every worst case."""
+    """A table with up to `rows_per_individual` rows each: the public bound behind every worst case."""
 
     kind: Literal["events"]
     key: Name
@@ -164,7 +160,7 @@ Table = Annotated[IndividualsTable | EventsTable, Field(discriminator="kind")]
 
 
 class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_length=TABLES_MAX)]]):
-    """All tables of a dataset by name, exactly one of them of individuals. `Schema.model_validate` reads the wire form."""
+    """All tables by name, exactly one of them of individuals. `Schema.model_validate` reads the wire form."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
