@@ -1,0 +1,62 @@
+"""The analyst's calls: ask, preview, fetch again. Nothing here knows how many people there are."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Header, Request, Response
+
+from service.api.answers import ANSWER, JSON, respond
+from service.api.auth import Caller, TheHouse, guarded_router
+from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.problems import request_id_of
+from service.api.queries import QUERY_BODY, SentKey, SentQuery, answered
+from service.workflows.views import Allowance, Page, Preview, ReleaseRow
+
+router = guarded_router("analyst")
+
+Accept = Annotated[str | None, Header(description="JSON, application/x-npy or application/vnd.apache.arrow.stream.")]
+
+
+@router.post("/datasets/{dataset}/queries", response_class=Response, responses=ANSWER, openapi_extra=QUERY_BODY)
+async def ask(
+    house: TheHouse, caller: Caller, dataset: str, key: SentKey, query: SentQuery, accept: Accept = None
+) -> Response:
+    """Ask. The same key and body give the same bytes for ever, charged once."""
+    return respond(await answered(house, caller, dataset, key, query), accept)
+
+
+@router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
+def preview(house: TheHouse, caller: Caller, dataset: str, query: SentQuery) -> Preview:
+    """Everything public about a query, without asking it."""
+    return house.preview(caller, dataset, query)
+
+
+@router.post(
+    "/datasets/{dataset}/queries/batch", response_class=Response, responses=BATCH_ANSWERS, openapi_extra=BATCH_BODY
+)
+async def ask_many(request: Request, house: TheHouse, caller: Caller, dataset: str) -> Response:
+    """Ask many, in order; each is answered or refused on its own."""
+    entries = parse_batch(await request.body())
+    body = await answer_all(house, caller, dataset, entries, request_id=request_id_of(request.scope))
+    return Response(body, media_type=JSON)
+
+
+@router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)
+def read_release(house: TheHouse, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
+    """One of the caller's own releases, as it was answered."""
+    return respond(house.release(caller, query_id), accept)
+
+
+@router.get("/queries")
+def list_releases(
+    house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[ReleaseRow]:
+    """The caller's own releases, newest first."""
+    return house.releases(caller, cursor=cursor, limit=limit)
+
+
+@router.get("/allowances")
+def list_allowances(house: TheHouse, caller: Caller) -> list[Allowance]:
+    """What the caller's queries may have cost anybody at worst, and what is left to it."""
+    return house.allowances(caller)

@@ -1,0 +1,100 @@
+"""A released answer as bytes: the JSON that was committed, or its values alone in a binary form.
+
+Whatever the form, it is made from the stored integers, so the same release reads the same every time it is fetched.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from fastapi import Response
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from service.workflows.views import StoredAnswer
+
+JSON = "application/json"
+NPY = "application/x-npy"
+ARROW = "application/vnd.apache.arrow.stream"
+
+_SYNONYMS = {"*/*": JSON, "application/*": JSON}
+
+
+class Answer(BaseModel):
+    """A released answer. It describes the stored bytes, which are sent as they are and never built from this."""
+
+    id: UUID
+    sequence: int
+    values: list[float]
+    labels: Any
+    axes: Any
+    sigma: float
+    grid: float
+    dimension: int
+    half_width_95: float
+    worst_case_rho: str
+    coverage_certified: bool
+    reused: bool
+    epoch: int
+    released_at: datetime
+
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": {NPY: _BINARY, ARROW: _BINARY}}}
+
+
+def respond(answer: StoredAnswer, accept: str | None) -> Response:
+    """The answer in the form the caller likes best; JSON when it asks for nothing that we know."""
+    media_type = preferred(accept)
+    body = answer.body if media_type == JSON else _ENCODERS[media_type](_values(answer))
+    return Response(body, media_type=media_type, headers={"X-Query-Id": str(answer.query_id), "Vary": "Accept"})
+
+
+def preferred(accept: str | None) -> str:
+    """The media type among ours that an Accept header ranks first; ties go to the one named first."""
+    ranked = sorted(_ranked(accept or JSON), key=lambda each: -each[1])
+    return next((media_type for media_type, quality in ranked if quality > 0), JSON)
+
+
+def _ranked(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        media_type = _SYNONYMS.get(name, name)
+        if media_type == JSON or media_type in _ENCODERS:
+            yield media_type, _quality(parameters)
+
+
+def _quality(parameters: list[str]) -> float:
+    stated = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+    try:
+        return float(stated)
+    except ValueError:
+        return 0.0
+
+
+def _values(answer: StoredAnswer) -> NDArray[np.float64]:
+    # The grid is a power of two: the product is exact wherever the integer fits a double.
+    values: NDArray[np.float64] = answer.values().astype(np.float64) * answer.grid
+    return values
+
+
+def _npy(values: NDArray[np.float64]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, values, version=(1, 0), allow_pickle=False)
+    return file.getvalue()
+
+
+def _arrow(values: NDArray[np.float64]) -> bytes:
+    table = pa.table({"value": pa.array(values)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+_ENCODERS: Mapping[str, Callable[[NDArray[np.float64]], bytes]] = {NPY: _npy, ARROW: _arrow}

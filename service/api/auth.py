@@ -1,0 +1,113 @@
+"""Who is asking. A route without a guard cannot be built, and the guard speaks before anything of the request is read.
+
+FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
+that the route is there. `GuardedRoute` asks the guard first. A principal of another role is answered exactly as on a
+path that does not exist.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response, Security
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from fastapi.security.http import HTTPAuthorizationCredentials
+from starlette.concurrency import run_in_threadpool
+
+from service.api.problems import unauthorized
+from service.workflows.errors import NotFound
+from service.workflows.house import House
+from service.workflows.views import Principal, Role
+
+API_KEY_LENGTH_MAX = 256
+
+_declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
+
+
+def the_house(request: Request) -> House:
+    """The house that this application serves."""
+    house: House = request.app.state.house
+    return house
+
+
+class Guard:
+    """Lets principals of the named roles through, each to its own dataset if it is bound to one.
+
+    With `whole_house`, a principal that is bound to one dataset is kept out: what lies behind concerns all of them.
+    """
+
+    def __init__(self, *roles: Role, whole_house: bool = False) -> None:
+        self.roles, self.whole_house = frozenset(roles), whole_house
+
+    async def __call__(
+        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
+    ) -> Principal:
+        """The principal. Raises a 401 refusal for no valid key, NotFound for another role or another's dataset."""
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is None:
+            principal = await self._admit(request)
+            request.state.principal = principal
+        return principal
+
+    async def _admit(self, request: Request) -> Principal:
+        api_key = _api_key(request)
+        principal = None if api_key is None else await run_in_threadpool(the_house(request).authenticate, api_key)
+        if principal is None:
+            raise unauthorized()
+        if principal.role not in self.roles or not self._may_enter(principal, request):
+            raise NotFound
+        return principal
+
+    def _may_enter(self, principal: Principal, request: Request) -> bool:
+        if any("\0" in str(value) for value in request.path_params.values()):
+            return False  # nothing can have such a name: the database cannot hold it
+        if principal.dataset is None:
+            return True
+        named = request.path_params.get("dataset", principal.dataset)
+        return named == principal.dataset and not self.whole_house
+
+
+class GuardedRoute(APIRoute):
+    """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, behind the guard."""
+        guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, Guard)]
+        if len(guards) != 1:
+            raise TypeError(f"{self.path} must have exactly one guard, not {len(guards)}")
+        guard, handle = guards[0], super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            await guard(request)
+            return await handle(request)
+
+        return guarded
+
+
+def guarded_router(*roles: Role, whole_house: bool = False) -> APIRouter:
+    """A router under /v1 behind a `Guard` for these roles."""
+    guard = Depends(Guard(*roles, whole_house=whole_house))
+    return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=sorted(roles))
+
+
+def _api_key(request: Request) -> str | None:
+    given = request.headers.getlist("authorization")
+    if len(given) != 1:
+        return None
+    scheme, _, api_key = given[0].partition(" ")
+    if scheme.lower() != "bearer" or not api_key or len(api_key) > API_KEY_LENGTH_MAX or not api_key.isascii():
+        return None
+    return api_key
+
+
+async def _house(request: Request) -> House:
+    return the_house(request)
+
+
+async def _caller(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
+TheHouse = Annotated[House, Depends(_house)]
+Caller = Annotated[Principal, Depends(_caller)]

@@ -1,0 +1,165 @@
+"""Many queries in one request, each with its own key, each answered or refused on its own.
+
+The entries go to the dataset's queue in their order, a window at a time, so that neighbours share a commit.
+"""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import orjson
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+
+from service.api.answers import Answer
+from service.api.layers import report_incident
+from service.api.problems import Problem, problem_bytes, problem_of
+from service.api.queries import arrived, checked_key
+from service.query.parse import parse_query
+from service.workflows.errors import InvalidRequest
+from service.workflows.house import House
+from service.workflows.views import Principal, StoredAnswer
+
+ENTRIES_MAX = 1000
+WINDOW = 32  # in flight at once: enough to share commits, too few to fill a dataset's queue
+
+BATCH_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["queries"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "queries": {
+                            "type": "array",
+                            "minItems": 1,
+                            "maxItems": ENTRIES_MAX,
+                            "items": {
+                                "type": "object",
+                                "required": ["idempotency_key", "query"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "idempotency_key": {"type": "string", "minLength": 1, "maxLength": 128},
+                                    "query": {"$ref": "#/components/schemas/Query"},
+                                },
+                            },
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class BatchAnswers(BaseModel):
+    """One outcome per entry, in the order of the entries."""
+
+    answers: list[Answer | Problem]
+
+
+BATCH_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"model": BatchAnswers}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One query of a batch: its key as sent, and the JSON text of its query, numbers as they were written."""
+
+    key: object
+    query: bytes
+
+
+def parse_batch(body: bytes) -> list[Entry]:
+    """The entries of `{"queries": [{"idempotency_key", "query"}, ...]}`. Raises InvalidRequest naming the field.
+
+    Only the envelope is judged here; a bad key or query is the affair of its own entry.
+    """
+    match _document(body):
+        case {"queries": list(listed), **others} if not others:
+            if not 1 <= len(listed) <= ENTRIES_MAX:
+                _refuse("queries", f"must hold 1 to {ENTRIES_MAX} entries")
+            return [_entry(each, f"queries[{index}]") for index, each in enumerate(listed)]
+        case {"queries": list(), **others}:
+            return _refuse(str(next(iter(others))), "is not a member of a batch")
+        case _:
+            return _refuse("queries", "must be a list of entries")
+
+
+async def answer_all(
+    house: House, principal: Principal, dataset: str, entries: Sequence[Entry], *, request_id: str
+) -> bytes:
+    """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document."""
+    outcomes: list[bytes] = []
+    for start in range(0, len(entries), WINDOW):
+        window = entries[start : start + WINDOW]
+        submitted = await run_in_threadpool(_submit, house, principal, dataset, window)
+        outcomes += [await _outcome(future, request_id) for future in submitted]
+    return b'{"answers":[' + b",".join(outcomes) + b"]}"
+
+
+def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> "list[Future[StoredAnswer]]":
+    return [_submitted(house, principal, dataset, entry) for entry in entries]
+
+
+def _submitted(house: House, principal: Principal, dataset: str, entry: Entry) -> "Future[StoredAnswer]":
+    try:
+        key = checked_key(entry.key if isinstance(entry.key, str | None) else "\n")
+        return house.submit(principal, dataset, key, parse_query(entry.query))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it takes this entry's place and no other's
+        refused: Future[StoredAnswer] = Future()
+        refused.set_exception(error)
+        return refused
+
+
+async def _outcome(future: "Future[StoredAnswer]", request_id: str) -> bytes:
+    try:
+        return (await arrived(future)).body
+    except Exception as error:  # noqa: BLE001 - the same
+        problem, _ = problem_of(error, request_id)
+        if problem.type.endswith(":internal-error"):
+            report_incident(error, request_id)
+        return problem_bytes(problem)
+
+
+def _document(body: bytes) -> object:
+    try:
+        return json.loads(
+            body.decode(),
+            parse_float=_verbatim,
+            parse_int=_verbatim,
+            parse_constant=_verbatim,
+            object_pairs_hook=_members,
+        )
+    except (ValueError, RecursionError):
+        return _refuse("body", "must be a JSON document in UTF-8, without repeated members")
+
+
+def _entry(entry: object, field: str) -> Entry:
+    match entry:
+        case {"query": query, **others} if others.keys() <= {"idempotency_key"}:
+            try:
+                return Entry(key=others.get("idempotency_key"), query=orjson.dumps(query))
+            except TypeError:  # nested beyond what orjson follows, or half a surrogate pair
+                return _refuse(f"{field}.query", "is nested too deeply, or holds text that is not Unicode")
+        case _:
+            return _refuse(field, "must have a query, an idempotency_key and nothing else")
+
+
+def _verbatim(number: str) -> orjson.Fragment:
+    return orjson.Fragment(number)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is repeated")
+    return members
+
+
+def _refuse(field: str, message: str) -> NoReturn:
+    raise InvalidRequest.of(field, message)

@@ -1,0 +1,46 @@
+"""An individual's own account, and nobody else's: the principal names whose it is, no path or parameter does."""
+
+from typing import Annotated
+
+from fastapi import Body
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from service.api.auth import Caller, TheHouse, guarded_router
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.replies import Rho
+from service.workflows.views import MyBudget, Page, Receipt
+
+router = guarded_router("individual")
+
+
+class LowerLimit(BaseModel):
+    """Either a lower limit, or a pause: the limit becomes what is spent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit_rho: Rho | None = None
+    pause: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "LowerLimit":
+        if (self.limit_rho is None) != self.pause:
+            raise ValueError("state either limit_rho, or pause: true")
+        return self
+
+
+@router.get("/me/budgets")
+def my_budgets(house: TheHouse, caller: Caller) -> list[MyBudget]:
+    """What was promised and what is spent, per dataset."""
+    return house.my_budgets(caller)
+
+
+@router.get("/me/receipts")
+def my_receipts(house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[Receipt]:
+    """What each query cost, newest first."""
+    return house.my_receipts(caller, cursor=cursor, limit=limit)
+
+
+@router.post("/me/budgets/{dataset}/lower")
+def lower_my_limit(house: TheHouse, caller: Caller, dataset: str, wish: Annotated[LowerLimit, Body()]) -> MyBudget:
+    """Lower one's own limit, or pause. It can never be raised again."""
+    return house.lower_my_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)

@@ -1,0 +1,190 @@
+"""The layers around the router, outermost first: request id, response headers, incidents, request limits.
+
+All are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which in the
+middle of a commit would leave an answer charged and unsent.
+"""
+
+import asyncio
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from http import HTTPStatus
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.problems import internal_error, request_id_of, response_of
+
+log = logging.getLogger("sparing.api")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class RequestIds:
+    """Every request has an id, the caller's own if it is a plain short word; it goes into the response and the log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name the request, then pass it on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        await self.app(scope, receive, send_named)
+
+
+class ResponseHeaders:
+    """The same constant headers on every response, unless the response brought its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add `HEADERS` to whatever is sent."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, send_dressed)
+
+
+class ResponseAborted(Exception):
+    """The response had begun when something failed; the server cuts the connection, so that nobody takes it for all."""
+
+
+class Incidents:
+    """Whatever nobody foresaw becomes one fixed 500.
+
+    The log gets the kind of error and the places in our code, never its message: a message may quote a record.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on; answer for what falls out. Raises ResponseAborted where half an answer is already out."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def send_watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_watched)
+            return
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - the last resort is for everything
+            report_incident(error, request_id_of(scope))
+        if started:
+            raise ResponseAborted
+        await response_of(internal_error(), request_id_of(scope))(scope, receive, send)
+
+
+def report_incident(error: BaseException, request_id: str) -> None:
+    """Log what kind of error it was and where, without a word of what it said."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))
+    kind = f"{type(error).__module__}.{type(error).__qualname__}"
+    log.error("incident request_id=%s error=%s at=%s", request_id, kind, places)
+
+
+class RequestLimits:
+    """Bounds what a request may take of us before anybody has looked at it.
+
+    `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`. The
+    length that the caller declares is checked first, what really comes is counted, and a body that stops coming is
+    given up after `silence_s_max`.
+    """
+
+    URI_BYTES_MAX = 2048
+    HEADERS_BYTES_MAX = 16 * 1024
+
+    def __init__(
+        self, app: ASGIApp, *, body_bytes_max: int, bodies: Mapping[re.Pattern[str], int], silence_s_max: float = 30.0
+    ) -> None:
+        self.app = app
+        self.body_bytes_max = body_bytes_max
+        self.bodies = bodies
+        self.silence_s_max = silence_s_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse at once what says it is too large; watch over the rest."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body_bytes_max = self._body_bytes_max(scope)
+        refusal = self._refusal(scope, body_bytes_max)
+        if refusal is not None:
+            response = response_of(HTTPException(refusal), request_id_of(scope))
+            await response(scope, receive, send)
+            return
+        await self.app(scope, self._watched(receive, body_bytes_max), send)
+
+    def _body_bytes_max(self, scope: Scope) -> int:
+        own = (limit for path, limit in self.bodies.items() if path.fullmatch(scope["path"]))
+        return next(own, self.body_bytes_max)
+
+    def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
+            return HTTPStatus.REQUEST_URI_TOO_LONG
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > self.HEADERS_BYTES_MAX:
+            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not declared.isdecimal() or int(declared) > body_bytes_max:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return None
+
+    def _watched(self, receive: Receive, body_bytes_max: int) -> Receive:
+        taken, complete = 0, False
+
+        async def receive_watched() -> Message:
+            nonlocal taken, complete
+            if complete:  # what comes now is the disconnect, for which one may wait as long as one likes
+                return await receive()
+            try:
+                async with asyncio.timeout(self.silence_s_max):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            taken += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if taken > body_bytes_max:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return message
+
+        return receive_watched

@@ -1,0 +1,206 @@
+"""One shape for everything that is not an answer: RFC 9457 problem documents.
+
+The statuses, drawn:
+
+    400  idempotency-key-missing, idempotency-key-invalid
+    401  unauthorized               no key, a malformed, unknown or revoked one: the same bytes
+    403  allowance-exceeded         public numbers only
+    404  not-found                  unknown, or not this principal's to see: the same bytes
+    405  method-not-allowed
+    408  request-timeout            the body stopped coming
+    409  name-taken
+    413  content-too-large
+    414  uri-too-long
+    415  unsupported-media-type
+    422  invalid-request, idempotency-key-reused     `errors` names each field
+    431  headers-too-large
+    500  internal-error             one fixed text; what happened is in the log under the request id, without its data
+    503  busy, unavailable, ledger-rollback, not-ready
+
+No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
+(`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.types import ExceptionHandler, Scope
+
+from service.api.fields import field_errors
+from service.query.problems import FieldError, QueryProblem
+from service.workflows.errors import (
+    AllowanceExceeded,
+    Busy,
+    Fenced,
+    InvalidRequest,
+    KeyConflict,
+    NameTaken,
+    NotFound,
+    Unavailable,
+    WorkflowError,
+)
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUSES: Mapping[type[WorkflowError], int] = {
+    InvalidRequest: 422,
+    KeyConflict: 422,
+    NotFound: 404,
+    NameTaken: 409,
+    AllowanceExceeded: 403,
+    Busy: 503,
+    Unavailable: 503,
+    Fenced: 503,
+}
+
+
+# What the router and the outer layers say with a bare status.
+TRANSPORT: Mapping[int, tuple[str, str]] = {
+    405: ("method-not-allowed", "This path does not take that method."),
+    408: ("request-timeout", "The request's body did not arrive in time."),
+    413: ("content-too-large", "The request's body is too large."),
+    414: ("uri-too-long", "The request's path and query are too long."),
+    431: ("headers-too-large", "The request's headers are too large."),
+}
+
+
+class ProblemField(BaseModel):
+    """One thing wrong with a request: where, and what."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """A refusal, as sent; `errors` is present on 422 alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    errors: list[ProblemField] | None = None
+
+
+class Refusal(Exception):
+    """A refusal that HTTP itself makes, before any workflow is asked."""
+
+    def __init__(self, status: int, slug: str, title: str, *, headers: Mapping[str, str] | None = None) -> None:
+        """`title` is the detail as well: these refusals have nothing particular to say."""
+        super().__init__(title)
+        self.status, self.slug, self.title, self.headers = status, slug, title, dict(headers or {})
+
+
+def unauthorized() -> Refusal:
+    """The one answer to no key, a malformed, an unknown and a revoked one."""
+    return Refusal(401, "unauthorized", "A valid API key is required.", headers={"WWW-Authenticate": "Bearer"})
+
+
+def internal_error() -> Refusal:
+    """The one answer to anything unforeseen. A message of its own would be an unaccounted release."""
+    return Refusal(500, "internal-error", "Something went wrong here; quote the request_id to the operator.")
+
+
+def problem_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, str]]:
+    """The problem document and the headers for any exception that may reach the edge; a stranger becomes a 500."""
+    match error:
+        case Refusal():
+            return _problem(error.status, error.slug, error.title, request_id), error.headers
+        case QueryProblem():
+            return problem_of(InvalidRequest(*error.errors), request_id)
+        case RequestValidationError():
+            return problem_of(_of_validation(error), request_id)
+        case HTTPException():
+            return problem_of(_of_router(error), request_id)
+        case StoreUnavailable() | CommitUnclear():
+            return problem_of(Unavailable(), request_id)
+        case WorkflowError() if type(error) in STATUSES:
+            return _of_workflow(error, request_id)
+        case _:
+            return problem_of(internal_error(), request_id)
+
+
+def response_of(error: Exception, request_id: str) -> Response:
+    """The response for any exception that may reach the edge."""
+    problem, headers = problem_of(error, request_id)
+    return Response(problem_bytes(problem), status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def problem_bytes(problem: Problem) -> bytes:
+    """The document as sent: absent members are left out. ASCII, so that whatever a request named can be sent back."""
+    return json.dumps(problem.model_dump(exclude_none=True)).encode()
+
+
+def request_id_of(scope: Scope) -> str:
+    """The id that the outermost layer gave this request."""
+    request_id: str = scope["state"]["request_id"]
+    return request_id
+
+
+def exception_handlers() -> dict[int | type[Exception], ExceptionHandler]:
+    """What FastAPI is to do with each family of refusal; everything else is an incident (`service.api.layers`)."""
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        return response_of(error, request_id_of(request.scope))
+
+    transport = (Refusal, QueryProblem, RequestValidationError, HTTPException)
+    return dict.fromkeys((*transport, *STATUSES, StoreUnavailable, CommitUnclear), refuse)
+
+
+def _problem(
+    status: int, slug: str, title: str, request_id: str, *, detail: str = "", errors: Sequence[FieldError] | None = None
+) -> Problem:
+    fields = None if errors is None else [ProblemField(field=e.field, message=e.message) for e in errors]
+    return Problem(
+        type=f"urn:sparing:problem:{slug}",
+        title=title,
+        status=status,
+        detail=detail or title,
+        request_id=request_id,
+        errors=fields,
+    )
+
+
+def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[str, str]]:
+    errors: Sequence[FieldError] | None = None
+    headers: dict[str, str] = {}
+    match error:
+        case InvalidRequest():
+            errors = error.errors
+        case KeyConflict():
+            errors = (FieldError(field="Idempotency-Key", message=error.title),)
+        case Busy() | Unavailable() | Fenced():
+            headers = {"Retry-After": str(error.retry_after_s)}
+        case _:
+            pass
+    status = STATUSES[type(error)]
+    return _problem(status, error.slug, error.title, request_id, detail=str(error), errors=errors), headers
+
+
+def _of_validation(error: RequestValidationError) -> WorkflowError:
+    # An id in the path that is no id names nothing; it is not a field that the caller could mend.
+    if any(problem["loc"][0] == "path" for problem in error.errors()):
+        return NotFound()
+    return InvalidRequest(*field_errors(error.errors(), error.body))
+
+
+def _of_router(error: HTTPException) -> Exception:
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return NotFound()
+    if error.status_code == HTTPStatus.BAD_REQUEST:
+        # FastAPI says this only of a body that it cannot read as JSON: not UTF-8, or nested too deeply.
+        return InvalidRequest.of("body", "must be a JSON document in UTF-8")
+    if error.status_code not in TRANSPORT:
+        return internal_error()
+    slug, title = TRANSPORT[error.status_code]
+    return Refusal(error.status_code, slug, title, headers=error.headers)
