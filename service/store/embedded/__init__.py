@@ -1,0 +1,23 @@
+"""Embedded servers: a real Postgres and a real Valkey for a service that was given neither.
+
+They run as children of the process that starts them, in its main thread, and end with it, however it ends.
+"""
+
+from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.store.embedded.postgres import EmbeddedPostgres
+from service.store.embedded.postgres import attach as attach_postgres
+from service.store.embedded.servers import Servers, attach_servers, start_servers
+from service.store.embedded.valkey import EmbeddedValkey
+from service.store.embedded.valkey import attach as attach_valkey
+
+__all__ = [
+    "EmbeddedPostgres",
+    "EmbeddedServerError",
+    "EmbeddedValkey",
+    "HomeInUseError",
+    "Servers",
+    "attach_postgres",
+    "attach_servers",
+    "attach_valkey",
+    "start_servers",
+]

@@ -1,0 +1,44 @@
+"""Become another program, as another account, that ends when its owner does.
+
+`process.start_child` runs this file with `python -I -S`, so it needs nothing but the standard library.  It is a program
+of its own rather than a `preexec_fn` because a `preexec_fn` runs Python between fork and exec, which can deadlock in a
+process that has threads (numerical libraries start some on import).
+
+Arguments: owner's pid, signal to receive when the owner ends, uid, gid (both -1: stay who we are), program, its
+arguments.
+"""
+
+import ctypes
+import os
+import sys
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+EXIT_NOT_STARTED = 127
+
+
+def main(arguments: list[str]) -> None:
+    """Change the account, tie this process's life to its owner's, and become the program; never returns."""
+    owner_pid, death_signal, uid, gid = (int(argument) for argument in arguments[:4])
+    os.umask(0o077)
+    if uid >= 0:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    # Only now: the kernel forgets the death signal whenever the account changes.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
+        message = f"cannot ask for a death signal: {os.strerror(ctypes.get_errno())}"
+        sys.exit(message)
+    # The owner may have died before the request was in place; nobody would ever signal us then.
+    if os.getppid() != owner_pid:
+        sys.exit(EXIT_NOT_STARTED)
+    program = arguments[4]
+    try:
+        os.execv(program, arguments[4:])  # noqa: S606 -- no shell is the point
+    except OSError as error:
+        sys.stderr.write(f"cannot run {program}: {error.strerror}\n")
+        sys.exit(EXIT_NOT_STARTED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

