@@ -1,0 +1,1 @@
+"""Statements for humans, from public numbers and the ledger's integer units. Pure; imports only the core."""

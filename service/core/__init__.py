@@ -1,0 +1,1 @@
+"""The privacy core: integer charges, the individual Rényi filter, exact noise, the answer. Pure."""
