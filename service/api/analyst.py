@@ -10,15 +10,16 @@ from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
 from service.api.problems import request_id_of
-from service.api.queries import QUERY_BODY, SentKey, SentQuery, answered
+from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, answered
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
 
 router = guarded_router("analyst")
 
-Accept = Annotated[str | None, Header(description="JSON, application/x-npy or application/vnd.apache.arrow.stream.")]
+# What may be accepted stands with the responses; OpenAPI wants no parameter of that name.
+Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
-@router.post("/datasets/{dataset}/queries", response_class=Response, responses=ANSWER, openapi_extra=QUERY_BODY)
+@router.post("/datasets/{dataset}/queries", response_class=Response, responses=ANSWER, openapi_extra=KEYED_QUERY)
 async def ask(
     house: TheHouse, caller: Caller, dataset: str, key: SentKey, query: SentQuery, accept: Accept = None
 ) -> Response:

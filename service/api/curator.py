@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Body
+from fastapi import Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
@@ -46,7 +46,7 @@ def append_rows(house: TheHouse, dataset: str, table: str, upload: Spooled) -> U
 
 
 # A key may hold anything, a slash too: `path` takes the rest of the address.
-@router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204)
+@router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
 def erase_individual(house: TheHouse, dataset: str, key: str) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that nobody's budget starts anew."""
     house.erase_individual(dataset, key)
@@ -89,7 +89,7 @@ def list_principals(house: TheHouse, cursor: Cursor = None, limit: Limit = LIMIT
     return house.list_principals(cursor=cursor, limit=limit)
 
 
-@house_router.delete("/principals/{principal}", status_code=204)
+@house_router.delete("/principals/{principal}", status_code=204, response_class=Response)
 def revoke_principal(house: TheHouse, principal: UUID) -> None:
     """Revoke a key, for good."""
     house.revoke_principal(principal)

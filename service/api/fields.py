@@ -45,5 +45,7 @@ def _steps(location: Sequence[str | int], document: object, *, missing: bool) ->
 
 
 def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return "must be a JSON document in UTF-8"
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

@@ -10,6 +10,7 @@ import re
 import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
+from pathlib import Path
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -118,7 +119,7 @@ class Incidents:
 def report_incident(error: BaseException, request_id: str) -> None:
     """Log what kind of error it was and where, without a word of what it said."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))
+    places = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))
     kind = f"{type(error).__module__}.{type(error).__qualname__}"
     log.error("incident request_id=%s error=%s at=%s", request_id, kind, places)
 

@@ -5,7 +5,7 @@ import re
 from concurrent.futures import Future
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import Refusal
@@ -26,12 +26,7 @@ def checked_key(key: str | None) -> str:
     return key
 
 
-async def _sent_key(
-    request: Request,
-    _: Annotated[
-        str | None, Header(alias="Idempotency-Key", description="Required; names this request for good.")
-    ] = None,
-) -> str:
+async def _sent_key(request: Request) -> str:
     sent = request.headers.getlist("idempotency-key")
     return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
 
@@ -49,6 +44,18 @@ QUERY_BODY: dict[str, Any] = {
         "required": True,
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}},
     }
+}
+KEYED_QUERY: dict[str, Any] = {
+    **QUERY_BODY,
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": True,
+            "description": "Names this request for good: sent again, it gets the same bytes and is not charged again.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+        }
+    ],
 }
 
 
