@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.query.schema import Schema
 from service.workflows.ledger import LedgerEntry
-from service.workflows.views import Guarantee, Page, PrincipalRow, Role
+from service.workflows.views import Guarantee, Role
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 
@@ -195,7 +195,7 @@ class Store(Protocol):
     def principal(self, principal_id: UUID) -> PrincipalRecord | None:
         """One principal, revoked or not."""
 
-    def principals(self, *, after: UUID | None, limit: int) -> Page[PrincipalRow]:
+    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
         """The principals in order of id."""
 
     def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:

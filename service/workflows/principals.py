@@ -7,7 +7,7 @@ from fractions import Fraction
 from hmac import compare_digest
 from uuid import UUID, uuid4
 
-from service.core.units import units_down
+from service.core.units import rho_of_units, units_down
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.ports import PrincipalRecord, Store
 from service.workflows.secrets import Pepper, new_api_key, split_api_key
@@ -78,7 +78,8 @@ class Principals:
 
     def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
         """Everybody who holds or held a key; never the key."""
-        return self._store.principals(after=_uuid(cursor), limit=limit)
+        records = self._store.principals(after=_uuid(cursor), limit=limit)
+        return Page(items=tuple(map(_row, records)), next=str(records[-1].id) if len(records) == limit else None)
 
     def revoke(self, principal_id: UUID) -> None:
         """The key stops working with the next request. Raises NotFound."""
@@ -97,6 +98,20 @@ def _check(role: Role, name: str, dataset: str | None, individual: str | None, a
         raise InvalidRequest.of("allowance_rho", "only analysts have allowances")
     if allowance_rho is not None and not 0 <= allowance_rho <= 2**20:
         raise InvalidRequest.of("allowance_rho", "must lie between 0 and 2^20")
+
+
+def _row(record: PrincipalRecord) -> PrincipalRow:
+    allowance = record.allowance_units
+    return PrincipalRow(
+        id=record.id,
+        role=record.role,
+        name=record.name,
+        dataset=record.dataset,
+        individual=record.individual,
+        allowance_rho=None if allowance is None else str(rho_of_units(allowance)),
+        created_at=record.created_at,
+        revoked_at=record.revoked_at,
+    )
 
 
 def _uuid(cursor: str | None) -> UUID | None:

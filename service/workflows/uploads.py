@@ -115,6 +115,8 @@ class _Upload:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
+        # A limit never rises, not even for somebody who left and came back.
+        limits[~new] = np.minimum(limits[~new], self.state.memory.accounts.limit[slots[~new]])
         self.transaction.add_individuals(slots, keys, limits)
         self.state.grown(self.slots_used)
         self.state.memory.accounts.limit[slots] = limits

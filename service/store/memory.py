@@ -1,0 +1,291 @@
+"""The in-memory twin of the Postgres store: the same port, the same contract suite, nothing durable.
+
+A locked transaction works on a draft of the dataset and `commit` puts the draft in its place, so that leaving without commit undoes everything.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.memory import PAGE_SLOTS
+from service.query.coding import coding_of
+from service.workflows.errors import NameTaken
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import (
+    AnswerRecord,
+    Codes,
+    DatasetRecord,
+    Head,
+    Individuals,
+    PrincipalRecord,
+    StoreUnavailable,
+)
+
+_UNITS_MAX = 2**62
+Address = tuple[UUID, str]
+Rows = tuple[NDArray[np.int64], Codes]
+
+
+@dataclass(slots=True)
+class _Person:
+    limit_units: int
+    key: str | None = None
+    tombstone: bytes | None = None
+
+
+@dataclass(slots=True)
+class _Dataset:
+    """Everything of one dataset; drafts share the values, which nobody changes in place."""
+
+    record: DatasetRecord
+    head: Head
+    entries: tuple[LedgerEntry, ...] = ()
+    answers: dict[Address, AnswerRecord] = field(default_factory=dict)
+    worst_cases: dict[UUID, int] = field(default_factory=dict)
+    people: dict[int, _Person] = field(default_factory=dict)
+    records: dict[str, tuple[Rows, ...]] = field(default_factory=dict)
+    pages: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    journal: tuple[tuple[str, Mapping[str, object]], ...] = ()
+
+    def draft(self) -> "_Dataset":
+        """A copy to write on."""
+        return replace(
+            self,
+            answers=dict(self.answers),
+            worst_cases=dict(self.worst_cases),
+            people={slot: replace(person) for slot, person in self.people.items()},
+            records=dict(self.records),
+            pages=dict(self.pages),
+        )
+
+
+class MemoryTransaction:
+    """The port's Transaction on a draft."""
+
+    def __init__(self, store: "MemoryStore", dataset_id: int, *, lock: bool) -> None:
+        """Draft the dataset as it stands."""
+        self._store = store
+        self._dataset_id = dataset_id
+        self._draft = store.kept[dataset_id].draft()
+        self._lock = lock
+
+    @property
+    def head(self) -> Head:
+        return self._draft.head
+
+    def answers(self, keys: Sequence[Address]) -> dict[Address, AnswerRecord]:
+        return {key: self._draft.answers[key] for key in keys if key in self._draft.answers}
+
+    def reusable(self, query_hash: str, epoch: int) -> LedgerEntry | None:
+        matching = (e for e in reversed(self._draft.entries) if e.query_hash == query_hash and e.epoch == epoch)
+        return next(matching, None)
+
+    def worst_case_spent(self, principal_id: UUID) -> int:
+        return self._draft.worst_cases.get(principal_id, 0)
+
+    def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+        yield from self._draft.entries[after:][:limit]
+
+    def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
+        return [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+
+    def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        for page, spent in sorted(self._draft.pages.items()):
+            yield page, spent.copy()
+
+    def individuals(self) -> Individuals:
+        people = self._draft.people
+        return Individuals(
+            slots=np.array(list(people), dtype=np.int64),
+            limits=np.array([person.limit_units for person in people.values()], dtype=np.int64),
+            present=np.array([person.key is not None for person in people.values()], dtype=np.bool_),
+        )
+
+    def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
+        columns = self._draft.record.schema.tables[table].columns
+        parts = self._draft.records.get(table, ())
+        slots = np.concatenate([np.zeros(0, dtype=np.int64), *(slots for slots, _ in parts)])
+        return slots, {
+            name: np.concatenate([np.zeros(0, dtype=coding_of(column).dtype), *(codes[name] for _, codes in parts)])
+            for name, column in columns.items()
+            if column.type != "budget"
+        }
+
+    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        known = {person.key: slot for slot, person in self._draft.people.items() if person.key is not None}
+        return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
+
+    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
+        known = {person.tombstone: slot for slot, person in self._draft.people.items() if person.tombstone is not None}
+        return np.array([known.get(tombstone, -1) for tombstone in tombstones], dtype=np.int64)
+
+    def has_tombstones(self) -> bool:
+        return any(person.tombstone is not None for person in self._draft.people.values())
+
+    def keys_of(self, *, after_slot: int, limit: int) -> list[tuple[int, str]]:
+        rows = sorted((slot, person.key) for slot, person in self._draft.people.items() if person.key is not None)
+        return [(slot, key) for slot, key in rows if slot > after_slot][:limit]
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        draft = self._draft
+        draft.entries += tuple(entries)
+        for answer in answers:
+            if (answer.principal_id, answer.key) in draft.answers:
+                raise StoreUnavailable("a reply under this key exists")
+            draft.answers[answer.principal_id, answer.key] = answer
+        for principal, units in worst_cases.items():
+            draft.worst_cases[principal] = min(draft.worst_cases.get(principal, 0) + units, _UNITS_MAX)
+        if entries:
+            worst_case = draft.head.worst_case_units + sum(entry.worst_case_units for entry in entries)
+            draft.head = replace(
+                draft.head, seq=entries[-1].seq, hash=entries[-1].hash, worst_case_units=min(worst_case, _UNITS_MAX)
+            )
+
+    def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
+        for slot, key, limit in zip(slots.tolist(), keys, limits.tolist(), strict=True):
+            self._draft.people[slot] = _Person(limit_units=limit, key=key)
+
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+        self._draft.records[table] = (*self._draft.records.get(table, ()), (slots, codes))
+
+    def erase(self, slot: int, tombstone: bytes) -> None:
+        for table, parts in self._draft.records.items():
+            self._draft.records[table] = tuple(_without(slot, *part) for part in parts)
+        person = self._draft.people[slot]
+        person.key, person.tombstone = None, tombstone
+
+    def set_limit(self, slot: int, limit_units: int) -> None:
+        person = self._draft.people[slot]
+        person.limit_units = min(person.limit_units, limit_units)
+
+    def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
+        for page, spent in pages.items():
+            padded = np.zeros(PAGE_SLOTS, dtype=np.int64)
+            padded[: spent.size] = spent
+            self._draft.pages[page] = padded
+        self._draft.head = replace(self._draft.head, checkpoint_seq=seq)
+
+    def journal(
+        self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
+    ) -> None:
+        head = self._draft.head
+        self._draft.journal += ((act, dict(detail)),)
+        self._draft.head = replace(
+            head,
+            data_version=head.data_version + 1,
+            slots=head.slots if slots is None else slots,
+            epoch=head.epoch if epoch is None else epoch,
+        )
+
+    def commit(self) -> None:
+        if not self._lock:
+            raise StoreUnavailable("a snapshot cannot be committed")
+        self._store.kept[self._dataset_id] = self._draft
+
+
+class MemoryStore:
+    """The port's Store in one process's memory."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.kept: dict[int, _Dataset] = {}
+        self._locks: dict[int, threading.Lock] = {}
+        self._principals: dict[UUID, PrincipalRecord] = {}
+        self._door = threading.Lock()
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool) -> Iterator[MemoryTransaction]:
+        if not lock:
+            yield MemoryTransaction(self, dataset_id, lock=False)
+            return
+        with self._locks[dataset_id]:
+            yield MemoryTransaction(self, dataset_id, lock=True)
+
+    def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
+        with self._door:
+            if self.dataset(record.name) is not None:
+                raise NameTaken
+            registered = replace(record, id=len(self.kept) + 1)
+            head = Head(
+                seq=0,
+                hash=record.genesis,
+                epoch=1,
+                fence=1,
+                data_version=0,
+                slots=0,
+                worst_case_units=0,
+                checkpoint_seq=0,
+            )
+            self._locks[registered.id] = threading.Lock()
+            self.kept[registered.id] = _Dataset(record=registered, head=head)
+            return registered
+
+    def dataset(self, name: str) -> DatasetRecord | None:
+        return next((kept.record for kept in self.kept.values() if kept.record.name == name), None)
+
+    def datasets(self) -> list[DatasetRecord]:
+        return sorted((kept.record for kept in self.kept.values()), key=lambda record: record.name)
+
+    def head(self, dataset_id: int) -> Head:
+        return self.kept[dataset_id].head
+
+    def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
+        kept = self.kept[dataset_id]
+        rows = {name: sum(s.size for s, _ in kept.records.get(name, ())) for name in kept.record.schema.tables}
+        return sum(person.key is not None for person in kept.people.values()), rows
+
+    def add_principal(self, record: PrincipalRecord) -> None:
+        self._principals[record.id] = record
+
+    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
+        return self._principals.get(principal_id)
+
+    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
+        rows = sorted(self._principals.values(), key=lambda record: record.id)
+        return [record for record in rows if after is None or record.id > after][:limit]
+
+    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
+        record = self._principals.get(principal_id)
+        if record is None or record.revoked_at is not None:
+            return False
+        self._principals[principal_id] = replace(record, revoked_at=at)
+        return True
+
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
+        found = [row for row in self._replies(principal_id) if row[1].query_id == query_id]
+        return min(found, key=lambda row: (row[1].at, row[1].key)) if found else None
+
+    def answers_of(
+        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
+    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+        rows = sorted(self._replies(principal_id), key=lambda row: (row[1].at, row[1].query_id), reverse=True)
+        return [row for row in rows if before is None or (row[1].at, row[1].query_id) < before][:limit]
+
+    def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
+        return {
+            kept.record.name: kept.worst_cases[principal_id]
+            for kept in self.kept.values()
+            if principal_id in kept.worst_cases
+        }
+
+    def problems(self) -> list[str]:
+        return []
+
+    def _replies(self, principal_id: UUID) -> Iterator[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+        for kept in self.kept.values():
+            for answer in kept.answers.values():
+                if answer.principal_id == principal_id:
+                    yield kept.record, answer, kept.entries[answer.seq - 1]
+
+
+def _without(slot: int, slots: NDArray[np.int64], codes: Codes) -> Rows:
+    keep = slots != slot
+    return slots[keep], {name: values[keep] for name, values in codes.items()}

@@ -1,0 +1,1 @@
+"""The Postgres adapter of the store port."""

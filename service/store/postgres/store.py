@@ -1,0 +1,267 @@
+"""Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from psycopg_pool import ConnectionPool
+
+from service.query.schema import Schema
+from service.store.postgres.faults import translated
+from service.store.postgres.records import RecordsTable, records_tables
+from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.transaction import HEAD_COLUMNS, Connection, PostgresTransaction, head_of
+from service.workflows.errors import NameTaken
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import AnswerRecord, DatasetRecord, Head, PrincipalRecord, StoreUnavailable
+from service.workflows.views import Guarantee
+
+_DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
+_DATASET_COUNT: Final = _DATASET.count(",") + 1
+_PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
+_MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
+_NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class UnsafeDatabase(Exception):  # noqa: N818 - it names the database
+    """The database may forget what it has acknowledged; the service does not serve from it."""
+
+
+class PostgresStore:
+    """The port's Store. One pool, one role without DELETE on the ledger; check `refuse_unsafe` before serving."""
+
+    def __init__(self, database_url: str, *, connections_max: int = 10, statement_timeout_ms: int = 300_000) -> None:
+        """Open the pool; raises StoreUnavailable when no connection comes."""
+        self._statement_timeout_ms = statement_timeout_ms
+        self._tables: dict[int, dict[str, RecordsTable]] = {}
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            database_url,
+            min_size=1,
+            max_size=connections_max,
+            timeout=5,
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            open=False,
+            kwargs={"connect_timeout": 2},
+        )
+        with translated():
+            self._pool.open(wait=True, timeout=30)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    def refuse_unsafe(self) -> None:
+        """Raise UnsafeDatabase unless an acknowledged commit survives a power cut on this database."""
+        with self._connection() as connection:
+            for setting in _MUST_BE_ON:
+                value = connection.execute(sql.SQL("SHOW {}").format(sql.Identifier(setting))).fetchall()[0][0]
+                if value == "off" or (setting == "synchronous_commit" and value == "local"):
+                    raise UnsafeDatabase(f"{setting} = {value}: a crash could forget charges that were answered")
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool) -> Iterator[PostgresTransaction]:
+        """One dataset's transaction; undone unless committed inside."""
+        with self._connection() as connection:
+            yield PostgresTransaction(connection, dataset_id, self._tables_of(dataset_id), lock=lock)
+            with translated():
+                connection.rollback()
+
+    # Datasets
+
+    def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
+        values = (
+            record.name,
+            record.guarantee.epsilon,
+            record.guarantee.delta,
+            record.budget_units,
+            record.limit_floor_units,
+            record.capacity,
+            record.rule,
+            Jsonb(record.schema.model_dump(mode="json", exclude_none=True)),
+            record.genesis,
+        )
+        with self._connection() as connection:
+            rows = connection.execute(
+                f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')}) VALUES ({', '.join(['%s'] * (_DATASET_COUNT - 1))})"
+                " ON CONFLICT (name) DO NOTHING RETURNING id",
+                values,
+            ).fetchall()
+            if not rows:
+                raise NameTaken
+            registered = replace(record, id=rows[0][0])
+            connection.execute(
+                "INSERT INTO heads (dataset_id, hash, journal_hash) VALUES (%s, %s, %s)",
+                [registered.id, record.genesis, record.genesis],
+            )
+            for table in records_tables(registered.id, record.schema).values():
+                connection.execute(table.create())
+                connection.execute(table.index())
+            connection.commit()
+        return registered
+
+    def dataset(self, name: str) -> DatasetRecord | None:
+        found = [_dataset_of(row) for row in self._rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])]
+        return found[0] if found else None
+
+    def datasets(self) -> list[DatasetRecord]:
+        return [_dataset_of(row) for row in self._rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
+
+    def head(self, dataset_id: int) -> Head:
+        return head_of(self._rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
+
+    def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
+        with self._connection() as connection:
+            people = connection.execute(
+                "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
+            ).fetchall()
+            rows = {
+                name: int(connection.execute(table.count()).fetchall()[0][0])
+                for name, table in self._tables_of(dataset_id).items()
+            }
+        return int(people[0][0]), rows
+
+    # Principals
+
+    def add_principal(self, record: PrincipalRecord) -> None:
+        values = (
+            record.id,
+            record.role,
+            record.name,
+            record.dataset,
+            record.individual,
+            record.allowance_units,
+            record.key_hash,
+            record.created_at,
+            record.revoked_at,
+        )
+        self._commit(f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values)
+
+    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
+        rows = self._rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
+        return _principal_of(rows[0]) if rows else None
+
+    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
+        rows = self._rows(
+            f"SELECT {_PRINCIPAL} FROM principals WHERE %s::uuid IS NULL OR id > %s ORDER BY id LIMIT %s",
+            [after, after, limit],
+        )
+        return [_principal_of(row) for row in rows]
+
+    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
+        changed = self._commit(
+            "UPDATE principals SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL", [at, principal_id]
+        )
+        return changed == 1
+
+    # An analyst's own replies
+
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
+        found = self._replies("a.query_id = %s", "a.at, a.idempotency_key LIMIT 1", [principal_id, query_id])
+        return found[0] if found else None
+
+    def answers_of(
+        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
+    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+        at, query_id = before or (_NEVER, UUID(int=0))
+        return self._replies(
+            "(a.at, a.query_id) < (%s, %s)", "a.at DESC, a.query_id DESC LIMIT %s", [principal_id, at, query_id, limit]
+        )
+
+    def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
+        rows = self._rows(
+            "SELECT name, units FROM worst_cases JOIN datasets ON id = dataset_id WHERE principal_id = %s", [principal_id]
+        )
+        return {name: units for name, units in rows}
+
+    def problems(self) -> list[str]:
+        try:
+            self._rows("SELECT 1", [])
+        except StoreUnavailable:
+            return ["database-unavailable"]
+        return []
+
+    # Within
+
+    def _replies(
+        self, condition: str, order: str, values: Sequence[object]
+    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+        columns = ", ".join(
+            [_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)]
+        )
+        rows = self._rows(
+            f"SELECT {columns} FROM answers a JOIN ledger l USING (dataset_id, seq) JOIN datasets d ON d.id = a.dataset_id"
+            f" WHERE a.principal_id = %s AND {condition} ORDER BY {order}",
+            values,
+        )
+        middle = _DATASET_COUNT + ANSWER_COUNT
+        return [
+            (_dataset_of(row[:_DATASET_COUNT]), answer_of(row[_DATASET_COUNT:middle]), entry_of(row[middle:]))
+            for row in rows
+        ]
+
+    def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
+        if dataset_id not in self._tables:
+            rows = self._rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
+            self._tables[dataset_id] = records_tables(dataset_id, Schema.model_validate(rows[0][0]))
+        return self._tables[dataset_id]
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with translated(), self._pool.connection() as connection:
+            yield connection
+
+    def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return connection.execute(statement, values, binary=True).fetchall()  # type: ignore[arg-type]  # constants of this file
+
+    def _commit(self, statement: str, values: Sequence[object]) -> int:
+        with self._connection() as connection:
+            return connection.execute(statement, values).rowcount  # type: ignore[arg-type]  # constants of this file
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        connection.execute("SET ROLE sparing_api")
+        connection.execute(
+            sql.SQL("SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'")
+            .format(sql.Literal(self._statement_timeout_ms))
+        )
+        connection.commit()
+
+
+def _of(alias: str, columns: str) -> str:
+    return ", ".join(f"{alias}.{column.strip()}" for column in columns.split(","))
+
+
+def _dataset_of(row: Sequence[Any]) -> DatasetRecord:
+    return DatasetRecord(
+        id=row[0],
+        name=row[1],
+        guarantee=Guarantee(epsilon=row[2], delta=row[3]),
+        budget_units=row[4],
+        limit_floor_units=row[5],
+        capacity=row[6],
+        rule=row[7],
+        schema=Schema.model_validate(row[8]),
+        genesis=bytes(row[9]),
+    )
+
+
+def _principal_of(row: Sequence[Any]) -> PrincipalRecord:
+    return PrincipalRecord(
+        id=row[0],
+        role=row[1],
+        name=row[2],
+        dataset=row[3],
+        individual=row[4],
+        allowance_units=row[5],
+        key_hash=bytes(row[6]),
+        created_at=row[7],
+        revoked_at=row[8],
+    )

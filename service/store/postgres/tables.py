@@ -1,0 +1,171 @@
+"""The schema as SQLAlchemy metadata: what `alembic check` compares the migrations with. Queries are plain SQL beside their adapter."""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
+
+METADATA: Final = MetaData()
+
+
+def _required(name: str, kind: TypeEngine[object], *, zero: bool = False) -> Column[object]:
+    return Column(name, kind, nullable=False, server_default=text("0") if zero else None)
+
+
+def _dataset(*, primary_key: bool = True) -> Column[int]:
+    return Column("dataset_id", Integer, ForeignKey("datasets.id"), primary_key=primary_key, autoincrement=False)
+
+
+DATASETS: Final = Table(
+    "datasets",
+    METADATA,
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    _required("name", Text()),
+    Column("epsilon", Text),
+    Column("delta", Text),
+    _required("budget_units", BigInteger()),
+    _required("limit_floor_units", BigInteger()),
+    _required("capacity", BigInteger()),
+    _required("rule", Text()),
+    _required("schema", JSONB()),
+    _required("genesis", LargeBinary()),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("name"),
+)
+
+HEADS: Final = Table(
+    "heads",
+    METADATA,
+    _dataset(),
+    _required("seq", BigInteger(), zero=True),
+    _required("hash", LargeBinary()),
+    Column("epoch", Integer, nullable=False, server_default=text("1")),
+    Column("fence", BigInteger, nullable=False, server_default=text("1")),
+    _required("data_version", BigInteger(), zero=True),
+    _required("slots", BigInteger(), zero=True),
+    _required("worst_case_units", BigInteger(), zero=True),
+    _required("checkpoint_seq", BigInteger(), zero=True),
+    _required("journal_hash", LargeBinary()),
+)
+
+LEDGER: Final = Table(
+    "ledger",
+    METADATA,
+    _dataset(),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("query_id", Uuid, nullable=False, unique=True),
+    _required("analyst_id", Uuid()),
+    _required("analyst", Text()),
+    _required("epoch", Integer()),
+    _required("canonical", LargeBinary()),
+    _required("query_hash", Text()),
+    _required("sigma", Double()),
+    _required("grid_log2", Integer()),
+    _required("dimension", Integer()),
+    _required("worst_case_units", BigInteger()),
+    _required("charge_form", SmallInteger()),
+    _required("slots", LargeBinary()),
+    Column("active", LargeBinary),
+    Column("charge_units", BigInteger),
+    Column("charges", LargeBinary),
+    _required("charged_count", Integer()),
+    _required("left_out_count", Integer()),
+    _required("charged_units", Numeric()),
+    _required("values", LargeBinary()),
+    _required("asked_at", DateTime(timezone=True)),
+    _required("previous_hash", LargeBinary()),
+    _required("hash", LargeBinary()),
+    Index("ledger_reuse", "dataset_id", "query_hash", "epoch", "seq"),
+)
+
+ANSWERS: Final = Table(
+    "answers",
+    METADATA,
+    _dataset(),
+    Column("principal_id", Uuid, primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
+    _required("request_hash", LargeBinary()),
+    _required("seq", BigInteger()),
+    _required("query_id", Uuid()),
+    _required("body", LargeBinary()),
+    _required("at", DateTime(timezone=True)),
+    ForeignKeyConstraint(["dataset_id", "seq"], ["ledger.dataset_id", "ledger.seq"]),
+    Index("answers_of_principal", "principal_id", "at", "query_id"),
+)
+
+WORST_CASES: Final = Table(
+    "worst_cases",
+    METADATA,
+    _dataset(),
+    Column("principal_id", Uuid, primary_key=True),
+    _required("units", BigInteger()),
+)
+
+INDIVIDUALS: Final = Table(
+    "individuals",
+    METADATA,
+    _dataset(),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("key", Text),
+    Column("tombstone", LargeBinary),
+    _required("limit_units", BigInteger()),
+    Index("individuals_key", "dataset_id", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
+    Index("individuals_tombstone", "dataset_id", "tombstone", unique=True, postgresql_where=text("tombstone IS NOT NULL")),
+)
+
+PAGES: Final = Table(
+    "pages",
+    METADATA,
+    _dataset(),
+    Column("page", Integer, primary_key=True, autoincrement=False),
+    _required("seq", BigInteger()),
+    _required("spent", LargeBinary()),
+)
+
+JOURNAL: Final = Table(
+    "journal",
+    METADATA,
+    _dataset(),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    _required("at_seq", BigInteger()),
+    _required("act", Text()),
+    _required("detail", JSONB()),
+    _required("at", DateTime(timezone=True)),
+    _required("previous_hash", LargeBinary()),
+    _required("hash", LargeBinary()),
+)
+
+PRINCIPALS: Final = Table(
+    "principals",
+    METADATA,
+    Column("id", Uuid, primary_key=True),
+    _required("role", Text()),
+    _required("name", Text()),
+    Column("dataset", Text, ForeignKey("datasets.name")),
+    Column("individual", Text),
+    Column("allowance_units", BigInteger),
+    _required("key_hash", LargeBinary()),
+    _required("created_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+)
