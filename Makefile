@@ -11,8 +11,13 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
 
-# A dot for each package: a slow network should look slow, not stuck. pip's own errors go past this to the terminal.
-DOTS := awk '/^Collecting/ { printf "."; fflush() } /^Installing collected/ { printf " unpacking"; fflush() } END { print " done" }'
+# A dot for each package: a slow network should look slow, not stuck. Retries and errors are shown in full.
+INSTALL = $(PIP) install --require-hashes --only-binary :all: -r $(1) 2>&1 | awk ' \
+  /^(Collecting|Processing)/ { printf "."; fflush() } \
+  /^Installing collected/ { printf " unpacking "; fflush() } \
+  /^Successfully/ { print "done" } \
+  /^ERROR/ { failed = 1; print "" } \
+  failed || /Retrying/ { print; fflush() }'
 
 .PHONY: help demo run test unit check format bench lock clean
 
@@ -60,12 +65,12 @@ clean: ## Remove .venv and caches; .sparing stays, because it holds data and a l
 	  { echo "Python 3.11 or newer is needed; '$(PY)' is $$("$(PY)" --version 2>&1). Name another: make PY=python3.12"; exit 1; }
 	@.venv/bin/python -m pip --version > /dev/null 2>&1 || "$(PY)" -m venv --clear .venv || \
 	  { rm -rf .venv; echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
-	@echo "First time only (half a minute to a minute): installing $$(grep -c '==' requirements.lock) packages into .venv, each checked against its hash"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements.lock | $(DOTS)
+	@echo "Filling .venv with the $$(grep -c '==' requirements.lock) pinned packages (once, about a minute; each is checked against its hash)"
+	@$(call INSTALL,requirements.lock)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable clients/python
 	@touch $@
 
 .venv/.dev-ok: .venv/.ok requirements-dev.lock
-	@echo "First time only: installing what the tests need"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements-dev.lock | $(DOTS)
+	@echo "Adding what the tests and checks need (once)"
+	@$(call INSTALL,requirements-dev.lock)
 	@touch $@

@@ -71,7 +71,7 @@ def test_make_says_what_it_can_do() -> None:
 
 def test_make_installs_only_what_is_locked() -> None:
     """Every pip install of the Makefile demands hashes or brings nothing in."""
-    installs = re.findall(r"\$\(PIP\) install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    installs = re.findall(r"pip install .*|\$\(PIP\) install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
 
     assert installs
     assert [
