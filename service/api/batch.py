@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import orjson
@@ -22,7 +23,7 @@ from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.views import Principal, StoredAnswer
 
-ENTRIES_MAX = 1000
+ENTRIES_MAX = 256
 WINDOW = 32  # in flight at once: enough to share commits, too few to fill a dataset's queue
 
 BATCH_BODY: dict[str, Any] = {
@@ -136,14 +137,14 @@ def _document(body: bytes) -> object:
             object_pairs_hook=_members,
         )
     except (ValueError, RecursionError):
-        return _refuse("body", "must be a JSON document in UTF-8, without repeated members")
+        return _refuse("body", "must be a JSON document in UTF-8")
 
 
 def _entry(entry: object, field: str) -> Entry:
     match entry:
         case {"query": query, **others} if others.keys() <= {"idempotency_key"}:
             try:
-                return Entry(key=others.get("idempotency_key"), query=orjson.dumps(query))
+                return Entry(key=others.get("idempotency_key"), query=orjson.dumps(query, default=_as_written))
             except TypeError:  # nested beyond what orjson follows, or half a surrogate pair
                 return _refuse(f"{field}.query", "is nested too deeply, or holds text that is not Unicode")
         case _:
@@ -154,11 +155,23 @@ def _verbatim(number: str) -> orjson.Fragment:
     return orjson.Fragment(number)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _Repeating:
+    """An object in which a member is repeated: kept as it was written, so that its own entry can be refused."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        self.pairs = pairs
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeating:
     members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a member is repeated")
-    return members
+    return members if len(members) == len(pairs) else _Repeating(pairs)
+
+
+def _as_written(value: object) -> orjson.Fragment:
+    if not isinstance(value, _Repeating):
+        raise TypeError
+    dump = partial(orjson.dumps, default=_as_written)
+    return orjson.Fragment(b"{" + b",".join(dump(name) + b":" + dump(member) for name, member in value.pairs) + b"}")
 
 
 def _refuse(field: str, message: str) -> NoReturn:

@@ -4,11 +4,13 @@ A location of pydantic's names the members of unions it tried and the validators
 document it sent. So a location is walked along that document, and what is not in the document is dropped.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.query.problems import FieldError
+from service.query.problems import FieldError, quoted
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 ERRORS_MAX = 20  # enough to mend a request with, and no more than one screen
 
 
@@ -35,7 +37,7 @@ def _steps(location: Sequence[str | int], document: object, *, missing: bool) ->
         last = depth == len(location) - 1
         match document:
             case dict() if part in document or (missing and last):
-                yield f".{part}"
+                yield f".{part}" if _PLAIN.fullmatch(str(part)) else f"[{quoted(part)}]"
                 document = document.get(part)
             case list() if isinstance(part, int) and part < len(document):
                 yield f"[{part}]"
