@@ -1,0 +1,186 @@
+"""From the values of a column to its public integer codes (service.query.coding): a batch at a time, no loop over rows.
+
+Bounds clip, lists of categories make NULL of what they do not hold, and only what cannot be a value of the column at
+all is reported.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from service.query.coding import Coding, coding_of
+from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn
+
+Codes = NDArray[np.unsignedinteger]
+Mask = NDArray[np.bool_]
+Report = Callable[[Mask, str], None]
+"""Takes which rows (n,) are wrong, and how."""
+
+CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn
+
+_INTEGER = r"^-?[0-9]+$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_INT64_DIGITS_MAX = 19
+_BOOLEANS = ("false", "true", "0", "1")
+
+
+class WrongType(TypeError):
+    """The column's own type can hold no value of the declared column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coded:
+    """A column's codes (n,), and how many values were clipped, out of the declared list, and missing."""
+
+    codes: Codes
+    clipped: int = 0
+    out_of_domain: int = 0
+    nulls: int
+
+
+def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    """Code a batch. `is_text`: the values are written out (CSV, NDJSON); otherwise the array's own type counts.
+
+    What is wrong is passed to `report` and coded as anything. Raises WrongType.
+    """
+    coding = coding_of(column)
+    if pa.types.is_null(array.type):
+        array, is_text = pa.nulls(len(array), pa.string()), True
+    match column:
+        case CategoryColumn(categories=None):
+            return _code_numbered(coding, array, report, is_text=is_text)
+        case CategoryColumn():
+            return _code_listed(column, coding, array)
+        case BooleanColumn():
+            return _code_booleans(coding, array, report, is_text=is_text)
+        case IntegerColumn():
+            return _code_integers(column, coding, array, report, is_text=is_text)
+        case RealColumn():
+            return _code_reals(column, coding, array, report, is_text=is_text)
+
+
+def text_of(array: pa.Array) -> pa.Array:
+    """Text as it is, integers as their decimal text. Raises WrongType for anything else."""
+    if pa.types.is_null(array.type) or pa.types.is_integer(array.type):
+        return array.cast(pa.string())
+    if not pa.types.is_string(array.type):
+        raise WrongType(f"the column holds {array.type}, not text")
+    return array
+
+
+def nulls_of(array: pa.Array) -> Mask:
+    """Which values (n,) are missing."""
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
+    """A category is matched by its text; if 1 and "1" are both declared, by the first of them."""
+    codes_by_text: dict[str, int] = {}
+    for category, code in column.codes.items():
+        codes_by_text.setdefault(str(category), code)
+    places = pc.index_in(text_of(array), value_set=pa.array(codes_by_text, type=pa.string()))
+    unknown = len(codes_by_text)
+    code_at = np.array([*codes_by_text.values(), coding.null_code], dtype=coding.dtype)
+    codes = code_at[places.fill_null(unknown).to_numpy(zero_copy_only=False)]
+    return Coded(codes=codes, nulls=array.null_count, out_of_domain=places.null_count - array.null_count)
+
+
+def _code_numbered(coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    values, nulls = _integers(array, report, is_text=is_text)
+    outside = ((values < 0) | (values > coding.span)) & ~nulls
+    codes = np.where(outside | nulls, coding.null_code, values).astype(coding.dtype)
+    return Coded(codes=codes, nulls=int(nulls.sum()), out_of_domain=int(outside.sum()))
+
+
+def _code_booleans(coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    if is_text or pa.types.is_integer(array.type):
+        places = pc.index_in(pc.utf8_lower(text_of(array)), value_set=pa.array(_BOOLEANS))
+        missing, nulls = nulls_of(places), nulls_of(array)
+        report(missing & ~nulls, "not a boolean: write true, false, 1 or 0")
+        values = places.fill_null(0).to_numpy(zero_copy_only=False) % 2
+        return Coded(codes=_with_nulls(values, missing, coding), nulls=int(nulls.sum()))
+    raise WrongType(f"the column holds {array.type}, not booleans")
+
+
+def _code_integers(column: IntegerColumn, coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    values, nulls = _integers(array, report, is_text=is_text)
+    clipped = ((values < column.lower) | (values > column.upper)) & ~nulls
+    codes = np.clip(values, column.lower, column.upper) - column.lower
+    return Coded(codes=_with_nulls(codes, nulls, coding), clipped=int(clipped.sum()), nulls=int(nulls.sum()))
+
+
+def _code_reals(column: RealColumn, coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    values, nulls = _reals(array, report, is_text=is_text)
+    clipped = ((values < column.lower) | (values > column.upper)) & ~nulls
+    # Scaling by a power of two is exact and rint rounds each number by itself: the rule of Coding.code_of.
+    steps = np.rint(np.ldexp(np.clip(values, column.lower, column.upper), -coding.step_log2)).astype(np.int64)
+    codes = _with_nulls(steps - coding.offset, nulls, coding)
+    return Coded(codes=codes, clipped=int(clipped.sum()), nulls=int(nulls.sum()))
+
+
+def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Codes:
+    coded: Codes = codes.astype(coding.dtype)
+    coded[nulls] = coding.null_code
+    return coded
+
+
+def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
+    """Values (n,), 0 where missing or wrong, and which are missing."""
+    nulls = nulls_of(array)
+    if is_text:
+        array = _integers_of_text(_matching(array, _INTEGER, "not an integer", report), report)
+    elif not pa.types.is_integer(array.type):
+        raise WrongType(f"the column holds {array.type}, not integers")
+    elif pa.types.is_uint64(array.type):
+        too_large = array.fill_null(0).to_numpy(zero_copy_only=False) > np.iinfo(np.int64).max
+        report(too_large, "does not fit in 64 bits")
+        array = pc.if_else(pa.array(too_large), None, array)
+    values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return values, nulls
+
+
+def _integers_of_text(text: pa.Array, report: Report) -> pa.Array:
+    try:
+        return text.cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = [None if digits is None else _int64_of(digits) for digits in text.to_pylist()]
+        too_large = np.array([value is None for value in values], dtype=np.bool_) & ~nulls_of(text)
+        report(too_large, "does not fit in 64 bits")
+        return pa.array(values, type=pa.int64())
+
+
+def _int64_of(digits: str) -> int | None:
+    """The integer, or None if it does not fit. Its length is looked at first: int() is quadratic in it."""
+    if len(digits.lstrip("-0")) > _INT64_DIGITS_MAX:
+        return None
+    value = int(f"{'-' if digits.startswith('-') else ''}{digits.lstrip('-0') or '0'}")
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.float64], Mask]:
+    """The same for numbers; what is not finite is wrong."""
+    nulls = nulls_of(array)
+    if is_text:
+        array = _matching(array, _NUMBER, "not a number", report)
+    elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
+        raise WrongType(f"the column holds {array.type}, not numbers")
+    values = array.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+    infinite = ~np.isfinite(values)
+    report(infinite & ~nulls, "not a finite number")
+    return np.where(infinite, 0.0, values), nulls
+
+
+def _matching(text: pa.Array, pattern: str, message: str, report: Report) -> pa.Array:
+    """Text of the pattern; anything else is reported and NULL. Arrow's own parsers also take 0x1F, nan and inf."""
+    right = pc.match_substring_regex(text, pattern)
+    wrong = pc.invert(right).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
+    if not wrong.any():
+        return text
+    report(wrong, message)
+    return pc.if_else(right, text, None)

@@ -1,0 +1,121 @@
+"""NDJSON: one object a line, every declared column in each, `null` for no value.
+
+Arrow's own JSON reader would be faster, but it guesses types across rows, keeps the last of two equal members without a
+word, and names no row. After the check of its JSON type a value goes on as text, so that CSV and NDJSON mean the same.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import BinaryIO
+
+import orjson
+import pyarrow as pa
+
+from service.engine.ingest.problems import Problems, RowsProblem
+
+LINE_BYTES_MAX = 2**23
+BATCH_ROWS = 2**16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NAMES = {str: "text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "an object"}
+
+JsonTypes = frozenset[type]
+"""The JSON types a column takes, as Python reads them; null is always taken."""
+
+
+def ndjson_batches(source: BinaryIO, types: Mapping[str, JsonTypes], problems: Problems) -> Iterator[pa.RecordBatch]:
+    """Batches of text columns named as in `types`. What is wrong in a row is noted, and its values become NULL."""
+    rows_before = 0
+    lines = _lines(source)
+    while chunk := list(islice(lines, BATCH_ROWS)):
+        if not problems.is_full:
+            names = types.keys()
+            rows = [_row(line, names, problems, rows_before + at) for at, line in enumerate(chunk, start=1)]
+            yield _batch(rows, types, problems, rows_before)
+        rows_before += len(chunk)
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    """The lines that are not blank. Raises RowsProblem on one too long to be a row."""
+    for number, line in enumerate(iter(partial(source.readline, LINE_BYTES_MAX), b""), start=1):
+        if len(line) == LINE_BYTES_MAX:
+            raise RowsProblem.of(f"line {number} of the file is longer than {LINE_BYTES_MAX} bytes")
+        stripped = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).strip()
+        if stripped:
+            yield stripped
+
+
+def _row(line: bytes, names: Collection[str], problems: Problems, row: int) -> Mapping[str, object]:
+    """The members of one line's object; none of them when it is not the object that was declared."""
+    try:
+        members = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        problems.add("not JSON", row=row)
+        return {}
+    if not isinstance(members, dict):
+        problems.add("not an object", row=row)
+        return {}
+    if members.keys() == names and line.count(b":") == len(names):
+        return members
+    return _inspected(line, members, names, problems, row)
+
+
+def _inspected(
+    line: bytes, members: Mapping[str, object], names: Collection[str], problems: Problems, row: int
+) -> Mapping[str, object]:
+    """A row whose colons do not account for its members: one is missing, unknown or repeated, or a value has colons."""
+    for name in members.keys() - names:
+        problems.add("the column is not declared", row=row, column=name)
+    for name in names:
+        if name not in members:
+            problems.add("the column is missing; write null for no value", row=row, column=name)
+    if _repeats(line):
+        problems.add("a member appears more than once", row=row)
+    return members
+
+
+def _repeats(line: bytes) -> bool:
+    repeated = False
+
+    def checked(pairs: list[tuple[str, object]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len({name for name, _ in pairs}) < len(pairs)
+
+    json.loads(line, object_pairs_hook=checked)
+    return repeated
+
+
+def _batch(
+    rows: Sequence[Mapping[str, object]], types: Mapping[str, JsonTypes], problems: Problems, rows_before: int
+) -> pa.RecordBatch:
+    columns = []
+    for name, taken in types.items():
+        values = [members.get(name) for members in rows]
+        refused = set(map(type, values)) - taken - {type(None)}
+        if refused:
+            for at, value in enumerate(values):
+                if type(value) in refused:
+                    problems.add(
+                        f"{_NAMES[type(value)]} is not what the column holds", row=rows_before + at + 1, column=name
+                    )
+                    values[at] = None
+                if problems.is_full:
+                    break
+        columns.append(pa.array(_texts(values), type=pa.string()))
+    return pa.RecordBatch.from_arrays(columns, names=list(types))
+
+
+def _texts(values: Sequence[object]) -> list[str | None]:
+    return [value if type(value) is str else _TEXT_OF.get(type(value), _no_text)(value) for value in values]
+
+
+def _no_text(_: object) -> None:
+    return None
+
+
+def _boolean(value: object) -> str:
+    return "true" if value else "false"
+
+
+_TEXT_OF: Mapping[type, Callable[[object], str | None]] = {int: str, float: repr, bool: _boolean}

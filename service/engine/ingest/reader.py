@@ -1,0 +1,205 @@
+"""An upload from bytes to checked codes: all of it or nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from service.engine.ingest.columns import Codes, Mask, Report, WrongType, code_column, nulls_of, text_of
+from service.engine.ingest.csv_text import csv_batches, lines_of_rows
+from service.engine.ingest.limits import LimitReader
+from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
+from service.engine.ingest.problems import Problems, RowsProblem
+from service.engine.ingest.typed import arrow_batches, parquet_batches
+from service.query.coding import coding_of
+from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Column, IntegerColumn, RealColumn, Table
+
+CSV = "text/csv"
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
+ROWS_MAX = 2**26
+KEY_CHARACTERS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone."""
+
+    keys: list[str]
+    codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
+    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
+    clipped: dict[str, int]
+    out_of_domain: dict[str, int]
+    nulls: dict[str, int]
+
+
+def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int) -> Rows:
+    """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
+
+    Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
+    """
+    problems = Problems()
+    upload = _Upload(table, budget_units, problems)
+    is_text = content_type in {CSV, NDJSON}
+    for batch in _batches(source, content_type, table, problems):
+        upload.add(batch, is_text=is_text)
+    upload.check_keys()
+    if content_type == CSV:
+        rows = {error.row for error in problems.first() if error.row is not None}
+        problems.raise_if_any(lines=lines_of_rows(source, rows))
+    problems.raise_if_any()
+    return upload.rows()
+
+
+def _batches(source: BinaryIO, content_type: str, table: Table, problems: Problems) -> Iterator[pa.RecordBatch]:
+    names = [table.key, *table.columns]
+    if content_type == CSV:
+        return csv_batches(source, names, problems)
+    if content_type == NDJSON:
+        types = {table.key: _KEY_TYPES} | {name: _json_types(column) for name, column in table.columns.items()}
+        return ndjson_batches(source, types, problems)
+    if content_type == PARQUET:
+        return parquet_batches(source, names)
+    if content_type == ARROW:
+        return arrow_batches(source, names)
+    raise ValueError(f"the content type must be one of {', '.join(CONTENT_TYPES)}")
+
+
+class _Upload:
+    """The rows read so far."""
+
+    def __init__(self, table: Table, budget_units: int, problems: Problems) -> None:
+        self._table = table
+        self._problems = problems
+        self._limit_reader = LimitReader(budget_units)
+        self._keys: list[str | None] = []
+        self._limits: list[NDArray[np.int64]] = []
+        self._codes: dict[str, list[Codes]] = {
+            name: [] for name, column in table.columns.items() if not isinstance(column, BudgetColumn)
+        }
+        self._clipped = dict.fromkeys(self._codes, 0)
+        self._out_of_domain = dict.fromkeys(self._codes, 0)
+        self._nulls = dict.fromkeys(self._codes, 0)
+
+    def add(self, batch: pa.RecordBatch, *, is_text: bool) -> None:
+        """Code one more batch; once the report is full, rows are read and no longer looked at."""
+        if self._problems.is_full:
+            return
+        if len(self._keys) + batch.num_rows > ROWS_MAX:
+            raise RowsProblem.of(f"more than {ROWS_MAX} rows in one upload")
+        for name, column in self._table.columns.items():
+            self._add_column(name, column, batch, is_text=is_text)
+        self._add_keys(self._array(batch, self._table.key))
+
+    def check_keys(self) -> None:
+        """An individual has one row in the table of individuals."""
+        if self._table.kind != "individuals" or len(set(self._keys)) == len(self._keys):
+            return
+        first_rows: dict[str | None, int] = {}
+        for row, key in enumerate(self._keys, start=1):
+            first = first_rows.setdefault(key, row)
+            if first != row and key is not None:
+                self._problems.add(f"the same key as in row {first}", row=row, column=self._table.key)
+            if self._problems.is_full:
+                return
+
+    def rows(self) -> Rows:
+        """Everything, once nothing is wrong with it."""
+        columns = self._table.columns
+        return Rows(
+            keys=[key for key in self._keys if key is not None],
+            codes={
+                name: np.concatenate([np.empty(0, coding_of(columns[name]).dtype), *parts])
+                for name, parts in self._codes.items()
+            },
+            limits=self._all_limits(),
+            clipped=self._clipped,
+            out_of_domain=self._out_of_domain,
+            nulls=self._nulls,
+        )
+
+    def _all_limits(self) -> NDArray[np.int64] | None:
+        if not any(isinstance(column, BudgetColumn) for column in self._table.columns.values()):
+            return None
+        return np.concatenate([np.empty(0, np.int64), *self._limits])
+
+    def _add_column(self, name: str, column: Column, batch: pa.RecordBatch, *, is_text: bool) -> None:
+        array, report = self._array(batch, name), self._report(name)
+        try:
+            if isinstance(column, BudgetColumn):
+                self._limits.append(self._limit_reader.units(array, report))
+                return
+            coded = code_column(column, array, report, is_text=is_text)
+        except WrongType as error:
+            raise RowsProblem.of(str(error), column=name) from error
+        self._codes[name].append(coded.codes)
+        self._clipped[name] += coded.clipped
+        self._out_of_domain[name] += coded.out_of_domain
+        self._nulls[name] += coded.nulls
+
+    def _add_keys(self, array: pa.Array) -> None:
+        report = self._report(self._table.key)
+        try:
+            keys = text_of(array)
+        except WrongType as error:
+            raise RowsProblem.of(str(error), column=self._table.key) from error
+        length = pc.utf8_length(keys).fill_null(0).to_numpy(zero_copy_only=False)
+        report(length == 0, "the key is empty")
+        report(length > KEY_CHARACTERS_MAX, f"the key is longer than {KEY_CHARACTERS_MAX} characters")
+        report(_where(pc.match_substring(keys, "\0")), "the key holds a NUL character")
+        self._keys.extend(keys.to_pylist())
+
+    def _array(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """The column, its bytes decoded where the format left that to us."""
+        array = batch.column(name)
+        if not pa.types.is_binary(array.type):
+            return array
+        try:
+            return array.cast(pa.string())
+        except pa.ArrowInvalid:
+            values = [None if value is None else _decoded(value) for value in array.to_pylist()]
+            text = pa.array(values, type=pa.string())
+            self._report(name)(nulls_of(text) & ~nulls_of(array), "not valid UTF-8")
+            return text
+
+    def _report(self, column: str) -> Report:
+        rows_before = len(self._keys)
+
+        def report(wrong: Mask, message: str) -> None:
+            self._problems.add_where(wrong, message, column=column, rows_before=rows_before)
+
+        return report
+
+
+def _where(condition: pa.Array) -> Mask:
+    return np.asarray(condition.fill_null(fill_value=False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _decoded(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+_KEY_TYPES: JsonTypes = frozenset({str, int})
+
+
+def _json_types(column: Column) -> JsonTypes:
+    match column:
+        case CategoryColumn(categories=None) | IntegerColumn():
+            return frozenset({int})
+        case CategoryColumn():
+            return frozenset({str, int})
+        case RealColumn():
+            return frozenset({int, float})
+        case BooleanColumn():
+            return frozenset({bool, int})
+        case BudgetColumn():
+            return frozenset({str, int, float})
