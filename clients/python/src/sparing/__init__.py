@@ -1,0 +1,91 @@
+"""Ask questions about people, and let their privacy be spent sparingly: the Python client of a Sparing service.
+
+from sparing import Client, col, count
+
+with Client() as client:  # SPARING_URL and SPARING_API_KEY
+    answer = client.queries.ask(dataset="web-visits", select=count(), where=col("age") >= 40, sigma=20)
+    print(f"{answer.value:.0f} ± {answer.half_width_95:.0f}")
+"""
+
+from sparing._client import Client
+from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._errors import (
+    APIConnectionError,
+    APIReplyError,
+    APIStatusError,
+    APITimeoutError,
+    AuthenticationError,
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
+    SparingError,
+    UnavailableError,
+    Wrong,
+)
+from sparing._expressions import Column, Condition, Item, col, count, histogram, sum_
+from sparing._models import (
+    Allowance,
+    Answer,
+    BudgetRow,
+    BudgetSummary,
+    Dataset,
+    Guarantee,
+    IndividualBudget,
+    LedgerRow,
+    Preview,
+    PrincipalKey,
+    Receipt,
+    ReleaseRow,
+    ShareBin,
+    UploadReport,
+)
+from sparing._question import Question
+from sparing._version import __version__
+
+__all__ = [
+    "MAX_RETRIES",
+    "TIMEOUT_S",
+    "APIConnectionError",
+    "APIReplyError",
+    "APIStatusError",
+    "APITimeoutError",
+    "Allowance",
+    "Answer",
+    "AuthenticationError",
+    "BudgetRow",
+    "BudgetSummary",
+    "Client",
+    "Column",
+    "Condition",
+    "ConflictError",
+    "Dataset",
+    "Guarantee",
+    "IndividualBudget",
+    "InvalidRequestError",
+    "Item",
+    "LedgerRow",
+    "NotFoundError",
+    "Preview",
+    "PrincipalKey",
+    "Question",
+    "RateLimitedError",
+    "Receipt",
+    "ReleaseRow",
+    "ShareBin",
+    "SparingError",
+    "UnavailableError",
+    "UploadReport",
+    "Wrong",
+    "__version__",
+    "col",
+    "count",
+    "histogram",
+    "sum_",
+]
+
+# Tracebacks and `repr` say where a thing is imported from, not where it is written.
+for _name in __all__:
+    if getattr(globals()[_name], "__module__", "").startswith("sparing."):
+        globals()[_name].__module__ = "sparing"
+del _name

@@ -1,0 +1,108 @@
+"""The client: an address, a key, one pool of connections, and the resources that speak over it."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from sparing._constants import CONNECT_TIMEOUT_S, ENV_API_KEY, ENV_URL, MAX_RETRIES, TIMEOUT_S
+from sparing._resources.allowances import Allowances
+from sparing._resources.datasets import Datasets
+from sparing._resources.me import Me
+from sparing._resources.principals import Principals
+from sparing._resources.queries import Queries
+from sparing._retry import RetryPolicy
+from sparing._sender import Sender
+from sparing._version import __version__
+
+__all__ = ["Client"]
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Client:
+    """A connection to a Sparing service. Safe to share between threads; close it, or use it in a `with` statement.
+
+    Attributes:
+        datasets: register, fill and watch datasets (curators).
+        principals: make and revoke keys (curators).
+        queries: ask (analysts).
+        allowances: how much may still be asked (analysts).
+        me: one's own account (individuals).
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT_S,
+        max_retries: int = MAX_RETRIES,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        rng: Callable[[], float] = random.random,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            base_url: the service's address; default: the environment variable SPARING_URL.
+            api_key: default: the environment variable SPARING_API_KEY.
+            timeout: seconds that one try may take.
+            max_retries: how often a failed request is sent again, where that is safe.
+            transport: what carries requests instead of the network, for tests.
+            sleep: waits for some seconds, for tests.
+            rng: uniform on [0, 1), for the random part of waiting; for tests.
+            environ: the environment.
+
+        Raises:
+            ValueError: no address or no key is given, or one that cannot be sent.
+        """
+        self._url = httpx.URL(_given("base_url", base_url, environ, ENV_URL))
+        key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))
+        self._http = httpx.Client(
+            base_url=self._url,
+            headers={"Authorization": f"Bearer {key}", "User-Agent": f"sparing-client/{__version__}"},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT_S)),
+            transport=transport,
+            trust_env=self._url.host not in _LOOPBACK,  # a proxy never leads to this very machine
+        )
+        sender = Sender(self._http, RetryPolicy(max_retries=max_retries, sleep=sleep, rng=rng))
+        self.datasets = Datasets(sender)
+        self.principals = Principals(sender)
+        self.queries = Queries(sender)
+        self.allowances = Allowances(sender)
+        self.me = Me(sender)
+
+    def close(self) -> None:
+        """Give the connections back. Calling it twice does no harm."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client(base_url={str(self._url)!r}, api_key='********')"
+
+
+def _given(name: str, value: str | None, environ: Mapping[str, str], variable: str) -> str:
+    found = environ.get(variable, "") if value is None else value
+    if not found.strip():
+        raise ValueError(f"give {name}, or set {variable}")
+    return found.strip()
+
+
+def _checked_key(key: str) -> str:
+    # Checked here because the HTTP library would quote a key that it cannot send in its error.
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValueError("api_key must be printable ASCII without spaces")
+    return key

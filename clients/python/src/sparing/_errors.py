@@ -1,0 +1,158 @@
+"""Everything this library raises about a call.
+
+    SparingError
+    ├── APIConnectionError        no reply: refused, cut off, name not found
+    │   └── APITimeoutError       no reply in time
+    ├── APIReplyError             a reply, but not one of this service: wrong address, or versions too far apart
+    └── APIStatusError            the service refused; carries its problem document
+        ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
+        ├── AuthenticationError   401: no key, or not a valid one
+        ├── NotFoundError         404: unknown, or not yours to see (the service tells these apart nowhere)
+        ├── ConflictError         409: the name is taken, or the same request is still running
+        ├── RateLimitedError      429
+        └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
+
+Every other status (403 when an allowance is used up, 500) is an `APIStatusError` itself. A question whose outcome is
+unknown is not lost: `error.idempotency_key` is the key it was sent with, and asking the same with that key returns
+the stored answer, charged once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import httpx
+
+__all__ = [
+    "APIConnectionError",
+    "APIReplyError",
+    "APIStatusError",
+    "APITimeoutError",
+    "AuthenticationError",
+    "ConflictError",
+    "InvalidRequestError",
+    "NotFoundError",
+    "RateLimitedError",
+    "SparingError",
+    "UnavailableError",
+    "Wrong",
+]
+
+
+class SparingError(Exception):
+    """Anything that this library raises about a call."""
+
+    idempotency_key: str | None = None  # the key the request was sent with, for asking again
+    retry_after_s: float | None = None  # how long the service asked to wait, in seconds
+
+
+class APIConnectionError(SparingError):
+    """The service could not be reached, or the connection broke before the reply."""
+
+
+class APITimeoutError(APIConnectionError):
+    """The reply did not come in time. The request may have been carried out."""
+
+
+class APIReplyError(SparingError):
+    """The reply is not what this version of the client knows how to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """One thing wrong with a request: where (`where.and[0].ge[1]`), and what."""
+
+    field: str
+    message: str
+
+
+class APIStatusError(SparingError):
+    """The service refused, and said why.
+
+    Attributes: `status` (the HTTP status), `type` (a stable URN), `title` and `detail` (for people), `request_id`
+    (quote it to the operator), `errors` (one `Wrong` per field, on 422).
+    """
+
+    by_status: ClassVar[dict[int, type["APIStatusError"]]] = {}
+
+    def __init__(self, *, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
+        """Read the problem document `body`; a body without one leaves the texts empty."""
+        self.status = status
+        self.type = str(body.get("type", "about:blank"))
+        self.title = str(body.get("title", f"HTTP {status}"))
+        self.detail = str(body.get("detail", self.title))
+        self.request_id = str(body.get("request_id", request_id or "")) or None
+        self.errors = tuple(_wrong(item) for item in body.get("errors") or ())
+        super().__init__(self._message())
+
+    @property
+    def slug(self) -> str:
+        """The last part of `type`, such as `name-taken`."""
+        return self.type.rpartition(":")[2]
+
+    def _message(self) -> str:
+        where = "".join(f"\n  {item.field}: {item.message}" for item in self.errors)
+        quote = f" (request {self.request_id})" if self.request_id is not None else ""
+        return f"{self.status} {self.detail}{quote}{where}"
+
+
+class InvalidRequestError(APIStatusError):
+    """The request is not valid and will never be; `errors` name the fields."""
+
+
+class AuthenticationError(APIStatusError):
+    """No API key, or not a valid one. Set SPARING_API_KEY or pass `api_key`."""
+
+
+class NotFoundError(APIStatusError):
+    """There is no such thing, or it is not this key's to see."""
+
+
+class ConflictError(APIStatusError):
+    """The name is taken, or a request with the same idempotency key is still running."""
+
+
+class RateLimitedError(APIStatusError):
+    """Too many requests with this key."""
+
+
+class UnavailableError(APIStatusError):
+    """The service cannot answer now."""
+
+
+APIStatusError.by_status.update(
+    {
+        **dict.fromkeys((400, 413, 415, 422), InvalidRequestError),
+        401: AuthenticationError,
+        404: NotFoundError,
+        409: ConflictError,
+        429: RateLimitedError,
+        **dict.fromkeys((502, 503, 504), UnavailableError),
+    }
+)
+
+
+def error_of(response: httpx.Response) -> APIStatusError:
+    """The exception for a reply that is not a success."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    kind = APIStatusError.by_status.get(response.status_code, APIStatusError)
+    return kind(
+        status=response.status_code,
+        body=body if isinstance(body, dict) else {},
+        request_id=response.headers.get("X-Request-Id"),
+    )
+
+
+def failure_of(error: httpx.RequestError) -> APIConnectionError:
+    """The exception for a request that got no reply. It names the address and never a header."""
+    url = error.request.url.copy_with(query=None, username=None, password=None)
+    if isinstance(error, httpx.TimeoutException):
+        return APITimeoutError(f"No reply in time from {url}")
+    return APIConnectionError(f"No reply from {url}: {error}")
+
+
+def _wrong(item: Mapping[str, Any]) -> Wrong:
+    return Wrong(field=str(item.get("field", "")), message=str(item.get("message", "")))

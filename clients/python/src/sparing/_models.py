@@ -1,0 +1,226 @@
+"""What the service returns, as frozen values.
+
+Charges and budgets are exact: every `_rho` is a Decimal, every `_units` an int, in units of 2^-40 rho.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+__all__ = [
+    "Allowance",
+    "Answer",
+    "BudgetRow",
+    "BudgetSummary",
+    "Dataset",
+    "Guarantee",
+    "IndividualBudget",
+    "LedgerRow",
+    "Preview",
+    "PrincipalKey",
+    "Receipt",
+    "ReleaseRow",
+    "ShareBin",
+    "UploadReport",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """What the curator promised every individual: (epsilon, delta), or both None when the promise was made in rho."""
+
+    epsilon: Decimal | None = None
+    delta: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset. `sequence`, `individuals` and `rows` are for curators; analysts get None."""
+
+    name: str
+    guarantee: Guarantee
+    budget_rho: Decimal  # what each individual can spend at most
+    budget_units: int  # the same in units of 2^-40 rho, as the ledger counts
+    mu: float  # the same as Gaussian differential privacy: mu^2 = 2 rho
+    capacity: int  # public upper bound on the number of individuals
+    rule: str  # what happens to an individual who cannot afford a query
+    tables: Mapping[str, object]  # the public schema, as registered
+    epoch: int | None = None  # identical questions within one epoch get the same released answer
+    limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
+    sequence: int | None = None  # queries in the ledger
+    individuals: int | None = None
+    rows: Mapping[str, int] | None = None  # per table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadReport:
+    """What an upload did; per column, how many values were clipped, outside the declared domain, or NULL."""
+
+    rows: int
+    individuals: int
+    clipped: Mapping[str, int] = field(default_factory=dict)
+    out_of_domain: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRow:
+    """One individual's account."""
+
+    key: str
+    budget_rho: Decimal
+    spent_rho: Decimal
+    remaining_rho: Decimal
+    spent_units: int
+    budget_units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareBin:
+    """How many individuals have a remaining share of their budget in [low, high); the last bin includes 1."""
+
+    low: float = field(metadata={"wire": "from"})
+    high: float = field(metadata={"wire": "to"})
+    individuals: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSummary:
+    """Everybody's budgets at one ledger sequence."""
+
+    sequence: int
+    individuals: int
+    exhausted: int  # individuals with nothing left
+    remaining_share_histogram: tuple[ShareBin, ...]
+    quantiles: Mapping[str, float]  # of the remaining share, by probability: {"0.05": 0.4, ...}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """One query of the ledger, as its curator sees it."""
+
+    sequence: int
+    query_id: str
+    analyst: str
+    query: Mapping[str, object]  # canonical form
+    sigma: float
+    grid: float
+    dimension: int
+    worst_case_rho: Decimal  # what one individual could have been charged at most
+    charged: int  # individuals who contributed and paid
+    left_out: int  # individuals who would have contributed and could not pay
+    asked_at: datetime
+    epoch: int
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalKey:
+    """A new principal with its API key. The key is shown this once and not kept by the service."""
+
+    id: str
+    role: str
+    name: str
+    key: str = field(repr=False)
+    dataset: str | None = None
+    individual: str | None = None
+    allowance_rho: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A released answer: the exact sum over everybody who could afford the query, plus noise.
+
+    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`.
+    """
+
+    id: str
+    sequence: int  # its place in the dataset's ledger
+    values: tuple[float, ...]
+    labels: tuple[object, ...]
+    sigma: float  # standard deviation of the noise in each coordinate, in the query's units
+    grid: float
+    dimension: int
+    half_width_95: float  # value ± this covers the sum over those who could pay with probability 0.95
+    worst_case_rho: Decimal
+    coverage_certified: bool  # public arithmetic alone proves that nobody was left out
+    reused: bool  # released before; nothing was charged again
+    epoch: int
+    released_at: datetime
+    axes: object = None  # how the coordinates are laid out over groups and items
+    idempotency_key: str | None = None  # the key it was asked with; None when it was fetched
+
+    @property
+    def value(self) -> float:
+        """The number, for an answer with one coordinate; ValueError otherwise."""
+        if len(self.values) != 1:
+            raise ValueError(f"this answer has {len(self.values)} values; use .values")
+        return self.values[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """Everything public about a question, found without touching a record or charging anybody."""
+
+    dimension: int
+    grid: float
+    sigma: float
+    half_width_95: float
+    worst_case_rho: Decimal
+    l2_clip: float | None = None
+    allowance_left_rho: Decimal | None = None  # None: no allowance was set
+    coverage_certified: bool | None = None
+    query_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRow:
+    """One of the analyst's own releases; `queries.get` fetches its values."""
+
+    id: str
+    dataset: str
+    sequence: int
+    query: Mapping[str, object]
+    sigma: float
+    dimension: int
+    worst_case_rho: Decimal
+    released_at: datetime
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """How much worst-case charge the analyst may cause on one dataset; None means that no allowance was set."""
+
+    dataset: str
+    spent_rho: Decimal
+    allowance_rho: Decimal | None = None
+    left_rho: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualBudget:
+    """The individual's own account in one dataset."""
+
+    dataset: str
+    budget_rho: Decimal
+    spent_rho: Decimal
+    remaining_rho: Decimal
+    share_spent: float
+    budget_epsilon: float
+    delta: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What one query cost the individual."""
+
+    query_id: str
+    asked: Mapping[str, object]
+    at: datetime
+    charged_rho: Decimal
+    outcome: str  # "charged", "left_out" (could not afford it), or "untouched" (had nothing to contribute)
+    dataset: str | None = None
+    sequence: int | None = None

@@ -1,0 +1,79 @@
+"""From keyword arguments to the query language's JSON (version 1)."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Required, TypedDict
+
+from sparing._expressions import Condition, Item, count
+
+__all__ = ["Question", "question_json"]
+
+Number = int | float | Decimal | str
+
+
+class Question(TypedDict, total=False):
+    """The keyword arguments that make a question. Exactly one of `sigma`, `rho` and `half_width` is required."""
+
+    dataset: Required[str]  # which dataset is asked; in the address, not in the document
+    select: Item | Sequence[Item]  # default: count()
+    where: Condition | None  # default: everybody
+    from_: str | None  # an event table; default: the table of individuals
+    group_by: str | Sequence[str]  # one group per declared value, empty ones included
+    l2_clip: float | None  # bound on one individual's vector (L2 norm); default: the query's natural bound
+    sigma: float  # noise: standard deviation per coordinate, in the query's units
+    rho: Number  # noise: such that one individual is charged this at most
+    half_width: float  # noise: such that the answer is within this of the sum with probability `confidence`
+    confidence: float  # default 0.95; goes with half_width
+    rule: str  # for those who cannot pay; default "skip"
+    reuse: bool  # default True: an identical question of this epoch gets its released answer, at no charge
+
+
+def question_json(question: Question) -> dict[str, object]:
+    """The document to send; defaults are left to the service.
+
+    Raises:
+        TypeError: an argument is unknown.
+        ValueError: not exactly one kind of noise is given.
+    """
+    unknown = set(question) - set(Question.__annotations__)
+    if unknown:
+        raise TypeError(f"a question has no argument {', '.join(sorted(unknown))}")
+    body: dict[str, object] = {"version": 1, "select": _select(question.get("select", count()))}
+    where, table, clip = question.get("where"), question.get("from_"), question.get("l2_clip")
+    if where is not None:
+        body["where"] = where.json
+    if table is not None:
+        body["from"] = table
+    if "group_by" in question:
+        body["group_by"] = _names(question["group_by"])
+    if clip is not None:
+        body["per_individual"] = {"l2_clip": clip}
+    body["noise"] = _noise(question)
+    body.update({name: value for name, value in question.items() if name in ("rule", "reuse")})
+    return body
+
+
+def _select(items: Item | Sequence[Item]) -> list[Mapping[str, object]]:
+    return [item.json for item in ([items] if isinstance(items, Item) else items)]
+
+
+def _names(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _noise(question: Question) -> dict[str, object]:
+    given: dict[str, object] = {}
+    if "sigma" in question:
+        given["sigma"] = question["sigma"]
+    if "rho" in question:
+        rho = question["rho"]
+        given["rho"] = str(rho) if isinstance(rho, Decimal) else rho
+    if "half_width" in question:
+        given["half_width"] = question["half_width"]
+    if len(given) != 1:
+        raise ValueError("give exactly one of sigma, rho and half_width")
+    if "half_width" in given:
+        return {**given, "confidence": question.get("confidence", 0.95)}
+    if "confidence" in question:
+        raise ValueError("confidence goes with half_width")
+    return given

@@ -1,0 +1,1 @@
+"""One module per noun of the service; each verb is one request."""

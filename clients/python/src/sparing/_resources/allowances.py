@@ -1,0 +1,19 @@
+"""An analyst's own allowances."""
+
+from sparing._decode import read
+from sparing._models import Allowance
+from sparing._sender import Sender, path
+
+__all__ = ["Allowances"]
+
+
+class Allowances:
+    """`client.allowances`."""
+
+    def __init__(self, sender: Sender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    def list(self) -> tuple[Allowance, ...]:
+        """Per dataset, how much worst-case charge the analyst may cause, has caused, and has left."""
+        return tuple(read(Allowance, item) for item in self._sender.pages(path("allowances")))

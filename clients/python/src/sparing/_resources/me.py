@@ -1,0 +1,43 @@
+"""An individual's own account: what was spent on me, by what, and how to stop it."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from sparing._constants import PAGE_SIZE
+from sparing._decode import read
+from sparing._models import IndividualBudget, Receipt
+from sparing._retry import Repeat
+from sparing._sender import Sender, path
+
+__all__ = ["Me"]
+
+
+class Me:
+    """`client.me`: the key says whose account it is."""
+
+    def __init__(self, sender: Sender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    def budgets(self) -> tuple[IndividualBudget, ...]:
+        """What was promised and what is spent, per dataset."""
+        return tuple(read(IndividualBudget, item) for item in self._sender.pages(path("me", "budgets")))
+
+    def receipts(self, *, page_size: int = PAGE_SIZE) -> Iterator[Receipt]:
+        """What each query cost, newest first, fetched page by page as they are consumed."""
+        return (read(Receipt, item) for item in self._sender.pages(path("me", "receipts"), limit=page_size))
+
+    def lower(
+        self, *, dataset: str, limit_rho: float | Decimal | str | None = None, pause: bool = False
+    ) -> IndividualBudget:
+        """Lower the limit to `limit_rho`, or pause: nothing more is spent. It can never be raised again.
+
+        Raises:
+            ValueError: neither, or both, are given.
+        """
+        if (limit_rho is None) != pause:
+            raise ValueError("give either limit_rho or pause=True")
+        body: dict[str, object] = {"pause": True} if limit_rho is None else {"limit_rho": str(limit_rho)}
+        # Lowering to the same limit twice is lowering once.
+        reply = self._sender.post(path("me", "budgets", dataset, "lower"), body, repeat=Repeat.READ)
+        return read(IndividualBudget, reply)

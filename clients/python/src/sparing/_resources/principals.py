@@ -1,0 +1,49 @@
+"""Principals, for curators: who may ask, and the key that says so."""
+
+from decimal import Decimal
+from typing import Literal
+
+from sparing._decode import read
+from sparing._models import PrincipalKey
+from sparing._retry import Repeat
+from sparing._sender import Request, Sender, path
+
+__all__ = ["Principals"]
+
+Role = Literal["curator", "analyst", "individual", "auditor"]
+
+
+class Principals:
+    """`client.principals`."""
+
+    def __init__(self, sender: Sender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    def create(
+        self,
+        *,
+        role: Role,
+        name: str,
+        dataset: str | None = None,
+        individual: str | None = None,
+        allowance_rho: float | Decimal | str | None = None,
+    ) -> PrincipalKey:
+        """Make a principal. Its key is in the reply, this once.
+
+        Args:
+            role: what it may do.
+            name: for people; it stands in the ledger.
+            dataset: the only dataset it may touch; an individual needs one.
+            individual: whose own budget an individual's key shows.
+            allowance_rho: an analyst's bound on the sum of worst-case charges; None for no bound.
+        """
+        given = {"role": role, "name": name, "dataset": dataset, "individual": individual}
+        body = {field: value for field, value in given.items() if value is not None}
+        if allowance_rho is not None:
+            body["allowance_rho"] = str(allowance_rho)
+        return read(PrincipalKey, self._sender.post(path("principals"), body))
+
+    def revoke(self, *, principal: str) -> None:
+        """Revoke a principal's key, for good; `principal` is its id."""
+        self._sender.send(Request(method="DELETE", path=path("principals", principal), repeat=Repeat.READ))

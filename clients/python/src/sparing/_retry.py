@@ -1,0 +1,68 @@
+"""When to send a request again, and after how long. Pure: sleep and chance come in from the client.
+
+Sending twice is only harmless when the server can tell that it is the same request. A question carries an idempotency
+key, so it may be repeated after anything. Reading changes nothing. Everything else (registering, uploading, making a
+key) is repeated only when it certainly was not carried out: a repeated upload would count every event twice.
+"""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from sparing._constants import RETRY_AFTER_MAX_S, RETRY_WAIT_BASE_S, RETRY_WAIT_MAX_S
+
+__all__ = ["Repeat", "RetryPolicy"]
+
+_AWAY = frozenset({429, 502, 503, 504})
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Repeat(enum.Enum):
+    """How far a request may be repeated."""
+
+    KEYED = "keyed"  # the idempotency key makes it one request, however often it is sent
+    READ = "read"  # doing it twice leaves what doing it once leaves
+    ONCE = "once"  # only while it certainly has not been carried out
+
+    def after_status(self, status: int) -> bool:
+        """Whether a reply with this status is worth another try."""
+        match self:
+            case Repeat.KEYED:
+                return status in _AWAY or status == httpx.codes.CONFLICT  # 409: the same key is still running
+            case Repeat.READ:
+                return status in _AWAY
+            case Repeat.ONCE:
+                return status == httpx.codes.TOO_MANY_REQUESTS
+
+    def after_failure(self, error: httpx.RequestError) -> bool:
+        """Whether a request without a reply is worth another try."""
+        if self is Repeat.ONCE:
+            return isinstance(error, _NEVER_SENT)
+        return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often to try again (`max_retries` times after the first), and how long to wait in between."""
+
+    max_retries: int
+    sleep: Callable[[float], None]  # seconds
+    rng: Callable[[], float]  # uniform on [0, 1)
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number of retries with ValueError."""
+        if self.max_retries < 0:
+            raise ValueError("max_retries must be 0 or more")
+
+    def wait(self, retry: int, asked_s: float | None) -> None:
+        """Wait before retry number `retry` (0, 1, ...): full jitter, on top of what the server asked for, bounded."""
+        jitter_s = self.rng() * min(RETRY_WAIT_MAX_S, RETRY_WAIT_BASE_S * 2.0**retry)
+        self.sleep(jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S))
+
+
+def retry_after_s(response: httpx.Response) -> float | None:
+    """The `Retry-After` of a reply in seconds; None when absent or written as a date, which only proxies do."""
+    value = response.headers.get("Retry-After", "").strip()
+    return float(value) if value.isascii() and value.isdigit() else None

@@ -1,0 +1,90 @@
+"""The client itself: where address and key come from, and that the key never shows."""
+
+import logging
+from typing import Any
+
+import httpx
+import pytest
+
+import sparing
+from sparing import Client
+
+
+def test_address_and_key_come_from_the_environment(script: Any) -> None:
+    """As in every SDK people know; arguments win."""
+    script.steps = [httpx.Response(200, json=[])] * 2
+    environ = {"SPARING_URL": "https://env.test/base/", "SPARING_API_KEY": "from-env\n"}
+    transport = httpx.MockTransport(script)
+
+    with Client(environ=environ, transport=transport) as client:
+        client.allowances.list()
+    with Client(environ=environ, transport=transport, base_url="https://arg.test", api_key="from-arg") as client:
+        client.allowances.list()
+
+    assert [str(request.url) for request in script.requests] == [
+        "https://env.test/base/v1/allowances",
+        "https://arg.test/v1/allowances",
+    ]
+    assert [request.headers["Authorization"] for request in script.requests] == ["Bearer from-env", "Bearer from-arg"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "SPARING_URL"),
+        ({"base_url": "https://sparing.test"}, "SPARING_API_KEY"),
+        ({"base_url": "https://sparing.test", "api_key": " "}, "SPARING_API_KEY"),
+        ({"base_url": "https://sparing.test", "api_key": "k", "max_retries": -1}, "max_retries"),
+    ],
+)
+def test_what_is_missing_is_named(given: dict[str, Any], complaint: str) -> None:
+    """At once, not with the first request."""
+    with pytest.raises(ValueError, match=complaint):
+        Client(**given, environ={})
+
+
+@pytest.mark.parametrize("key", ["sec ret", "sec\nret", "sécret", "sec\x00ret"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_quoted(key: str) -> None:
+    """The HTTP library would quote it in its own error, and errors end up in logs."""
+    with pytest.raises(ValueError, match="printable ASCII") as refusal:
+        Client(base_url="https://sparing.test", api_key=key, environ={})
+
+    assert "ret" not in str(refusal.value)
+
+
+def test_the_key_shows_nowhere(client: Client, script: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Not in repr, not in an error, not in the log."""
+    script.steps = [httpx.ConnectError("refused")] * 5
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(sparing.APIConnectionError) as failure:
+        client.queries.ask(dataset="d", sigma=1)
+
+    assert len(caplog.records) == 4
+    assert repr(client) == "Client(base_url='https://sparing.test', api_key='********')"
+    assert not [text for text in (repr(client), repr(failure.value), caplog.text) if "secret" in text]
+
+
+def test_a_new_key_is_masked_in_repr(client: Client, script: Any) -> None:
+    """Notebooks print the last value of a cell."""
+    script.steps = [httpx.Response(201, json={"id": "1", "role": "analyst", "name": "Ann", "key": "sparing_2_hidden"})]
+
+    made = client.principals.create(role="analyst", name="Ann")
+
+    assert made.key == "sparing_2_hidden"
+    assert "hidden" not in repr(made)
+
+
+def test_a_closed_client_is_closed(script: Any) -> None:
+    """The `with` statement gives the connections back; closing twice does no harm."""
+    with Client(base_url="https://x.test", api_key="k", transport=httpx.MockTransport(script), environ={}) as client:
+        pass
+    client.close()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        client.allowances.list()
+
+
+def test_the_public_names_are_there() -> None:
+    """`__all__` is the public surface: what is not in it may change."""
+    assert [name for name in sparing.__all__ if not hasattr(sparing, name)] == []
+    assert Client.__module__ == "sparing"

@@ -1,0 +1,84 @@
+"""One class for each kind of trouble, whatever the reply looks like."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+import sparing
+from sparing import APIReplyError, APIStatusError, Client, SparingError
+from sparing._errors import error_of, failure_of
+
+CLASSES = {
+    400: "InvalidRequestError",
+    401: "AuthenticationError",
+    403: "APIStatusError",
+    404: "NotFoundError",
+    409: "ConflictError",
+    413: "InvalidRequestError",
+    415: "InvalidRequestError",
+    422: "InvalidRequestError",
+    429: "RateLimitedError",
+    500: "APIStatusError",
+    502: "UnavailableError",
+    503: "UnavailableError",
+    504: "UnavailableError",
+}
+
+
+@pytest.mark.parametrize(("status", "name"), CLASSES.items())
+def test_each_status_has_its_class(status: int, name: str, problem: Callable[..., httpx.Response]) -> None:
+    """The tree in the module's docstring, row by row; every one is a SparingError."""
+    error = error_of(problem(status, "some-slug"))
+
+    assert type(error) is getattr(sparing, name)
+    assert isinstance(error, SparingError)
+    assert (error.status, error.type, error.slug) == (status, "urn:sparing:problem:some-slug", "some-slug")
+    assert (error.title, error.detail, error.request_id) == ("No.", "Not now.", "r-1")
+    assert str(error) == f"{status} Not now. (request r-1)"
+
+
+@pytest.mark.parametrize("body", [b"<html>Bad gateway</html>", b"", b"[1]", b"null"])
+def test_a_proxy_that_speaks_html_is_still_understood(body: bytes) -> None:
+    """Between client and service there are machines that know nothing of problem documents."""
+    error = error_of(httpx.Response(502, content=body, headers={"X-Request-Id": "r-9"}))
+
+    assert type(error) is sparing.UnavailableError
+    assert (error.detail, error.request_id, error.errors) == ("HTTP 502", "r-9", ())
+
+
+def test_every_error_of_the_http_library_becomes_ours() -> None:
+    """A map with a hole would let a foreign exception through; walk all that httpx can raise for a request."""
+    pending, seen = [httpx.RequestError], set()
+    while pending:
+        kind = pending.pop()
+        pending.extend(kind.__subclasses__())
+        seen.add(kind)
+        error = failure_of(kind("boom", request=httpx.Request("GET", "https://name:secret@sparing.test/v1?cursor=x")))
+        assert isinstance(error, sparing.APIConnectionError)
+        assert isinstance(error, sparing.APITimeoutError) == issubclass(kind, httpx.TimeoutException)
+        assert "secret" not in str(error)
+    assert len(seen) > 15
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"name": 3}', b'{"items": 3}'])
+def test_a_reply_of_something_else_says_so(body: bytes, client: Client, script: Any) -> None:
+    """A wrong address is the usual reason; a KeyError from inside would not tell."""
+    script.steps = [httpx.Response(200, content=body)] * 2
+
+    with pytest.raises(APIReplyError):
+        client.datasets.get(dataset="d")
+    if body != b"[]":
+        with pytest.raises(APIReplyError):
+            list(client.datasets.list())
+
+
+def test_a_redirect_is_not_followed(client: Client, script: Any) -> None:
+    """The key would travel to wherever the reply points."""
+    script.steps = [httpx.Response(307, headers={"Location": "https://elsewhere.test/"})]
+
+    with pytest.raises(APIStatusError) as error:
+        client.datasets.get(dataset="d")
+
+    assert error.value.status == 307

@@ -1,0 +1,71 @@
+"""Conditions and items build exactly the documented JSON."""
+
+from typing import Any
+
+import pytest
+
+from sparing import Condition, col, count, histogram, sum_
+
+AGE, AREA = {"col": "age"}, {"col": "area"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (col("age") == 40, {"eq": [AGE, 40]}),
+        (col("age") != 40, {"ne": [AGE, 40]}),
+        (col("age") < 40, {"lt": [AGE, 40]}),
+        (col("age") <= 40, {"le": [AGE, 40]}),
+        (col("age") > 40.5, {"gt": [AGE, 40.5]}),
+        (col("age") >= 40, {"ge": [AGE, 40]}),
+        (40 <= col("age"), {"ge": [AGE, 40]}),  # noqa: SIM300 - Python itself turns it round
+        (col("member") == True, {"eq": [{"col": "member"}, True]}),  # noqa: E712 - a literal of the language
+        (col("area").is_in(["1000", "1001"]), {"in": [AREA, ["1000", "1001"]]}),
+        (~(col("age") >= 40), {"not": {"ge": [AGE, 40]}}),
+        (
+            (col("age") > 1) & (col("age") < 9) & (col("age") != 5),
+            {"and": [{"gt": [AGE, 1]}, {"lt": [AGE, 9]}, {"ne": [AGE, 5]}]},
+        ),
+        (
+            (col("age") > 1) | (col("age") < 9) & (col("age") != 5),
+            {"or": [{"gt": [AGE, 1]}, {"and": [{"lt": [AGE, 9]}, {"ne": [AGE, 5]}]}]},
+        ),
+    ],
+)
+def test_a_condition_is_its_json(condition: Condition, expected: dict[str, Any]) -> None:
+    """One operator, one node; a chain of one operator is one list."""
+    assert condition.json == expected
+
+
+def test_combining_leaves_the_parts_alone() -> None:
+    """Conditions are values: a part may be used again."""
+    adult = col("age") >= 18
+    both = adult & (col("age") < 65)
+    three = both & (col("age") != 40)
+
+    assert (len(both.json["and"]), len(three.json["and"])) == (2, 3)  # type: ignore[arg-type]
+    assert adult.json == {"ge": [AGE, 18]}
+
+
+def test_items() -> None:
+    """What can be selected."""
+    assert [item.json for item in (count(), sum_("spend"), histogram("item"))] == [
+        {"count": {}},
+        {"sum": {"column": "spend"}},
+        {"histogram": {"column": "item"}},
+    ]
+
+
+def test_python_s_own_and_or_and_chains_are_refused() -> None:
+    """They would silently keep one half of the condition."""
+    with pytest.raises(TypeError, match="write & for and"):
+        _ = 18 <= col("age") <= 65
+    with pytest.raises(TypeError, match="write & for and"):
+        _ = (col("age") > 1) and (col("age") < 9)
+
+
+@pytest.mark.parametrize("literal", [None, [1], object(), col("other")])
+def test_only_literals_can_be_compared(literal: Any) -> None:
+    """A column is compared with a constant, never with a column or with NULL."""
+    with pytest.raises(TypeError, match="compared with"):
+        _ = col("age") == literal

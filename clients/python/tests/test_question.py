@@ -1,0 +1,57 @@
+"""Keyword arguments become the query language's document, and nothing is guessed."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from sparing import col, count, sum_
+from sparing._question import question_json
+
+MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"select": [count(), sum_("spend")]}, {"select": [{"count": {}}, {"sum": {"column": "spend"}}]}),
+        ({"where": col("a") == 1}, {"where": {"eq": [{"col": "a"}, 1]}}),
+        ({"where": None, "from_": None, "l2_clip": None}, {}),
+        ({"from_": "visits"}, {"from": "visits"}),
+        ({"group_by": "country"}, {"group_by": ["country"]}),
+        ({"group_by": ("country", "member")}, {"group_by": ["country", "member"]}),
+        ({"l2_clip": 1}, {"per_individual": {"l2_clip": 1}}),
+        ({"reuse": False, "rule": "skip"}, {"reuse": False, "rule": "skip"}),
+    ],
+)
+def test_each_argument_has_its_member(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    """What is not given is left to the service's defaults."""
+    assert question_json({"dataset": "d", "sigma": 20, **given}) == MINIMAL | expected  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("noise", "expected"),
+    [
+        ({"rho": Decimal("0.001")}, {"rho": "0.001"}),
+        ({"rho": 0.001}, {"rho": 0.001}),
+        ({"half_width": 40}, {"half_width": 40, "confidence": 0.95}),
+        ({"half_width": 40, "confidence": 0.99}, {"half_width": 40, "confidence": 0.99}),
+    ],
+)
+def test_noise_is_stated_in_one_of_three_ways(noise: dict[str, Any], expected: dict[str, Any]) -> None:
+    """By its size, by its cost, or by the error bar wanted."""
+    assert question_json({"dataset": "d", **noise})["noise"] == expected  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("noise", [{}, {"sigma": 1, "rho": 1}, {"sigma": 1, "confidence": 0.9}])
+def test_any_other_noise_is_an_error(noise: dict[str, Any]) -> None:
+    """No default: how much privacy a question may cost is the analyst's decision."""
+    with pytest.raises(ValueError, match=r"give exactly one of|confidence goes with"):
+        question_json({"dataset": "d", **noise})  # type: ignore[typeddict-item]
+
+
+def test_a_misspelt_argument_is_an_error() -> None:
+    """As for any Python function; a condition that is silently not sent would answer another question."""
+    with pytest.raises(TypeError, match="wheer"):
+        question_json({"dataset": "d", "sigma": 1, "wheer": col("a") == 1})  # type: ignore[typeddict-unknown-key]

@@ -1,0 +1,31 @@
+"""The README is the first thing people run."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import sparing
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys: Any) -> None:
+    """Executed as printed, against a service that answers."""
+    script.steps = [httpx.Response(200, json=answer | {"values": [41.5, 900.0], "labels": ["count", "sum spend"]})]
+    monkeypatch.setenv("SPARING_URL", "https://sparing.test")
+    monkeypatch.setenv("SPARING_API_KEY", "k")
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: script(request))
+    quickstart = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[0]
+
+    exec(compile(quickstart, "README.md", "exec"), {})  # noqa: S102 - our own README
+
+    assert capsys.readouterr().out == "count: 42 ± 39\nsum spend: 900 ± 39\n"
+
+
+def test_every_exception_of_the_tree_is_in_the_readme() -> None:
+    """A name that is not written down is not public."""
+    text = README.read_text(encoding="utf-8")
+
+    assert [name for name in sparing.__all__ if name.endswith("Error") and name not in text] == []

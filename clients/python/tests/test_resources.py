@@ -1,0 +1,380 @@
+"""Each verb sends the documented request and reads the documented reply."""
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import sparing
+from sparing import Client, col
+
+DATASET = {
+    "name": "web-visits",
+    "guarantee": {"epsilon": "1", "delta": "0.000001"},
+    "budget_rho": "0.028",
+    "budget_units": 30_000_000_000,
+    "mu": 0.2367,
+    "limit_floor_rho": "0.028",
+    "capacity": 50_000,
+    "rule": "skip",
+    "epoch": 1,
+    "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": {}}},
+    "sequence": 0,
+    "individuals": 2,
+    "rows": {"people": 2},
+}
+
+
+def sent(script: Any, number: int = 0) -> tuple[str, str, Any]:
+    """Method, path with query, and JSON body of the n-th request."""
+    request = script.requests[number]
+    body = script.bodies[number]
+    return request.method, request.url.raw_path.decode(), json.loads(body) if body else None
+
+
+def test_create_a_dataset(client: Client, script: Any) -> None:
+    """Decimals travel as text: a guarantee is not rounded on the way."""
+    script.steps = [httpx.Response(201, json=DATASET)]
+    tables = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
+
+    made = client.datasets.create(name="web-visits", epsilon=1, delta="1e-6", capacity=50_000, tables=tables)
+
+    assert sent(script) == (
+        "POST",
+        "/v1/datasets",
+        {
+            "name": "web-visits",
+            "guarantee": {"epsilon": "1", "delta": "1e-6"},
+            "capacity": 50_000,
+            "tables": tables,
+            "rule": "skip",
+        },
+    )
+    assert made == sparing.Dataset(
+        name="web-visits",
+        guarantee=sparing.Guarantee(epsilon=Decimal(1), delta=Decimal("0.000001")),
+        budget_rho=Decimal("0.028"),
+        budget_units=30_000_000_000,
+        mu=0.2367,
+        limit_floor_rho=Decimal("0.028"),
+        capacity=50_000,
+        rule="skip",
+        epoch=1,
+        tables=tables,
+        sequence=0,
+        individuals=2,
+        rows={"people": 2},
+    )
+
+
+@pytest.mark.parametrize("guarantee", [{}, {"epsilon": 1}, {"epsilon": 1, "delta": 0.1, "rho": 1}])
+def test_a_guarantee_is_stated_in_one_of_two_ways(guarantee: dict[str, Any], client: Client) -> None:
+    """Half a guarantee is none; nothing is sent."""
+    with pytest.raises(ValueError, match="epsilon and delta, or rho"):
+        client.datasets.create(name="d", tables={}, **guarantee)
+
+
+def test_read_datasets_as_an_analyst(client: Client, script: Any) -> None:
+    """The counts are for curators; an analyst's view has None there."""
+    public = {name: value for name, value in DATASET.items() if name not in ("sequence", "individuals", "rows")}
+    script.steps = [httpx.Response(200, json=public), httpx.Response(200, json={"items": [public], "next": None})]
+
+    one, (listed,) = client.datasets.get(dataset="web-visits"), client.datasets.list()
+
+    assert one == listed
+    assert (one.individuals, one.rows, one.sequence) == (None, None, None)
+    assert [sent(script, number)[1] for number in (0, 1)] == ["/v1/datasets/web-visits", "/v1/datasets"]
+
+
+CSV = b"person_id,area\n1,1000\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "content_type"),
+    [
+        ("rows.csv", CSV, "text/csv"),
+        ("rows.csv.gz", gzip.compress(CSV), "text/csv"),
+        ("rows.CSV", CSV, "text/csv"),
+        ("rows.ndjson", b"{}", "application/x-ndjson"),
+        ("rows.parquet", b"PAR1...", "application/vnd.apache.parquet"),
+        ("rows.arrows", b"\xff\xff\xff\xff", "application/vnd.apache.arrow.stream"),
+        ("rows", CSV, "text/csv"),
+        ("rows", b'{"a": 1}\n', "application/x-ndjson"),
+        ("rows", b"PAR1...", "application/vnd.apache.parquet"),
+        ("rows", gzip.compress(b'{"a": 1}\n'), "application/x-ndjson"),
+    ],
+)
+def test_upload_a_file_in_any_shape(
+    name: str, content: bytes, content_type: str, client: Client, script: Any, tmp_path: Path
+) -> None:
+    """A path, bytes and an open file send the same bytes, unpacked."""
+    script.steps = [httpx.Response(200, json={"rows": 1, "individuals": 1, "nulls": {"area": 2}})] * 3
+    where = tmp_path / name
+    where.write_bytes(content)
+
+    for file in (where, content, io.BytesIO(content)):
+        report = client.datasets.upload(dataset="web-visits", table="visits", file=file)
+        assert report == sparing.UploadReport(rows=1, individuals=1, nulls={"area": 2})
+
+    plain = gzip.decompress(content) if content[:1] == b"\x1f" else content
+    assert script.bodies == [plain] * 3
+    assert [request.headers["Content-Type"] for request in script.requests] == [content_type] * 3
+    assert script.requests[0].url.path == "/v1/datasets/web-visits/tables/visits/rows"
+
+
+def test_an_upload_tried_again_starts_anew(client: Client, script: Any, tmp_path: Path) -> None:
+    """The second try sends the whole file, not what the first had left over; a plain file's length is announced."""
+    script.steps = [httpx.ConnectError("refused"), httpx.Response(200, json={"rows": 1, "individuals": 1})]
+    where = tmp_path / "rows.csv"
+    where.write_bytes(CSV)
+
+    client.datasets.upload(dataset="d", table="t", file=where, content_type="text/csv; charset=utf-8")
+
+    assert script.bodies == [CSV] * 2
+    assert script.requests[1].headers["Content-Length"] == str(len(CSV))
+    assert script.requests[1].headers["Content-Type"] == "text/csv; charset=utf-8"
+
+
+def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
+    """Pages are fetched as they are consumed, each with the cursor of the one before."""
+    row = {"budget_rho": "0.5", "spent_rho": "0.1", "remaining_rho": "0.4", "spent_units": 1, "budget_units": 5}
+    script.steps = [
+        httpx.Response(200, json={"items": [{"key": "1", **row}, {"key": "2", **row}], "next": "c&1"}),
+        httpx.Response(200, json={"items": [{"key": "3", **row}], "next": None}),
+    ]
+
+    rows = client.datasets.budgets(dataset="d", page_size=2)
+    assert script.requests == []
+    assert next(rows).key == "1"
+    assert len(script.requests) == 1
+    assert [row.key for row in rows] == ["2", "3"]
+
+    assert [sent(script, number)[1] for number in (0, 1)] == [
+        "/v1/datasets/d/budgets?limit=2",
+        "/v1/datasets/d/budgets?limit=2&cursor=c%261",
+    ]
+
+
+def test_budget_summary(client: Client, script: Any) -> None:
+    """Bins are called from and to on the wire, which Python keeps for itself."""
+    script.steps = [
+        httpx.Response(
+            200,
+            json={
+                "sequence": 9,
+                "individuals": 3,
+                "exhausted": 1,
+                "remaining_share_histogram": [{"from": 0, "to": 0.1, "individuals": 3}],
+                "quantiles": {"0.5": 0.25},
+            },
+        )
+    ]
+
+    assert client.datasets.budget_summary(dataset="d") == sparing.BudgetSummary(
+        sequence=9,
+        individuals=3,
+        exhausted=1,
+        remaining_share_histogram=(sparing.ShareBin(low=0.0, high=0.1, individuals=3),),
+        quantiles={"0.5": 0.25},
+    )
+
+
+def test_ledger(client: Client, script: Any) -> None:
+    """Times are aware, charges exact."""
+    row = {
+        "sequence": 1,
+        "query_id": "q",
+        "analyst": "Ann",
+        "query": {"version": 1},
+        "sigma": 18,
+        "grid": 1.0,
+        "dimension": 1,
+        "worst_case_rho": "0.001",
+        "charged": 10,
+        "left_out": 2,
+        "asked_at": "2026-11-21T09:00:00Z",
+        "epoch": 1,
+        "previous_hash": "00",
+        "hash": "ff",
+    }
+    script.steps = [httpx.Response(200, json={"items": [row], "next": None})]
+
+    (found,) = client.datasets.ledger(dataset="d")
+
+    assert (found.worst_case_rho, found.sigma, found.left_out) == (Decimal("0.001"), 18.0, 2)
+    assert found.asked_at == datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def test_epochs_and_erasure(client: Client, script: Any) -> None:
+    """An individual's key may hold anything; it stays one part of the path."""
+    script.steps = [httpx.Response(201, json={"epoch": 2}), httpx.Response(204)]
+
+    assert client.datasets.open_epoch(dataset="d") == 2
+    client.datasets.erase(dataset="d", individual="a/b ?#")
+
+    assert sent(script, 0) == ("POST", "/v1/datasets/d/epochs", None)
+    assert sent(script, 1) == ("DELETE", "/v1/datasets/d/individuals/a%2Fb%20%3F%23", None)
+
+
+def test_principals(client: Client, script: Any) -> None:
+    """What is not given is not sent: the service decides what each role needs."""
+    made = {"id": "p1", "role": "analyst", "name": "Ann", "key": "k", "dataset": "d", "allowance_rho": "0.1"}
+    script.steps = [httpx.Response(201, json={**made, "individual": None}), httpx.Response(204)]
+
+    key = client.principals.create(role="analyst", name="Ann", dataset="d", allowance_rho="0.1")
+    client.principals.revoke(principal=key.id)
+
+    assert key == sparing.PrincipalKey(
+        id="p1", role="analyst", name="Ann", key="k", dataset="d", allowance_rho=Decimal("0.1")
+    )
+    assert sent(script, 0) == (
+        "POST",
+        "/v1/principals",
+        {"role": "analyst", "name": "Ann", "dataset": "d", "allowance_rho": "0.1"},
+    )
+    assert sent(script, 1) == ("DELETE", "/v1/principals/p1", None)
+
+
+def test_ask(client: Client, script: Any, answer: Any) -> None:
+    """A question on the wire, and its whole answer."""
+    script.steps = [httpx.Response(200, json=answer), httpx.Response(200, json=answer)]
+
+    found = client.queries.ask(dataset="d", where=col("age") >= 40, sigma=20, idempotency_key="k1")
+
+    assert sent(script) == (
+        "POST",
+        "/v1/datasets/d/queries",
+        {"version": 1, "select": [{"count": {}}], "where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 20}},
+    )
+    assert found == sparing.Answer(
+        id="0190-a",
+        sequence=7,
+        values=(41.5,),
+        labels=("count",),
+        axes=[],
+        sigma=20.0,
+        grid=0.5,
+        dimension=1,
+        half_width_95=39.2,
+        worst_case_rho=Decimal("0.00125"),
+        coverage_certified=True,
+        reused=False,
+        epoch=1,
+        released_at=datetime(2026, 11, 21, 9, tzinfo=UTC),
+        idempotency_key="k1",
+    )
+    assert client.queries.get(query="0190-a").idempotency_key is None
+    assert sent(script, 1)[:2] == ("GET", "/v1/queries/0190-a")
+
+
+def test_a_vector_has_no_single_value(client: Client, script: Any, answer: Any) -> None:
+    """`.value` is for answers with one coordinate; it never picks one."""
+    script.steps = [httpx.Response(200, json=answer | {"values": [1, 2.5], "labels": ["a", "b"], "dimension": 2})]
+
+    found = client.queries.ask(dataset="d", sigma=1)
+
+    assert found.values == (1.0, 2.5)
+    with pytest.raises(ValueError, match="2 values"):
+        _ = found.value
+
+
+def test_preview_list_and_allowances(client: Client, script: Any) -> None:
+    """The analyst's other calls; none of them needs an idempotency key."""
+    preview = {"dimension": 1, "grid": 1, "sigma": 2, "half_width_95": 3.9, "worst_case_rho": "0.125", "canonical": {}}
+    release = {
+        "id": "q",
+        "dataset": "d",
+        "sequence": 1,
+        "query": {},
+        "sigma": 2,
+        "dimension": 1,
+        "worst_case_rho": "0.125",
+        "released_at": "2026-11-21T09:00:00Z",
+        "epoch": 1,
+    }
+    allowance = {"dataset": "d", "allowance_rho": None, "spent_rho": "0.125", "left_rho": None}
+    script.steps = [
+        httpx.Response(200, json=preview),
+        httpx.Response(200, json={"items": [release], "next": None}),
+        httpx.Response(200, json=[allowance]),
+    ]
+
+    assert client.queries.preview(dataset="d", sigma=2).half_width_95 == 3.9
+    assert [row.id for row in client.queries.list(page_size=10)] == ["q"]
+    assert client.allowances.list() == (sparing.Allowance(dataset="d", spent_rho=Decimal("0.125")),)
+
+    assert [sent(script, number)[1] for number in range(3)] == [
+        "/v1/datasets/d/queries/preview",
+        "/v1/queries?limit=10",
+        "/v1/allowances",
+    ]
+    assert script.keys == [None] * 3
+
+
+def test_my_own_account(client: Client, script: Any) -> None:
+    """An individual reads the account, the receipts, and can only ever lower the limit."""
+    budget = {
+        "dataset": "d",
+        "budget_rho": "0.5",
+        "spent_rho": "0.1",
+        "remaining_rho": "0.4",
+        "share_spent": 0.2,
+        "budget_epsilon": 4.5,
+        "delta": "1e-6",
+    }
+    receipt = {"query_id": "q", "asked": {}, "at": "2026-11-21T09:00:00Z", "charged_rho": "0.1", "outcome": "charged"}
+    script.steps = [
+        httpx.Response(200, json=[budget]),
+        httpx.Response(200, json={"items": [receipt], "next": None}),
+        httpx.Response(200, json=budget),
+        httpx.Response(200, json=budget),
+    ]
+
+    (mine,) = client.me.budgets()
+    (cost,) = client.me.receipts()
+    client.me.lower(dataset="d", limit_rho=Decimal("0.2"))
+    client.me.lower(dataset="d", pause=True)
+
+    assert (mine.remaining_rho, mine.delta) == (Decimal("0.4"), Decimal("0.000001"))
+    assert (cost.outcome, cost.charged_rho) == ("charged", Decimal("0.1"))
+    assert sent(script, 2) == ("POST", "/v1/me/budgets/d/lower", {"limit_rho": "0.2"})
+    assert sent(script, 3) == ("POST", "/v1/me/budgets/d/lower", {"pause": True})
+
+
+@pytest.mark.parametrize("given", [{}, {"limit_rho": 0, "pause": True}])
+def test_lower_needs_one_wish(given: dict[str, Any], client: Client) -> None:
+    """Zero is a limit, not an absence."""
+    with pytest.raises(ValueError, match="either limit_rho or pause"):
+        client.me.lower(dataset="d", **given)
+
+
+Wrong = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda body: {k: v for k, v in body.items() if k != "sigma"}, "sigma is missing"),
+        (lambda body: body | {"values": 3}, "values is a int"),
+        (lambda body: body | {"values": ["1"]}, "values is a str"),
+        (lambda body: body | {"sequence": True}, "sequence is a bool"),
+        (lambda body: body | {"worst_case_rho": "much"}, "worst_case_rho is not a number"),
+        (lambda body: body | {"released_at": "yesterday"}, "released_at is not a time"),
+        (lambda body: body | {"reused": 1}, "reused is a int"),
+    ],
+)
+def test_a_misshapen_reply_names_the_member(
+    change: Wrong, complaint: str, client: Client, script: Any, answer: Any
+) -> None:
+    """What is read is what was documented, or an error that says where it is not."""
+    script.steps = [httpx.Response(200, json=change(answer))]
+
+    with pytest.raises(sparing.APIReplyError, match=complaint):
+        client.queries.ask(dataset="d", sigma=1)
