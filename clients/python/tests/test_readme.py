@@ -13,7 +13,11 @@ README = Path(__file__).parents[1] / "README.md"
 
 def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys: Any) -> None:
     """Executed as printed, against a service that answers."""
-    script.steps = [httpx.Response(200, json=answer | {"values": [41.5, 900.0], "labels": ["count", "sum spend"]})]
+    script.steps = [
+        httpx.Response(
+            200, json=answer | {"values": [41.5, 900.0], "labels": [{"select": "count"}, {"select": "sum(spend)"}]}
+        )
+    ]
     monkeypatch.setenv("SPARING_URL", "https://sparing.test")
     monkeypatch.setenv("SPARING_API_KEY", "k")
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: script(request))
@@ -21,7 +25,7 @@ def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys:
 
     exec(compile(quickstart, "README.md", "exec"), {})  # noqa: S102 - our own README
 
-    assert capsys.readouterr().out == "count: 42 ± 39\nsum spend: 900 ± 39\n"
+    assert capsys.readouterr().out == "count: 42 ± 39\nsum(spend): 900 ± 39\n"
 
 
 def test_every_exception_of_the_tree_is_in_the_readme() -> None:

@@ -257,8 +257,8 @@ def test_ask(client: Client, script: Any, answer: Any) -> None:
         id="0190-a",
         sequence=7,
         values=(41.5,),
-        labels=("count",),
-        axes=[],
+        labels=({"select": "count"},),
+        axes=({"select": [{"select": "count", "offset": 0, "size": 1}]},),
         sigma=20.0,
         grid=0.5,
         dimension=1,
@@ -276,7 +276,7 @@ def test_ask(client: Client, script: Any, answer: Any) -> None:
 
 def test_a_vector_has_no_single_value(client: Client, script: Any, answer: Any) -> None:
     """`.value` is for answers with one coordinate; it never picks one."""
-    script.steps = [httpx.Response(200, json=answer | {"values": [1, 2.5], "labels": ["a", "b"], "dimension": 2})]
+    script.steps = [httpx.Response(200, json=answer | {"values": [1, 2.5], "dimension": 2})]
 
     found = client.queries.ask(dataset="d", sigma=1)
 

@@ -139,7 +139,8 @@ class Answer:
     id: str
     sequence: int  # its place in the dataset's ledger
     values: tuple[float, ...]
-    labels: tuple[object, ...]
+    labels: tuple[Mapping[str, object], ...]  # {"country": "NO", "select": "count"}; empty above 10,000 coordinates
+    axes: tuple[Mapping[str, object], ...]  # the same in a few lines: the groups from the outermost in, then the items
     sigma: float  # standard deviation of the noise in each coordinate, in the query's units
     grid: float
     dimension: int
@@ -149,7 +150,6 @@ class Answer:
     reused: bool  # released before; nothing was charged again
     epoch: int
     released_at: datetime
-    axes: object = None  # how the coordinates are laid out over groups and items
     idempotency_key: str | None = None  # the key it was asked with; None when it was fetched
 
     @property

@@ -1,14 +1,11 @@
 """From keyword arguments to the query language's JSON (version 1)."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Required, TypedDict
 
 from sparing._expressions import Condition, Item, count
 
 __all__ = ["Question", "question_json"]
-
-Number = int | float | Decimal | str
 
 
 class Question(TypedDict, total=False):
@@ -21,7 +18,7 @@ class Question(TypedDict, total=False):
     group_by: str | Sequence[str]  # one group per declared value, empty ones included
     l2_clip: float | None  # bound on one individual's vector (L2 norm); default: the query's natural bound
     sigma: float  # noise: standard deviation per coordinate, in the query's units
-    rho: Number  # noise: such that one individual is charged this at most
+    rho: float  # noise: such that one individual is charged this at most
     half_width: float  # noise: such that the answer is within this of the sum with probability `confidence`
     confidence: float  # default 0.95; goes with half_width
     rule: str  # for those who cannot pay; default "skip"
@@ -62,14 +59,7 @@ def _names(names: str | Sequence[str]) -> list[str]:
 
 
 def _noise(question: Question) -> dict[str, object]:
-    given: dict[str, object] = {}
-    if "sigma" in question:
-        given["sigma"] = question["sigma"]
-    if "rho" in question:
-        rho = question["rho"]
-        given["rho"] = str(rho) if isinstance(rho, Decimal) else rho
-    if "half_width" in question:
-        given["half_width"] = question["half_width"]
+    given = {name: value for name, value in question.items() if name in ("sigma", "rho", "half_width")}
     if len(given) != 1:
         raise ValueError("give exactly one of sigma, rho and half_width")
     if "half_width" in given:
