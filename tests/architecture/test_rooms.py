@@ -20,6 +20,7 @@ def complaints(rule: rules.Rule, *roots: str) -> list[str]:
         rules.core_imports_little,
         rules.no_assert,
         rules.no_base_http_middleware,
+        rules.short_files,
     ],
 )
 def test_the_service_keeps_the_rule(rule: rules.Rule) -> None:
@@ -27,7 +28,7 @@ def test_the_service_keeps_the_rule(rule: rules.Rule) -> None:
     assert complaints(rule, "service") == []
 
 
-@pytest.mark.parametrize("rule", [rules.short, rules.no_word_for_everybody])
+@pytest.mark.parametrize("rule", [rules.short_functions, rules.no_word_for_everybody])
 def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
     """Neither server, client, migration, test nor benchmark breaks the rule."""
     assert complaints(rule, "service", "clients", "migrations", "tests", "loadtests", "docs") == []
@@ -67,8 +68,8 @@ def test_every_room_is_there(room: str) -> None:
         (rules.pure, "service/core/noise.py", "def f():\n    print(1)"),
         (rules.pure, "service/core/noise.py", "def f():\n    global x"),
         (rules.core_imports_little, "service/core/budget.py", "import pydantic"),
-        (rules.short, "service/core/charge.py", "def f():\n" + "    f()\n" * 70),
-        (rules.short, "service/core/charge.py", "f()\n" * 401),
+        (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 70),
+        (rules.short_files, "service/core/charge.py", "f()\n" * 401),
         (rules.no_assert, "service/core/charge.py", "assert True"),
         (
             rules.no_base_http_middleware,
@@ -100,7 +101,7 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
         (rules.inward_only, "service/cli.py", "from service.store import postgres"),
         (rules.foreign_packages_at_home, "service/store/postgres.py", "import psycopg"),
         (rules.pure, "service/engine/ingest.py", "import io"),
-        (rules.short, "service/core/charge.py", "def f():\n" + "    f()\n" * 69),
+        (rules.short_functions, "service/core/charge.py", "def f():\n" + "    f()\n" * 69),
         (rules.no_word_for_everybody, "service/store/postgres.py", "connect(user='sparing')\nuserdata_free = 1"),
     ],
 )

@@ -1,0 +1,67 @@
+"""Documents are a tested surface: their links lead somewhere, and each decision says what enforces it."""
+
+import re
+
+import pytest
+
+from tests.architecture.source import ROOT, files
+
+SECTIONS = ["Context", "Decision", "Consequences", "Alternatives", "Enforced by"]
+DECISIONS = [path for path in files() if path.startswith("docs/decisions/")]
+PAGES = [path for path in files() if path.endswith(".md")]
+
+
+def text_of(path: str) -> str:
+    """The text of one of the repository's files."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    """The thirteen decisions, and those to come, are found by their number."""
+    assert len(DECISIONS) >= 13
+    assert [int(path.split("/")[-1][:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+@pytest.mark.parametrize("path", DECISIONS)
+def test_each_decision_is_one_page_of_five_parts(path: str) -> None:
+    """A decision carries its number, says the line people will quote, and is read in two minutes."""
+    text = text_of(path)
+
+    assert re.findall(r"^# (\d+)\. \S", text, re.MULTILINE) == [str(int(path.rsplit("/", maxsplit=1)[-1][:4]))]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    assert re.search(r"^## Decision\n\n\*\*.+", text, re.MULTILINE)
+    assert len(text.splitlines()) <= 70
+
+
+@pytest.mark.parametrize("path", DECISIONS)
+def test_what_enforces_a_decision_exists(path: str) -> None:
+    """Every test that a decision names is there."""
+    named = re.findall(r"`([\w./-]+)`", text_of(path).partition("## Enforced by")[2])
+
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_between_documents_lead_somewhere(path: str) -> None:
+    """A relative link names a file or folder of the repository."""
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text_of(path))
+    relative = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+
+    assert [target for target in relative if not ((ROOT / path).parent / target).exists()] == []
+
+
+def test_the_glossary_is_in_order_and_says_each_word_once() -> None:
+    """A word is found where the alphabet puts it, and has one meaning."""
+    words = re.findall(r"^\| \*\*([\w ]+)\*\* \|", text_of("docs/glossary.md"), re.MULTILINE)
+
+    assert {"individual", "analyst", "curator", "auditor", "charge", "release", "ledger", "slot", "page"} <= set(words)
+    assert words == sorted(set(words))
+
+
+def test_the_licence_is_whole() -> None:
+    """The text of the licence is that of Apache 2.0, from its first line to the end of its terms."""
+    text = text_of("LICENSE")
+
+    assert text.split()[:5] == ["Apache", "License", "Version", "2.0,", "January"]
+    assert "END OF TERMS AND CONDITIONS" in text
