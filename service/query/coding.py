@@ -1,7 +1,7 @@
 """The public integer coding of a column.
 
-A column is held as small unsigned integers, so that every comparison and every sum is exact, in any order of evaluation.
-The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for whatever
+A column is held as small unsigned integers, so that comparisons and sums are exact in any order of evaluation.
+The coding depends on the declared domain alone. One code above the domain, `null_code`, stands for NULL and for what
 is counted nowhere.
 """
 

@@ -1,0 +1,28 @@
+"""The canonical form of a query: the bytes that the ledger keeps, and by which an identical question is recognised.
+
+RFC 8785 (JSON Canonicalization Scheme) fixes the order of keys, the spelling of numbers and the escapes. Defaults are
+written out. The order of `select`, of `group_by` and within `and`, `or` and `in` stays as asked: the first two are the
+order of the answer's coordinates, and for the others the form does not set out to prove two conditions equivalent.
+`reuse` is left out: it says whether a stored answer will do, not what is asked.
+"""
+
+import hashlib
+
+import rfc8785
+
+from service.query.language import Query
+
+__all__ = ["canonical_bytes", "query_hash"]
+
+
+def canonical_bytes(query: Query) -> bytes:
+    """The canonical form, itself a query in the language. `compile_query` resolves `from` before it asks for this."""
+    document = query.model_dump(by_alias=True, exclude={"reuse"})
+    if document["per_individual"] is None:
+        document["per_individual"] = {"l2_clip": None}
+    return rfc8785.dumps(document)
+
+
+def query_hash(canonical: bytes) -> str:
+    """The SHA-256 of a canonical form in hexadecimal."""
+    return hashlib.sha256(canonical).hexdigest()

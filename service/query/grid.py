@@ -1,0 +1,192 @@
+"""The public scale of a query: its grid, its clip in grid steps, its noise and the worst case of its charge.
+
+All of it is a function of the query, the declared bounds and the dataset's capacity, and so may be shown to anyone and
+may refuse a query. The clip is kept in integers and exact fractions, because the clip that the engine enforces and the
+worst case that the analyst is told must be the same number.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ldexp, sqrt
+
+from service.core.charge import worst_case_units
+from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+from service.query.precision import Precision
+from service.query.problems import QueryProblem
+
+__all__ = ["Extent", "Request", "Scale", "scale_of"]
+
+BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
+SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
+TOTAL_MAX = 2**61  # of the sum over one individual's rows before clipping, and over all individuals after it
+NORM_SQUARED_MAX = 2**61
+STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps within its bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`."""
+
+    low: int
+    high: int
+    step_log2: int
+    integral: bool  # a count or an integer column: grid 1 loses nothing
+
+    @property
+    def largest(self) -> int:
+        """The largest absolute value, in its own steps."""
+        return max(abs(self.low), abs(self.high))
+
+    def steps(self, grid_log2: int) -> int:
+        """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
+        shift = self.step_log2 - grid_log2
+        if shift >= 0:
+            return self.largest << shift
+        half = 1 << (-shift - 1)
+        return max(abs((self.low + half) >> -shift), abs((self.high + half) >> -shift))
+
+    def survives(self, grid_log2: int) -> bool:
+        """Whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
+        return self.step_log2 >= grid_log2 or self.largest == 0 or self.steps(grid_log2) >= STEPS_MIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the scale depends on, all of it public."""
+
+    extents: Sequence[Extent]  # one for each select item
+    rows: int  # at most so many for one individual
+    capacity: int  # at most so many individuals
+    l2_clip: float | None  # query units
+    precision: Precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A grid, and what is counted in its steps."""
+
+    grid_log2: int
+    clip_squared_steps: int
+    clip_binds: bool
+    l2_clip: float  # query units
+    sigma: float  # query units
+    sigma_steps: float  # sigma / grid, exactly
+    worst_case_units: int
+
+
+def scale_of(request: Request) -> Scale:
+    """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
+
+    Grid 1 if every item is integral and the clip cannot bind. Otherwise, and also where the integers would not fit on
+    grid 1, the power of two of which the clip spans at most 2^s steps: for the largest s of 30..18 with sigma at most
+    2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
+    """
+    natural = _natural_squared(request.extents, request.rows)
+    if natural == 0:
+        raise QueryProblem.of("select", "is always zero within the declared bounds")
+    clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
+    if clip is not None and clip >= natural:
+        clip = None
+    for grid_log2, sigma_steps_max in _grids(request.extents, natural, clip):
+        reached = _clip_squared_steps(request, grid_log2, clip)
+        if request.precision.estimate(reached, grid_log2) > sigma_steps_max:
+            continue
+        if _obstacle(request, grid_log2, reached) is None:
+            return _scale(request, grid_log2, reached, natural if clip is None else None)
+    raise _refusal(request, natural, clip)
+
+
+def _natural_squared(extents: Sequence[Extent], rows: int) -> Fraction:
+    """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
+
+    The triangle inequality over rows; the select items are different coordinates, so their squares add.
+    """
+    base = min(extent.step_log2 for extent in extents)
+    squared = sum((extent.largest << (extent.step_log2 - base)) ** 2 for extent in extents)
+    return squared * rows**2 * _power_of_four(base)
+
+
+def _power_of_four(exponent: int) -> Fraction:
+    return Fraction(4**exponent) if exponent >= 0 else Fraction(1, 4**-exponent)
+
+
+def _grids(extents: Sequence[Extent], natural: Fraction, clip: Fraction | None) -> Iterator[tuple[int, float]]:
+    """The grids to try, as powers of two, each with the sigma in steps up to which it will do; the best first."""
+    if clip is None and all(extent.integral for extent in extents):
+        yield 0, SIGMA_STEPS_MAX
+    exponent = _exponent(natural if clip is None else clip)
+    for bits in range(BITS_MAX, BITS_MIN - 1, -1):
+        yield exponent - bits, SIGMA_STEPS_EASY
+    for bits in range(BITS_MIN, BITS_MAX + 1):
+        yield exponent - bits, SIGMA_STEPS_MAX
+
+
+def _exponent(squared: Fraction) -> int:
+    """The smallest e with sqrt(squared) <= 2^e."""
+    guess = (squared.numerator.bit_length() - squared.denominator.bit_length()) // 2 - 1
+    while squared > _power_of_four(guess):
+        guess += 1
+    return guess
+
+
+def _clip_squared_steps(request: Request, grid_log2: int, clip: Fraction | None) -> int:
+    """The squared norm in steps that no vector may exceed: what the clip allows, or what can occur at all."""
+    natural = _natural_squared_steps(request, grid_log2)
+    if clip is None:
+        return natural
+    doublings = -2 * grid_log2
+    over, under = (doublings, 0) if doublings > 0 else (0, -doublings)
+    return min(natural, (clip.numerator << over) // (clip.denominator << under))
+
+
+def _natural_squared_steps(request: Request, grid_log2: int) -> int:
+    return request.rows**2 * sum(extent.steps(grid_log2) ** 2 for extent in request.extents)
+
+
+def _obstacle(request: Request, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
+    """What speaks against a grid, other than the noise; None for nothing."""
+    for place, extent in enumerate(request.extents):
+        if not extent.survives(grid_log2):
+            return QueryProblem.of(
+                f"select[{place}]", "would be lost in rounding beside the rest of select; ask it in a query of its own"
+            )
+    if max(extent.steps(grid_log2) for extent in request.extents) * request.rows > TOTAL_MAX:
+        if request.l2_clip is not None:
+            return QueryProblem.of("per_individual.l2_clip", "is too small beside the declared bounds")
+        return QueryProblem.of("select", "adds up to numbers too large for exact sums; give an l2_clip")
+    too_many = clip_squared_steps * request.capacity**2 > TOTAL_MAX**2
+    if clip_squared_steps > NORM_SQUARED_MAX or too_many:
+        return QueryProblem.of("select", "adds up to numbers too large for exact sums over the dataset's capacity")
+    return None
+
+
+def _refusal(request: Request, natural: Fraction, clip: Fraction | None) -> QueryProblem:
+    """Why no grid will do: too much noise if that is all that is wrong with some grid, else what is wrong with the best."""
+    problems = {
+        grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
+        for grid_log2, _ in _grids(request.extents, natural, clip)
+    }
+    without = [grid_log2 for grid_log2, problem in problems.items() if problem is None]
+    if without:
+        return _out_of_range(request, f"at most {ldexp(SIGMA_STEPS_MAX, max(without)):.6g}")
+    return next(problem for problem in problems.values() if problem is not None)
+
+
+def _scale(request: Request, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
+    sigma_steps = request.precision.sigma_steps(clip_squared_steps, grid_log2)
+    if sigma_steps < SIGMA_STEPS_MIN:
+        raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
+    return Scale(
+        grid_log2=grid_log2,
+        clip_squared_steps=clip_squared_steps,
+        clip_binds=clip_squared_steps < _natural_squared_steps(request, grid_log2),
+        l2_clip=sqrt(natural) if natural is not None else float(request.l2_clip or 0),
+        sigma=ldexp(sigma_steps, grid_log2),
+        sigma_steps=sigma_steps,
+        worst_case_units=worst_case_units(clip_squared_steps, sigma_steps),
+    )
+
+
+def _out_of_range(request: Request, bound: str) -> QueryProblem:
+    return QueryProblem.of(request.precision.field, f"must give a sigma of {bound} in this query")
