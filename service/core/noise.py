@@ -29,7 +29,7 @@ SIGMA_STEPS_MAX: Final = 2.0**32
 _CHUNK: Final = 2**16
 
 # For _W1_MIN <= w1 < _W1_END the float z is within _ERROR of the true one, if log, cos and sin err by less than 64
-# units in the last place (their authors promise fewer than 4). With u = U1, R = sqrt(-2 ln u), 2^-8 < R < 5.27, owing to
+# units in the last place (their authors promise fewer than 4). With u = U1, R = sqrt(-2 ln u), 2^-8 < R < 5.27, due to
 #   log, cos, sin at 2^-46 each and the angle's three roundings:   R (2^-47 + 2^-46 + 2^-49.7)    < 2^-42.7
 #   undrawn bits of u, 2^-65, and its roundings, 2^-52 u:            (2^-65 + 2^-52 u) / (u R)      < 2^-43.9
 #   sqrt, the two products and the distance to an integer:           4 * 2^-53 (1 + R)              < 2^-48
@@ -37,11 +37,11 @@ _ERROR: Final = 2.0**-42
 _W1_MIN: Final = 2**44
 _W1_END: Final = 2**64 - 2**47
 
-# With 100 digits, rounding moves sigma * z by less than this, even for u = 1 - 2^-256, where the logarithm cancels.
+# With 100 digits, rounding moves sigma * z by less than this, even for u = 1 - 2^-192, where the logarithm cancels.
 _DECIMAL: Final = Context(prec=100)
-_DECIMAL_ERROR: Final = Decimal("1e-45")
-# Four words leave a pair undecided with probability below 2^-140: a source that would need a fifth is not random.
-_WORDS_MAX: Final = 4
+_DECIMAL_ERROR: Final = Decimal("1e-55")
+# Three words leave a pair undecided with probability below 2^-140: a source that would need a fourth is not random.
+_WORDS_MAX: Final = 3
 _PI: Final = Decimal(
     "3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679821480865"
 )
@@ -55,8 +55,8 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
     """`count` independent draws of round(N(0, sigma_steps^2)), exactly, in grid steps: int64 of shape (count,).
 
     Adding them to an integer vector with squared norm n is n/(2 sigma^2)-zCDP and sqrt(n)/sigma-GDP (Bun and Steinke
-    2016, Proposition 1.6; Dong, Roth and Su 2022, Theorem 2.7; post-processing). No draw exceeds 19 sigma, since U1 is
-    at least 2^-256. The words are used in this order: for each chunk of 2^16 draws or what is left of them, one word of
+    2016, Proposition 1.6; Dong, Roth and Su 2022, Theorem 2.7; post-processing). No draw exceeds 17 sigma, since U1 is
+    at least 2^-192. The words are used in this order: for each chunk of 2^16 draws or what is left of them, one word of
     U1 for each pair, one of U2 for each pair, then two (U1, U2) for each refinement of an undecided pair.
     Raises ValueError for a count below 1 or a sigma outside [0.3, 2^32], EntropyFailure for a broken source.
     """

@@ -1,8 +1,9 @@
 """The individual filter: everyone has a limit, and whoever cannot pay for a query is left out of it (the skip rule).
 
-Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only while
-its spent total, this query's charge included, stays within its limit B, the whole adaptive transcript is B-zCDP for that
-individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being Gaussian.
+Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only
+while its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is
+B-zCDP for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being
+Gaussian.
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,158 @@
+"""Whoever can pay, equality included, is active; nobody is ever taken above a limit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from service.core.renyi_filter import Accounts, FilterViolation
+from service.core.units import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
+
+UNITS = st.one_of(st.integers(0, 5), st.integers(0, LIMIT_UNITS_MAX))
+CHARGES = st.one_of(st.integers(0, 5), st.integers(0, CHARGE_UNITS_MAX))
+
+
+def row(*numbers: int) -> NDArray[np.int64]:
+    """The numbers as int64."""
+    return np.array(numbers, dtype=np.int64)
+
+
+def accounts(spent: NDArray[np.int64], limit: NDArray[np.int64]) -> Accounts:
+    """Accounts of a writable copy."""
+    return Accounts(spent=spent.copy(), limit=limit.copy())
+
+
+@st.composite
+def ledgers(draw: st.DrawFn) -> tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]:
+    """Accounts, some of their slots, scattered or consecutive, and a charge for each of these."""
+    people = draw(st.lists(st.tuples(UNITS, UNITS), min_size=1, max_size=8))
+    spent, limit = zip(*people, strict=True)
+    slots = sorted(draw(st.sets(st.integers(0, len(people) - 1))))
+    charges = [draw(CHARGES) for _ in slots]
+    return accounts(row(*spent), row(*limit)), row(*slots), row(*charges)
+
+
+@given(ledgers())
+def test_active_is_the_inequality_of_algorithm_2(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
+    """Spent plus charge at most the limit, in Python's integers, person by person."""
+    book, slots, charges = ledger
+
+    expected = [
+        int(book.spent[slot]) + charge <= int(book.limit[slot])
+        for slot, charge in zip(slots.tolist(), charges.tolist(), strict=True)
+    ]
+
+    assert book.active(slots, charges).tolist() == expected
+
+
+@given(ledgers())
+def test_debit_takes_from_those_and_only_those(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
+    """Debiting the active ones adds exactly their charges and nobody else's account moves."""
+    book, slots, charges = ledger
+    active = book.active(slots, charges)
+    expected = book.spent.tolist()
+    for slot, charge in zip(slots[active].tolist(), charges[active].tolist(), strict=True):
+        expected[slot] += charge
+
+    book.debit(slots[active], charges[active])
+
+    assert book.spent.tolist() == expected
+
+
+@given(ledgers())
+def test_one_who_cannot_pay_stops_the_whole_debit(
+    ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]],
+) -> None:
+    """All or nothing: a violation leaves every account as it was."""
+    book, slots, charges = ledger
+    before = book.spent.tolist()
+    if book.active(slots, charges).all():
+        slots, charges = row(0), row(int(book.limit[0]) + 1)
+
+    with pytest.raises(FilterViolation):
+        book.debit(slots, charges)
+
+    assert book.spent.tolist() == before
+
+
+def test_equality_stays_active_and_a_unit_more_does_not() -> None:
+    """`<=`, not `<`: at equality the limit is spent to the last unit."""
+    book = accounts(row(7, 7, 7), row(10, 10, 10))
+
+    assert book.active(row(0, 1, 2), row(2, 3, 4)).tolist() == [True, True, False]
+
+
+def test_an_exhausted_individual_still_affords_what_is_free() -> None:
+    """A zero vector costs zero; also for somebody who lowered the limit below nothing left."""
+    book = accounts(row(10), row(10))
+
+    assert book.active(row(0), row(0)).tolist() == [True]
+
+
+def test_a_limit_lowered_below_what_is_spent_leaves_one_out() -> None:
+    """Such accounts are legal, and even a free query does not touch them."""
+    book = accounts(row(10), row(4))
+
+    assert book.active(row(0), row(1)).tolist() == [False]
+    with pytest.raises(FilterViolation):
+        book.debit(row(0), row(1))
+
+
+def test_a_saturated_charge_is_never_affordable() -> None:
+    """Also against the largest limit, and without wrapping around."""
+    book = accounts(row(0, LIMIT_UNITS_MAX), row(LIMIT_UNITS_MAX, LIMIT_UNITS_MAX))
+
+    assert book.active(row(0, 1), row(CHARGE_UNITS_MAX, CHARGE_UNITS_MAX)).tolist() == [False, False]
+
+
+def test_a_negative_charge_is_a_violation() -> None:
+    """There are no refunds, hidden among honest charges either."""
+    book = accounts(row(5, 5, 5), row(9, 9, 9))
+
+    with pytest.raises(FilterViolation):
+        book.debit(row(0, 1, 2), row(1, -1, 1))
+
+    assert book.spent.tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize("slots", [row(1, 1), row(2, 1), row(-1, 0), row(2, 3), row(0, 2, 1, 3)])
+def test_slots_repeated_out_of_order_or_out_of_range_are_refused(slots: NDArray[np.int64]) -> None:
+    """A slot named twice would be debited once, and a negative one would be somebody else's."""
+    book = accounts(row(0, 0, 0), row(9, 9, 9))
+    charges = np.ones(slots.size, dtype=np.int64)
+
+    with pytest.raises(IndexError):
+        book.active(slots, charges)
+    with pytest.raises(IndexError):
+        book.debit(slots, charges)
+    assert book.spent.tolist() == [0, 0, 0]
+
+
+def test_nobody_can_be_asked_and_nobody_debited() -> None:
+    """An empty query, on accounts of nobody too."""
+    book = accounts(row(), row())
+    book.debit(row(), row())
+
+    assert book.active(row(), row()).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("spent", "limit"),
+    [
+        (row(1), row(1, 2)),
+        (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1), dtype=np.int64)),
+        (row(-1), row(1)),
+        (row(0), row(-1)),
+        (row(0), row(LIMIT_UNITS_MAX + 1)),
+        (row(LIMIT_UNITS_MAX + 1), row(0)),
+        (np.zeros(1), row(1)),
+        (row(1), np.ones(1, dtype=np.int32)),
+    ],
+)
+def test_accounts_on_which_the_arithmetic_could_fail_cannot_be_made(
+    spent: NDArray[np.int64], limit: NDArray[np.int64]
+) -> None:
+    """int64 units in range, one limit each."""
+    with pytest.raises(ValueError, match="limit"):
+        Accounts(spent=spent, limit=limit)
