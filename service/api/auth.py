@@ -87,7 +87,7 @@ class GuardedRoute(APIRoute):
 def guarded_router(*roles: Role, whole_house: bool = False) -> APIRouter:
     """A router under /v1 behind a `Guard` for these roles."""
     guard = Depends(Guard(*roles, whole_house=whole_house))
-    return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=sorted(roles))
+    return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=[*sorted(roles)])
 
 
 def _api_key(request: Request) -> str | None:

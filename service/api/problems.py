@@ -22,14 +22,15 @@ No text here comes from an exception that data could have shaped: workflow error
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
-from starlette.types import ExceptionHandler, Scope
+from starlette.types import Scope
 
 from service.api.fields import field_errors
 from service.query.problems import FieldError, QueryProblem
@@ -147,7 +148,7 @@ def request_id_of(scope: Scope) -> str:
     return request_id
 
 
-def exception_handlers() -> dict[int | type[Exception], ExceptionHandler]:
+def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
     """What FastAPI is to do with each family of refusal; everything else is an incident (`service.api.layers`)."""
 
     async def refuse(request: Request, error: Exception) -> Response:

@@ -68,7 +68,7 @@ class TestRequestIds:
     @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a\tb", "é"])
     async def test_anything_else_is_replaced(self, given: str) -> None:
         """Nothing that could forge a line of the log gets into it."""
-        response = await request(RequestIds(hello), headers={"X-Request-Id": given.encode()})  # type: ignore[dict-item]
+        response = await request(RequestIds(hello), headers={"X-Request-Id": given.encode()})
         assert re.fullmatch("[0-9a-f]{32}", response.headers["x-request-id"])
 
     async def test_two_requests_have_two_ids(self) -> None:

@@ -1,0 +1,82 @@
+"""Every route of the wire contract: who may call it, and one call of it that works in the world of the tests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from tests.api.world import COUNT, CSV, TABLES, World
+
+PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("HEAD", "/openapi.json")}
+CURATOR, ANALYST, INDIVIDUAL, AUDITOR = "curator", "analyst", "individual", "auditor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A route of the contract, with a call that succeeds with `status` for each of `roles`."""
+
+    method: str
+    template: str
+    roles: frozenset[str]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.template}"
+
+    def path(self, world: World) -> str:
+        """The address of what is there."""
+        names = {"dataset": "care", "table": "people", "key": "ed", "query_id": world.query_id}
+        return self.template.format(**names, principal=world.ids["spare"])
+
+    async def call(self, world: World, role: str | None, *, path: str | None = None) -> httpx.Response:
+        """The call that works, here or at another address, under one request id."""
+        headers = {"X-Request-Id": "one-request", **self.headers}
+        return await world.call(role, self.method, path or self.path(world), headers=headers, **self.options)
+
+
+def route(roles: set[str], method: str, template: str, **call: Any) -> Route:
+    """A line of the table below."""
+    return Route(method=method, template=f"/v1{template}", roles=frozenset(roles), **call)
+
+
+QUERY = {"content": COUNT}
+KEYED = {"Idempotency-Key": "k1"}
+REGISTRATION = {"name": "new", "guarantee": {"epsilon": "1", "delta": "1e-6"}, "capacity": 10, "tables": TABLES}
+BATCH = {"content": b'{"queries":[{"idempotency_key":"b1","query":' + COUNT + b"}]}"}
+ROWS = {"content": b"person_id,country,age\nfa,NO,40\n"}
+
+ROUTES = [
+    route({CURATOR}, "POST", "/datasets", status=201, options={"json": REGISTRATION}),
+    route({CURATOR, ANALYST}, "GET", "/datasets"),
+    route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}"),
+    route({CURATOR}, "POST", "/datasets/{dataset}/tables/{table}/rows", headers=CSV, options=ROWS),
+    route({CURATOR}, "DELETE", "/datasets/{dataset}/individuals/{key}", status=204),
+    route({CURATOR}, "POST", "/datasets/{dataset}/epochs", status=201),
+    route({CURATOR}, "GET", "/datasets/{dataset}/budgets"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/budgets/summary"),
+    route({CURATOR, AUDITOR}, "GET", "/datasets/{dataset}/ledger"),
+    route({CURATOR}, "POST", "/principals", status=201, options={"json": {"role": "analyst", "name": "new"}}),
+    route({CURATOR}, "GET", "/principals"),
+    route({CURATOR}, "DELETE", "/principals/{principal}", status=204),
+    route({ANALYST}, "POST", "/datasets/{dataset}/queries", headers=KEYED, options=QUERY),
+    route({ANALYST}, "POST", "/datasets/{dataset}/queries/preview", options=QUERY),
+    route({ANALYST}, "POST", "/datasets/{dataset}/queries/batch", options=BATCH),
+    route({ANALYST}, "GET", "/queries/{query_id}"),
+    route({ANALYST}, "GET", "/queries"),
+    route({ANALYST}, "GET", "/allowances"),
+    route({INDIVIDUAL}, "GET", "/me/budgets"),
+    route({INDIVIDUAL}, "GET", "/me/receipts"),
+    route({INDIVIDUAL}, "POST", "/me/budgets/{dataset}/lower", options={"json": {"limit_rho": "0.9"}}),
+]
+
+
+def served(app: FastAPI) -> set[tuple[str, str]]:
+    """(method, path) of everything the application answers, those of the framework's own included."""
+    contexts = [context for context in iter_route_contexts(app.routes) if context.path is not None]
+    paths = ((context.methods or set(), str(context.path).replace(":path}", "}")) for context in contexts)
+    return {(method, path) for methods, path in paths for method in methods}

@@ -1,0 +1,144 @@
+"""Who may call what: nobody, until a route says so."""
+
+import pytest
+from fastapi import APIRouter, Depends
+
+from service.api.auth import Guard, GuardedRoute, guarded_router
+from tests.api.routes import PUBLIC, ROUTES, Route, served
+from tests.api.world import ROLES, World
+
+UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/", "/v1"]
+
+
+class TestEveryRoute:
+    """The whole table of routes, one by one."""
+
+    async def test_the_table_is_the_application(self, world: World) -> None:
+        """No route escapes the tests below, and none of the contract is missing."""
+        assert served(world.app) == PUBLIC | {(route.method, route.template) for route in ROUTES}
+
+    async def test_an_anonymous_request_gets_401(self, world: World) -> None:
+        """Walked over the application's own routes, with a body that nobody may look at."""
+        for method, path in sorted(served(world.app) - PUBLIC):
+            response = await world.client.request(method, path, content=b"{ not json")
+            assert (path, response.status_code) == (path, 401)
+            assert response.headers["www-authenticate"] == "Bearer"
+
+    @pytest.mark.parametrize("route", ROUTES, ids=str)
+    async def test_each_role_gets_what_is_its_own(self, world: World, route: Route) -> None:
+        """Its own routes answer; on another's the bytes are those of a path that does not exist."""
+        nothing = await route.call(world, "curator", path="/v1/nothing")
+        assert nothing.status_code == 404
+        for role in ROLES:
+            response = await route.call(world, role)
+            if role in route.roles:
+                assert (role, response.status_code) == (role, route.status), response.text
+            else:
+                assert (role, response.status_code, response.content) == (role, 404, nothing.content)
+                assert response.headers == nothing.headers
+
+    @pytest.mark.parametrize("route", ROUTES, ids=str)
+    async def test_another_role_is_refused_before_its_request_is_read(self, world: World, route: Route) -> None:
+        """Malformed JSON, a missing key or a bad limit does not show that the route is there."""
+        stranger = next(role for role in ROLES if role not in route.roles)
+        response = await world.call(stranger, route.method, f"{route.path(world)}?limit=x", content=b"{ not json")
+        assert response.json()["type"] == "urn:sparing:problem:not-found"
+
+    @pytest.mark.parametrize("route", [each for each in ROUTES if "{dataset}" in each.template], ids=str)
+    async def test_an_unknown_dataset_and_one_out_of_bounds_are_the_same(self, world: World, route: Route) -> None:
+        """A principal that is bound to one dataset sees another as if it were not there."""
+        role = min(route.roles)
+        unknown = await route.call(world, role, path=route.path(world).replace("care", "nowhere"))
+        bounds = {"dataset": "other", **({"individual": "ada"} if role == "individual" else {})}
+        await world.call("curator", "POST", "/v1/datasets", json=_another())
+        world.enrol("bound", role, **bounds)  # type: ignore[arg-type]
+        outside = await route.call(world, "bound")
+        assert unknown.status_code == 404
+        assert (outside.content, outside.headers) == (unknown.content, unknown.headers)
+
+
+class TestKeys:
+    """What counts as a key."""
+
+    async def test_every_bad_key_gets_the_same_bytes(self, world: World) -> None:
+        """None, malformed, unknown and revoked cannot be told apart."""
+        revoked = world.keys["auditor"]
+        await world.call("curator", "DELETE", f"/v1/principals/{world.ids['auditor']}")
+        almost = world.keys["curator"][:-1] + ("A" if world.keys["curator"][-1] != "A" else "B")
+        headers = [
+            {},
+            {"Authorization": ""},
+            {"Authorization": "Bearer"},
+            {"Authorization": "Bearer "},
+            {"Authorization": "Bearer nonsense"},
+            {"Authorization": f"Bearer {almost}"},
+            {"Authorization": f"Bearer {revoked}"},
+            {"Authorization": f"Basic {world.keys['curator']}"},
+            {"Authorization": world.keys["curator"]},
+            {"Authorization": "Bearer " + "x" * 5000},
+            {"Authorization": b"Bearer \xe9"},
+        ]
+        replies = [
+            await world.client.get("/v1/datasets", headers={"X-Request-Id": "r", **each})  # type: ignore[dict-item]
+            for each in headers
+        ]
+        assert {reply.status_code for reply in replies} == {401}
+        assert len({reply.content for reply in replies}) == 1
+        assert len({str(sorted(reply.headers.items())) for reply in replies}) == 1
+
+    async def test_two_keys_are_no_key(self, world: World) -> None:
+        """A request says once who it is."""
+        good = ("Authorization", f"Bearer {world.keys['curator']}")
+        response = await world.client.get("/v1/datasets", headers=[good, good])
+        assert response.status_code == 401
+
+    async def test_the_schemes_name_has_no_case(self, world: World) -> None:
+        """As HTTP says."""
+        response = await world.client.get("/v1/datasets", headers={"Authorization": f"bEARER {world.keys['curator']}"})
+        assert response.status_code == 200
+
+    async def test_no_key_means_nothing_to_an_unknown_path(self, world: World) -> None:
+        """A path that does not exist is the same for everybody."""
+        for path in UNKNOWN_PATHS:
+            stranger = await world.client.get(path, headers={"X-Request-Id": "r"})
+            curator = await world.call("curator", "GET", path, headers={"X-Request-Id": "r"})
+            assert (stranger.status_code, stranger.content) == (404, curator.content)
+
+
+class TestBounds:
+    """Principals of one dataset."""
+
+    async def test_a_curator_of_one_dataset_hands_out_no_keys(self, world: World) -> None:
+        """Nor does it register datasets or list principals: those concern the whole house."""
+        world.enrol("bound", "curator", dataset="care")
+        for route in ROUTES:
+            if route.roles == {"curator"} and "{dataset}" not in route.template:
+                assert (await route.call(world, "bound")).status_code == 404
+        assert (await world.call("bound", "GET", "/v1/datasets/care/budgets")).status_code == 200
+
+    async def test_a_name_that_nothing_can_have_is_not_found(self, world: World) -> None:
+        """A zero byte in an address is answered like any other unknown name."""
+        for path in ("/v1/datasets/ca%00re", "/v1/datasets/care/individuals/a%00", "/v1/principals/%00"):
+            method = "GET" if path.endswith("re") else "DELETE"
+            assert (await world.call("curator", method, path)).status_code == 404
+
+
+class TestBuilding:
+    """A route that forgets its guard."""
+
+    def test_a_route_without_a_guard_cannot_be_built(self) -> None:
+        """The process does not start."""
+        router = APIRouter(route_class=GuardedRoute)
+        with pytest.raises(TypeError, match="exactly one guard, not 0"):
+            router.get("/open")(lambda: None)
+
+    def test_nor_one_with_two(self) -> None:
+        """Which of them would hold?"""
+        router = guarded_router("curator")
+        with pytest.raises(TypeError, match="exactly one guard, not 2"):
+            router.get("/twice", dependencies=[Depends(Guard("analyst"))])(lambda: None)
+
+
+def _another() -> dict[str, object]:
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": {}}}
+    return {"name": "other", "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}

@@ -1,0 +1,70 @@
+"""The document that is the reference of the interface."""
+
+from typing import Any
+
+from tests.api.routes import PUBLIC, ROUTES
+from tests.api.world import World
+
+
+async def _document(world: World) -> dict[str, Any]:
+    response = await world.client.get("/openapi.json")
+    assert response.status_code == 200
+    document: dict[str, Any] = response.json()
+    return document
+
+
+def _references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        found = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return found.union(*map(_references, value.values()))
+    return set().union(*map(_references, value)) if isinstance(value, list) else set()
+
+
+async def test_every_route_is_in_it(world: World) -> None:
+    """With its method, and with a key wherever one is needed."""
+    paths = (await _document(world))["paths"]
+    told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert told == {(each.method, each.template) for each in ROUTES} | {
+        pair for pair in PUBLIC if pair[1] != "/openapi.json"
+    }
+    for each in ROUTES:
+        assert paths[each.template][each.method.lower()]["security"] == [{"api_key": []}]
+
+
+async def test_every_reference_leads_somewhere(world: World) -> None:
+    """Those to the query language too, which the framework does not know."""
+    document = await _document(world)
+    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert _references(document) <= schemas
+    assert "#/components/schemas/Query" in _references(document)
+
+
+async def test_every_operation_tells_how_it_refuses(world: World) -> None:
+    """In the one shape, and in no shape of the framework's own."""
+    document = await _document(world)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            refusal = operation["responses"]["default"]["content"]["application/problem+json"]["schema"]
+            assert refusal == {"$ref": "#/components/schemas/Problem"}
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+async def test_the_key_of_a_query_is_required(world: World) -> None:
+    """A generated client must make one."""
+    operation = (await _document(world))["paths"]["/v1/datasets/{dataset}/queries"]["post"]
+    (header,) = [each for each in operation["parameters"] if each["in"] == "header"]
+    assert (header["name"], header["required"]) == ("Idempotency-Key", True)
+
+
+async def test_the_answer_describes_what_is_sent(world: World) -> None:
+    """The stored bytes have exactly the members that the document promises."""
+    schema = (await _document(world))["components"]["schemas"]["Answer"]
+    answer = (await world.ask("k")).json()
+    assert set(schema["properties"]) == set(answer)
+    assert set(schema["required"]) == set(answer)
+
+
+async def test_it_is_made_once(world: World) -> None:
+    """Reading it twice gives the same bytes."""
+    first, second = [await world.client.get("/openapi.json") for _ in range(2)]
+    assert first.content == second.content

@@ -1,0 +1,169 @@
+"""One shape for every refusal, and one test that says so."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from service.api.problems import MEDIA_TYPE, STATUSES, Problem, Refusal, problem_bytes, problem_of
+from service.query.problems import QueryProblem
+from service.workflows import errors
+from service.workflows.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+from tests.api.routes import REGISTRATION
+from tests.api.world import COUNT, World
+
+
+def workflow_errors(kind: type[WorkflowError] = WorkflowError) -> Iterator[type[WorkflowError]]:
+    """Every refusal that the workflows export."""
+    exported = (getattr(errors, name) for name in errors.__all__)
+    yield from (each for each in exported if isinstance(each, type) and issubclass(each, kind))
+
+
+def check_shape(response: httpx.Response) -> Problem:
+    """The one shape: the media type, the members, the status and the request id twice."""
+    assert response.headers["content-type"] == MEDIA_TYPE
+    problem = Problem.model_validate_json(response.content)
+    assert problem.type.startswith("urn:sparing:problem:")
+    assert problem.status == response.status_code
+    assert problem.request_id == response.headers["x-request-id"]
+    assert (problem.errors is not None) == (problem.status == 422)
+    assert problem.title
+    assert problem.detail
+    assert all(each.field and each.message for each in problem.errors or [])
+    return problem
+
+
+class TestMap:
+    """From exceptions to problems."""
+
+    def test_every_refusal_of_the_workflows_has_a_status(self) -> None:
+        """A new one without a status would be answered as an incident."""
+        assert set(STATUSES) == set(workflow_errors()) - {WorkflowError}
+
+    def test_what_is_not_known_is_a_500_without_a_word_of_it(self) -> None:
+        """Even a workflow's own error, if nobody gave it a status."""
+        for stranger in (ValueError("Kari, 42"), WorkflowError("Kari, 42"), HTTPException(418, "Kari, 42")):
+            problem, headers = problem_of(stranger, "r")
+            assert (problem.status, problem.type, headers) == (500, "urn:sparing:problem:internal-error", {})
+            assert b"Kari" not in problem_bytes(problem)
+
+    def test_a_store_that_is_away_is_unavailable(self) -> None:
+        """Whatever it said."""
+        for fault in (StoreUnavailable("password=x"), CommitUnclear("password=x")):
+            problem, headers = problem_of(fault, "r")
+            assert (problem.status, problem.type) == (503, "urn:sparing:problem:unavailable")
+            assert headers == {"Retry-After": "1"}
+            assert b"password" not in problem_bytes(problem)
+
+    def test_what_time_cures_says_when_to_come_back(self) -> None:
+        """503 with Retry-After."""
+        problem, headers = problem_of(Busy(retry_after_s=3), "r")
+        assert (problem.status, headers) == (503, {"Retry-After": "3"})
+
+    def test_a_query_problem_names_its_field(self) -> None:
+        """As the query room found it."""
+        problem, _ = problem_of(QueryProblem.of("where.and[0]", "is odd"), "r")
+        assert problem.model_dump()["errors"] == [{"field": "where.and[0]", "message": "is odd"}]
+        assert (problem.status, problem.type) == (422, "urn:sparing:problem:invalid-request")
+
+    def test_a_reused_key_names_the_header(self) -> None:
+        """Every 422 names something."""
+        problem, _ = problem_of(KeyConflict(), "r")
+        assert [each.field for each in problem.errors or []] == ["Idempotency-Key"]
+
+    def test_a_bad_id_in_the_path_is_an_unknown_one(self) -> None:
+        """Not a field to be mended."""
+        located = RequestValidationError([{"loc": ("path", "query_id"), "type": "uuid_parsing", "msg": "no"}])
+        assert problem_of(located, "r") == problem_of(NotFound(), "r")
+
+    def test_a_name_that_utf8_cannot_hold_is_sent_back_all_the_same(self) -> None:
+        """Half of a surrogate pair is legal in JSON text, so it may come."""
+        problem, _ = problem_of(InvalidRequest.of("\ud800", "is odd"), "r")
+        assert json.loads(problem_bytes(problem))["errors"][0]["field"] == "\ud800"
+
+    def test_a_problem_cannot_be_built_crooked(self) -> None:
+        """The members are these and no others."""
+        with pytest.raises(ValidationError):
+            Problem.model_validate({"type": "x", "extra": 1})
+
+    def test_a_refusal_keeps_its_headers(self) -> None:
+        """Such as the schemes that would be accepted."""
+        _, headers = problem_of(Refusal(401, "x", "X.", headers={"WWW-Authenticate": "Bearer"}), "r")
+        assert headers == {"WWW-Authenticate": "Bearer"}
+
+
+JSON = {"Content-Type": "application/json"}
+KEY = {"Idempotency-Key": "k"}
+REFUSED = [
+    (None, "GET", "/v1/datasets", {}, 401, "unauthorized"),
+    ("analyst", "GET", "/v1/nothing", {}, 404, "not-found"),
+    ("curator", "PATCH", "/v1/datasets/care", {}, 405, "method-not-allowed"),
+    ("curator", "DELETE", "/livez", {}, 405, "method-not-allowed"),
+    ("curator", "POST", "/v1/datasets", {"content": b"{", "headers": JSON}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets", {"content": b"\xff{", "headers": JSON}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets", {"content": b"[" * 10**5, "headers": JSON}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets", {"content": b""}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets", {"content": b"name=x"}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets", {"content": b"x" * 300_000}, 413, "content-too-large"),
+    ("curator", "POST", "/v1/datasets", {"json": {**REGISTRATION, "name": "care"}}, 409, "name-taken"),
+    ("curator", "POST", "/v1/datasets", {"json": {**REGISTRATION, "extra": 1}}, 422, "invalid-request"),
+    ("curator", "GET", "/v1/datasets/care/budgets?limit=0", {}, 422, "invalid-request"),
+    ("curator", "GET", "/v1/datasets/care/budgets?cursor=x", {}, 422, "invalid-request"),
+    ("curator", "POST", "/v1/datasets/care/tables/people/rows", {"content": b"x"}, 415, "unsupported-media-type"),
+    ("curator", "DELETE", "/v1/datasets/care/individuals/nobody", {}, 404, "not-found"),
+    ("analyst", "POST", "/v1/datasets/care/queries", {"content": COUNT}, 400, "idempotency-key-missing"),
+    (
+        "analyst",
+        "POST",
+        "/v1/datasets/care/queries",
+        {"headers": {"Idempotency-Key": "é".encode()}},
+        400,
+        "idempotency-key-invalid",
+    ),
+    ("analyst", "POST", "/v1/datasets/care/queries", {"headers": KEY, "content": b"{}"}, 422, "invalid-request"),
+    (
+        "analyst",
+        "POST",
+        "/v1/datasets/care/queries",
+        {"headers": {"Idempotency-Key": "first"}, "content": COUNT.replace(b"20", b"21")},
+        422,
+        "idempotency-key-reused",
+    ),
+    ("analyst", "GET", "/v1/queries/00000000-0000-0000-0000-000000000000", {}, 404, "not-found"),
+    ("analyst", "GET", "/v1/queries/7", {}, 404, "not-found"),
+    ("individual", "POST", "/v1/me/budgets/care/lower", {"json": {"limit_rho": "2"}}, 422, "invalid-request"),
+    ("auditor", "GET", "/v1/datasets/care/budgets", {}, 404, "not-found"),
+    ("auditor", "GET", "/v1/" + "x" * 3000, {}, 414, "uri-too-long"),
+    ("auditor", "GET", "/v1/datasets", {"headers": {"X": "x" * 20_000}}, 431, "headers-too-large"),
+]
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "path", "options", "status", "slug"),
+    REFUSED,
+    ids=[f"{row[5]}-{i}" for i, row in enumerate(REFUSED)],
+)
+async def test_every_refusal_has_the_one_shape(
+    world: World, role: str | None, method: str, path: str, options: dict[str, Any], status: int, slug: str
+) -> None:
+    """Whoever refuses: a workflow, a validation, the router or a layer."""
+    problem = check_shape(await world.call(role, method, path, **options))
+    assert (problem.status, problem.type) == (status, f"urn:sparing:problem:{slug}")
+
+
+async def test_an_incident_has_it_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of what happened."""
+
+    def explode() -> list[str]:
+        raise RuntimeError("Kari, 42")
+
+    monkeypatch.setattr(world.house, "datasets", explode)
+    response = await world.call("curator", "GET", "/v1/datasets")
+    assert check_shape(response).status == 500
+    assert b"Kari" not in response.content

@@ -1,0 +1,80 @@
+"""Taking a query off the wire and waiting for its answer."""
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.api.problems import Refusal
+from service.api.queries import arrived, checked_key
+from service.workflows.errors import AllowanceExceeded
+from service.workflows.views import StoredAnswer
+
+ANSWER = StoredAnswer(
+    query_id=UUID(int=1), sequence=1, body=b"{}", values=lambda: np.zeros(1, dtype=np.int64), grid=1.0
+)
+
+
+@given(key=st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=128))
+def test_printable_ascii_is_a_key(key: str) -> None:
+    """Any of it that is not all blank."""
+    if key.strip():
+        assert checked_key(key) == key
+
+
+@given(key=st.text(max_size=200))
+def test_nothing_else_is(key: str) -> None:
+    """The refusal is a 400, and says which of the two it is."""
+    if key.strip() and key.isascii() and key.isprintable() and len(key) <= 128:
+        assert checked_key(key) == key
+        return
+    with pytest.raises(Refusal) as refused:
+        checked_key(key)
+    assert refused.value.status == 400
+    assert refused.value.slug == ("idempotency-key-invalid" if key.strip() else "idempotency-key-missing")
+
+
+async def test_the_answer_arrives_from_another_thread() -> None:
+    """A future of the writer's, awaited."""
+    future: Future[StoredAnswer] = Future()
+    asyncio.get_running_loop().call_later(0.01, future.set_result, ANSWER)
+    assert await arrived(future) is ANSWER
+
+
+async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
+    """The wait is cancelled, the query is not: it is charged and stored, to be fetched under its key."""
+    future: Future[StoredAnswer] = Future()
+    waiting = asyncio.create_task(arrived(future))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not future.cancelled()
+    future.set_result(ANSWER)
+    await asyncio.sleep(0.01)
+
+
+async def test_a_refusal_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The event loop would write its text into the log."""
+    future: Future[StoredAnswer] = Future()
+    waiting = asyncio.create_task(arrived(future))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with caplog.at_level(logging.DEBUG), pytest.raises(asyncio.CancelledError):
+        await waiting
+    future.set_exception(AllowanceExceeded("secret"))
+    await asyncio.sleep(0.01)
+    assert "secret" not in caplog.text
+
+
+async def test_a_refusal_reaches_the_caller() -> None:
+    """As it was raised."""
+    future: Future[StoredAnswer] = Future()
+    future.set_exception(AllowanceExceeded())
+    with pytest.raises(AllowanceExceeded):
+        await arrived(future)

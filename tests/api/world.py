@@ -1,0 +1,95 @@
+"""A small house behind HTTP: one dataset, five people, one principal of each role. Everything real but the database."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from service.api.app import create_app
+from service.query.parse import parse_query
+from service.store.entropy import system_entropy
+from service.store.memory import MemoryStore
+from service.workflows.house import House
+from service.workflows.registration import Registration
+from service.workflows.secrets import Pepper
+from service.workflows.views import Role
+
+ROLES: tuple[Role, ...] = ("curator", "analyst", "individual", "auditor")
+TABLES: dict[str, Any] = {
+    "people": {
+        "kind": "individuals",
+        "key": "person_id",
+        "columns": {
+            "country": {"type": "category", "categories": ["NO", "SE"]},
+            "age": {"type": "integer", "lower": 0, "upper": 120},
+        },
+    },
+    "visits": {"kind": "events", "key": "person_id", "columns": {"day": {"type": "integer", "lower": 0, "upper": 364}}},
+}
+PEOPLE = b"person_id,country,age\nada,NO,40\nbo,SE,41\ncy,NO,42\ndi,SE,43\ned,NO,44\n"
+COUNT = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}'
+CSV = {"Content-Type": "text/csv"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the edge is told."""
+
+    upload_bytes_max: int = 2**20
+
+
+@dataclass(kw_only=True)
+class World:
+    """The application, a client of it, and a key of each role."""
+
+    house: House
+    store: MemoryStore
+    app: FastAPI
+    client: httpx.AsyncClient
+    keys: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    query_id: str = ""
+
+    async def call(
+        self, role: str | None, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> httpx.Response:
+        """One request by the principal of a role, or by a stranger."""
+        sent = dict(headers or {})
+        if role is not None:
+            sent["Authorization"] = f"Bearer {self.keys[role]}"
+        return await self.client.request(method, path, headers=sent, **options)
+
+    async def ask(self, key: str, body: bytes = COUNT, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """One query by the analyst."""
+        sent = {"Idempotency-Key": key, "Content-Type": "application/json", **(headers or {})}
+        return await self.call("analyst", "POST", "/v1/datasets/care/queries", headers=sent, content=body)
+
+    def enrol(self, name: str, role: Role, **bounds: Any) -> None:
+        """One more principal, under a name of its own."""
+        principal, key = self.house.create_principal(role=role, name=name, **bounds)
+        self.keys[name], self.ids[name] = key, str(principal.id)
+
+
+def build_world(**settings: int) -> World:
+    """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names."""
+    store = MemoryStore()
+    house = House(store=store, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=lambda: datetime.now(UTC))
+    app = create_app(house, Settings(**settings))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
+    world = World(house=house, store=store, app=app, client=client)
+    registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}
+    house.register(Registration.model_validate(registration))
+    house.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
+    for role in ROLES:
+        world.enrol(role, role, **({"dataset": "care", "individual": "ada"} if role == "individual" else {}))
+    world.enrol("spare", "auditor")
+    analyst = house.authenticate(world.keys["analyst"])
+    if analyst is None:
+        raise RuntimeError("a key just made must be known")
+    released = house.submit(analyst, "care", "first", parse_query(COUNT)).result(timeout=30)
+    world.query_id = str(released.query_id)
+    return world
