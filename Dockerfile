@@ -23,7 +23,8 @@ ENV HOME=/var/lib/sparing \
     PATH=/opt/sparing/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    SPARING_HOME=/var/lib/sparing
+    SPARING_HOME=/var/lib/sparing \
+    SPARING_MIGRATIONS=/srv/sparing/migrations
 RUN python -m pip uninstall --yes setuptools wheel pip
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/sparing
 COPY --from=build /opt/sparing /opt/sparing

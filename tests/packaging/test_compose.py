@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from service.settings import SETTINGS
 from tests.architecture.source import ROOT
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
@@ -115,6 +116,14 @@ def test_postgres_is_durable_and_discreet() -> None:
 
     assert {"fsync=on", "synchronous_commit=on", "full_page_writes=on"} <= set(settings)
     assert {"log_statement=none", "log_parameter_max_length=0", "log_parameter_max_length_on_error=0"} <= set(settings)
+
+
+def test_every_variable_is_a_setting_and_no_secret_is_left_to_chance() -> None:
+    """What compose gives the service is what it reads; the database, the cache and the pepper are all given."""
+    known = {name for name, _, _ in SETTINGS}
+
+    assert set(SERVICES["service"]["environment"]) <= known
+    assert {"DATABASE_URL", "REDIS_URL", "SPARING_PEPPER"} <= set(SERVICES["service"]["environment"])
 
 
 def test_service_and_migration_are_one_image_with_one_configuration() -> None:

@@ -5,9 +5,13 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import tomllib
+import zipfile
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
+
+import pytest
 
 import service
 from tests.architecture.source import ROOT
@@ -42,6 +46,18 @@ def test_server_and_client_share_no_module() -> None:
 
     assert importlib.import_module("sparing").__name__ == "sparing"
     assert "sparing" not in needs
+
+
+@pytest.mark.parametrize(("project", "package"), [(".", "service"), ("clients/python", "sparing")])
+def test_each_wheel_holds_its_own_package_and_nothing_else(project: str, package: str, tmp_path: Path) -> None:
+    """No test, migration or sister package hides in what is built."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT / project)
+    (wheel,) = tmp_path.iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+
+    assert {top for top in tops if not top.endswith(".dist-info")} == {package}
 
 
 def test_ci_runs_what_people_run() -> None:

@@ -51,11 +51,13 @@ def test_the_service_runs_as_a_numeric_stranger() -> None:
 
 
 def test_only_the_home_is_written_to() -> None:
-    """Home, settings and volume are one folder; Python writes no bytecode beside its modules."""
+    """Home and volume are one folder, the migrations are where they were copied; Python writes no bytecode."""
     (environment,) = FINAL.arguments("ENV")
     (volume,) = FINAL.arguments("VOLUME")
 
     assert json.loads(volume) == ["/var/lib/sparing"]
+    assert FINAL.arguments("WORKDIR") == ["/srv/sparing"]
+    assert "SPARING_MIGRATIONS=/srv/sparing/migrations" in environment.split()
     assert {"HOME=/var/lib/sparing", "SPARING_HOME=/var/lib/sparing", "PYTHONDONTWRITEBYTECODE=1"} <= set(
         environment.split()
     )
