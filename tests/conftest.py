@@ -105,4 +105,4 @@ def _execute(dsn: str, statement: str) -> None:
     from psycopg import sql  # noqa: PLC0415 -- see above
 
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement))  # type: ignore[arg-type]
+        connection.execute(sql.SQL(statement))

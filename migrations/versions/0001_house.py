@@ -192,7 +192,8 @@ $$;
 CREATE FUNCTION charges_of(form smallint, slots bytea, active bytea, charge_units bigint, charges bytea)
 RETURNS TABLE (slot bigint, units bigint) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WITH touched AS (
-        SELECT ('x' || encode(substring(slots FROM (4 * n + 1)::int FOR 4), 'hex'))::bit(32)::int::bigint AS slot, n AS place
+        SELECT ('x' || encode(substring(slots FROM (4 * n + 1)::int FOR 4), 'hex'))::bit(32)::int::bigint AS slot, n AS
+        place
         FROM generate_series(0, length(slots) / 4 - 1) AS n WHERE form = 0
         UNION ALL
         SELECT n AS slot, row_number() OVER (ORDER BY n) - 1 AS place
@@ -243,6 +244,16 @@ def downgrade() -> None:
     op.execute("DROP VIEW budgets")
     op.execute("DROP FUNCTION charges_of, bit_at, int8_at")
     op.execute("DROP SCHEMA records CASCADE")
-    for table in ("principals", "journal", "pages", "individuals", "worst_cases", "answers", "ledger", "heads", "datasets"):
+    for table in (
+        "principals",
+        "journal",
+        "pages",
+        "individuals",
+        "worst_cases",
+        "answers",
+        "ledger",
+        "heads",
+        "datasets",
+    ):
         op.execute(f"DROP TABLE {table}")
     op.execute("DROP FUNCTION refuse_change, only_forward")

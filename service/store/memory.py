@@ -1,6 +1,7 @@
 """The in-memory twin of the Postgres store: the same port, the same contract suite, nothing durable.
 
-A locked transaction works on a draft of the dataset and `commit` puts the draft in its place, so that leaving without commit undoes everything.
+A locked transaction works on a draft of the dataset and `commit` puts the draft in its place, so that leaving without
+commit undoes everything.
 """
 
 import threading

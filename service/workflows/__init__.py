@@ -1,1 +1,1 @@
-"""ROOM 5: the order of events. Register, append, answer, read budgets, erase, verify; ports are declared here. No SQL, no HTTP."""
+"""The order of events: register, append, answer, read, erase, verify. The ports are declared here; no SQL, no HTTP."""

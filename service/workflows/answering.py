@@ -1,6 +1,7 @@
 """The one sentence everything serves, for a batch of waiting queries that share one transaction.
 
-If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and reply are
+If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and
+reply are
 appended together. Nothing leaves before the caller's commit.
 """
 
@@ -14,10 +15,9 @@ import orjson
 from numpy.typing import NDArray
 
 from service.accounting.coverage import coverage_certified
-from service.core.charge import CHARGE_UNITS_MAX
 from service.core.noise import Entropy
 from service.core.release import Release, answer
-from service.core.units import rho_of_units
+from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.engine.evaluate import contributions
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
@@ -31,7 +31,7 @@ Outcome = StoredAnswer | WorkflowError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One waiting request: who asks, under which key, and the compiled plan. `request_hash` tells two requests apart."""
+    """One waiting request: who asks, under which key, and the plan. `request_hash` tells two requests apart."""
 
     analyst: Principal
     key: str
@@ -89,7 +89,7 @@ class Batch:
         return known
 
     def _reused(self, plan: Plan) -> LedgerEntry | None:
-        """The same canonical query and noise, released in this public epoch: replaying it is post-processing, and free."""
+        """The same canonical query and noise, released in this public epoch: replaying it is post-processing."""
         for entry in reversed(self.entries):
             if entry.query_hash == plan.query_hash:
                 return entry
@@ -146,8 +146,8 @@ class Batch:
         return replace(entry, hash=chain_hash(entry))
 
     def _record(self, question: Question, entry: LedgerEntry, *, reused: bool) -> AnswerRecord:
-        worst_before = self.transaction.head.worst_case_units + sum(e.worst_case_units for e in self.entries)
-        certified = coverage_certified(worst_case_units=worst_before, limit_floor_units=self.limit_floor_units)
+        worst_cases = [self.transaction.head.worst_case_units, *(entry.worst_case_units for entry in self.entries)]
+        certified = coverage_certified(worst_cases, limit_floor_units=self.limit_floor_units)
         body = document(question.plan, entry, reused=reused, certified=certified)
         return AnswerRecord(
             principal_id=question.analyst.id,
@@ -161,8 +161,11 @@ class Batch:
 
 
 def document(plan: Plan, entry: LedgerEntry, *, reused: bool, certified: bool) -> bytes:
-    """The answer as JSON bytes (api.md). `released_at` is the whole second of arrival: any later clock would show how long the
-    evaluation took. Values are exact multiples of the grid: integers on an integral grid, doubles otherwise."""
+    """The answer as JSON bytes.
+
+    `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
+    exact multiples of the grid: integers on an integral grid, doubles otherwise.
+    """
     answer_fields: Mapping[str, object] = {
         "id": str(entry.query_id),
         "sequence": entry.seq,

@@ -8,7 +8,7 @@ from service.workflows.writer import Act
 
 
 def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Act[None]:
-    """Delete an individual's rows. The slot is never handed to anybody else; the same person coming back resumes its spending."""
+    """Delete an individual's rows. The slot is nobody else's ever; the same person coming back resumes its spending."""
 
     def act(transaction: Transaction, state: DatasetState) -> None:
         slot = slot_of(transaction, key)

@@ -120,7 +120,7 @@ class House:
     # Analysts
 
     def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> Future[StoredAnswer]:
-        """Put a query in the dataset's line. Raises NotFound, InvalidRequest, Busy; the future may raise any WorkflowError."""
+        """Put a query in the dataset's line. Raises NotFound, InvalidRequest, Busy; the future any WorkflowError."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
         question = Question(
@@ -136,7 +136,7 @@ class House:
         """Everything public about a query; touches no record and costs nothing."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
-        worst_case = self._store.head(record.id).worst_case_units + plan.worst_case_units
+        worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         return Preview(
             dimension=plan.dimension,
             grid=2.0**plan.grid_log2,
@@ -145,9 +145,7 @@ class House:
             l2_clip=plan.l2_clip,
             worst_case_rho=str(rho_of_units(plan.worst_case_units)),
             allowance_left_rho=self._allowance(principal, dataset).left_rho,
-            coverage_certified=coverage_certified(
-                worst_case_units=worst_case, limit_floor_units=record.limit_floor_units
-            ),
+            coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
             canonical=orjson.loads(plan.canonical),
             query_hash=plan.query_hash,
         )

@@ -1,7 +1,9 @@
 """The ledger: one entry per charged query, chained by SHA-256, with every individual's charge inside.
 
-An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a touched person
-for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the entries from the genesis
+An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a
+touched person
+for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the entries from the
+genesis
 gives every spent total again; `hash` binds each entry to all that came before.
 """
 
@@ -26,8 +28,10 @@ _LIST, _BITMAP = 0, 1
 class EncodedCharges:
     """The charges of one query as they are stored; every part is big-endian, so that SQL can read it too.
 
-    `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a bitmap
-    over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged, or None with
+    `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a
+    bitmap
+    over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged, or
+    None with
     `charges` holding int64 units for each charged slot in order.
     """
 
@@ -39,7 +43,7 @@ class EncodedCharges:
 
     @classmethod
     def of(cls, *, charged: NDArray[np.int64], charges: NDArray[np.int64], left_out: NDArray[np.int64]) -> Self:
-        """Encode increasing slots `charged` (a,) with `charges` (a,) in units, and increasing `left_out` (b,), disjoint."""
+        """Encode increasing slots `charged` (a,), their `charges` (a,) in units, and increasing `left_out` (b,)."""
         touched = np.union1d(charged, left_out) if left_out.size else charged
         form, slots = _encode_slots(touched)
         uniform = charges.size == 0 or charges.strides == (0,) or bool((charges == charges[0]).all())
@@ -113,12 +117,12 @@ class LedgerEntry:
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:
-    """The head of an empty ledger: it already binds the dataset's name and its canonical registration (budget, rule, schema)."""
+    """The head of an empty ledger: it binds the dataset's name and its canonical registration."""
     return hashlib.sha256(b"sparing genesis 1\0" + dataset.encode() + b"\0" + registration).digest()
 
 
 def chain_hash(entry: LedgerEntry) -> bytes:
-    """SHA-256 over the previous hash and the canonical form of everything in the entry; `entry.hash` itself is not read."""
+    """SHA-256 over the previous hash and the canonical form of all of the entry; `entry.hash` itself is not read."""
     facts: dict[str, str | int | float] = {
         "seq": entry.seq,
         "query_id": str(entry.query_id),

@@ -1,5 +1,7 @@
-"""The ports: what the workflows need from a store. Adapters live in `service.store`; each has an in-memory twin that passes the
-same contract suite (tests/contracts)."""
+"""The ports: what the workflows need from a store.
+
+Adapters live in `service.store`; each has an in-memory twin that passes the same contract suite (tests/contracts).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -60,7 +62,8 @@ class DatasetRecord:
 class Head:
     """The one mutable row of a dataset, locked while anything happens to it.
 
-    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves with every
+    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
+    with every
     change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public worst cases;
     `checkpoint_seq` is the sequence at which the pages stand.
     """
@@ -77,7 +80,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the ledger entry it shows (older when reused)."""
+    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the entry it shows (older when reused)."""
 
     principal_id: UUID
     key: str
@@ -98,7 +101,7 @@ class Individuals:
 
 
 class Transaction(Protocol):
-    """One dataset at one instant. Locked transactions are serial per dataset; leaving without `commit` undoes everything."""
+    """One dataset at one instant. Locked transactions are serial; leaving without `commit` undoes everything."""
 
     head: Head
 
@@ -139,10 +142,7 @@ class Transaction(Protocol):
         """(slot, key) of people present with slot > `after_slot`, in slot order."""
 
     def append(
-        self,
-        entries: Sequence[LedgerEntry],
-        answers: Sequence[AnswerRecord],
-        worst_cases: Mapping[UUID, int],
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
         """Append entries and replies, add `worst_cases` units per analyst, and move the head (fenced)."""
 
@@ -161,7 +161,9 @@ class Transaction(Protocol):
     def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
         """Checkpoint: the pages' spent totals as of ledger sequence `seq`."""
 
-    def journal(self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None) -> None:
+    def journal(
+        self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
+    ) -> None:
         """Chain a curator's or individual's act; moves `data_version`, and `slots` or `epoch` when given."""
 
     def commit(self) -> None:

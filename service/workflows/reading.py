@@ -36,7 +36,7 @@ def budgets(*, cursor: str | None, limit: int) -> Act[Page[BudgetRow]]:
 
 def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
-    slots = state.memory.present_slots()
+    slots = np.flatnonzero(state.memory.present)
     limit = state.memory.accounts.limit[slots]
     spent = state.memory.accounts.spent[slots]
     share = np.where(limit > 0, (limit - spent) / np.maximum(limit, 1), 0.0)
@@ -57,7 +57,9 @@ def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
 
     def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
         entries = transaction.entries_before(before=before, limit=limit)
-        return Page(items=tuple(map(_ledger_row, entries)), next=str(entries[-1].seq) if len(entries) == limit else None)
+        return Page(
+            items=tuple(map(_ledger_row, entries)), next=str(entries[-1].seq) if len(entries) == limit else None
+        )
 
     return reading
 

@@ -1,5 +1,7 @@
-"""What a curator states when registering a dataset: the guarantee, the schema, and public bounds. All of it is public, none of it
-is read off the data, and nothing in it ever changes."""
+"""What a curator states when registering a dataset: the guarantee, the schema, and public bounds.
+
+All of it is public, none of it is read off the data, and nothing in it ever changes.
+"""
 
 from decimal import Decimal
 from fractions import Fraction

@@ -1,6 +1,7 @@
-"""One dataset as this replica holds it: the people in memory, their spent totals, and the ledger sequence they stand at.
+"""One dataset as this replica holds it: people in memory, spent totals, and the ledger sequence they stand at.
 
-The ledger is the truth. Memory is what pages and the entries since give; after any doubt it is read again, never repaired.
+The ledger is the truth. Memory is what pages and the entries since give; after any doubt it is read again, never
+repaired.
 """
 
 import numpy as np
@@ -38,7 +39,7 @@ class DatasetState:
         self.checkpoint_seq = head.checkpoint_seq
 
     def apply(self, entry: LedgerEntry) -> None:
-        """Debit one entry that follows directly on what memory holds. Raises FilterViolation when it breaks the filter."""
+        """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
         charged, charges, _ = entry.charges.decode()
@@ -59,7 +60,7 @@ class DatasetState:
         self.seq = self.data_version = _NEVER
 
     def write_checkpoint(self, transaction: Transaction) -> None:
-        """Write the pages that changed since the last checkpoint, as of this very sequence, so that a restart replays little."""
+        """Write the pages that changed since the last checkpoint, as of now, so that a restart replays little."""
         spent = self.memory.accounts.spent
         changed = np.flatnonzero(self._page_seqs > transaction.head.checkpoint_seq)
         pages = {int(page): spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] for page in changed}
@@ -100,4 +101,5 @@ class DatasetState:
 def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """The pages that hold increasing `slots`, each once."""
     pages = slots // PAGE_SLOTS
-    return pages[np.flatnonzero(np.diff(pages, prepend=-1))]
+    firsts: NDArray[np.int64] = pages[np.flatnonzero(np.diff(pages, prepend=-1))]
+    return firsts

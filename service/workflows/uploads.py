@@ -1,4 +1,4 @@
-"""Rows into a dataset, all or nothing: read and checked before the line is entered, then placed in slots in one transaction."""
+"""Rows into a dataset, all or nothing: checked before the line is entered, then placed in one transaction."""
 
 from collections.abc import Sequence
 from typing import BinaryIO
@@ -20,7 +20,7 @@ _ERRORS_MAX = 20
 
 
 def read_upload(record: DatasetRecord, table_name: str, content_type: str, source: BinaryIO) -> Rows:
-    """Parse and check an upload against the declared columns. Raises NotFound, or InvalidRequest naming rows and columns."""
+    """Parse and check an upload. Raises NotFound, or InvalidRequest naming rows and columns."""
     table = record.schema.tables.get(table_name)
     if table is None:
         raise NotFound
@@ -75,7 +75,7 @@ class _Upload:
         known = self.transaction.slots_of(self.keys)
         taken = np.flatnonzero(known != _UNKNOWN)
         if taken.size:
-            raise _refusal([_row_error(row, self._key_column, "this individual is registered already") for row in taken])
+            raise _refusal([_row_error(row, self._key_column, "is registered already") for row in taken.tolist()])
         slots = self._join(self.keys, self.rows.limits)
         self.transaction.add_records(self.table_name, slots, self.rows.codes)
         self.state.memory.add_individuals(slots, self.rows.codes, self.state.memory.accounts.limit[slots])
@@ -88,7 +88,7 @@ class _Upload:
         unknown = np.flatnonzero(slots == _UNKNOWN)
         if unknown.size and isinstance(table, EventsTable):
             if table.unknown_individuals == "reject":
-                raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown])
+                raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
             joined = self._create(list(dict.fromkeys(self.keys[row] for row in unknown)))
             slots = self.transaction.slots_of(self.keys)
         self._check_rows_per_individual(table, slots)
@@ -135,7 +135,7 @@ class _Upload:
         over = np.flatnonzero(counts > table.rows_per_individual)
         if over.size:
             message = f"more than rows_per_individual = {table.rows_per_individual} rows for this individual"
-            raise _refusal([_row_error(row, self._key_column, message) for row in over])
+            raise _refusal([_row_error(row, self._key_column, message) for row in over.tolist()])
 
     @property
     def _key_column(self) -> str:
@@ -149,7 +149,9 @@ def _check_floor(record: DatasetRecord, rows: Rows) -> None:
     below = np.flatnonzero((rows.limits >= 0) & (rows.limits < record.limit_floor_units))
     if below.size:
         column = record.schema.budget_column
-        raise _refusal([_row_error(row, column, "the limit is below the dataset's limit_floor_rho") for row in below])
+        raise _refusal(
+            [_row_error(row, column, "the limit is below the dataset's limit_floor_rho") for row in below.tolist()]
+        )
 
 
 def _row_error(row: int, column: str | None, message: str) -> RowError:

@@ -1,4 +1,4 @@
-"""What reading returns: frozen rows named as on the wire (api.md). Rho values are exact decimal strings, units are integers."""
+"""What reading returns: frozen rows named as on the wire. Rho values are exact decimal strings, units integers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks. `dataset` bounds what an analyst or individual may touch; `individual` is whose own budgets are shown."""
+    """Who asks. `dataset` bounds what it may touch; `individual` is whose own budgets it sees."""
 
     id: UUID
     role: Role

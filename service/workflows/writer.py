@@ -1,7 +1,9 @@
 """One dataset's single line of events: a thread that takes everything waiting and gives it one commit.
 
-Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the dataset's row, catch up with
-what others appended, answer each in order, append all, commit once, and only then release each answer. An error from COMMIT is
+Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the
+dataset's row, catch up with
+what others appended, answer each in order, append all, commit once, and only then release each answer. An error from
+COMMIT is
 resolved by reading the keys under the lock, never by drawing noise again.
 """
 
@@ -97,7 +99,7 @@ class DatasetWriter:
         def run() -> None:
             try:
                 future.set_result(task())
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - whoever waits on the future gets it
                 future.set_exception(error)
 
         self._enqueue(_Errand(run))
@@ -136,8 +138,9 @@ class DatasetWriter:
         except StoreUnavailable:
             self._state.doubt()
             outcomes = [Unavailable() for _ in questions]
-        except Exception:
-            # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own transaction.
+        except Exception:  # noqa: BLE001 - every promise must be settled, and nothing of the fault may be shown
+            # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
+            # transaction.
             self._state.doubt_all()
             incidents.exception("a batch of %d failed on dataset %d", len(batch), self._record.id)
             if len(batch) > 1:
@@ -163,7 +166,7 @@ class DatasetWriter:
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
-        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held until it ended."""
+        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
         for _ in range(_COMMIT_READS_MAX):
             try:
                 with self._store.transaction(self._record.id, lock=True) as transaction:
@@ -200,7 +203,7 @@ class DatasetWriter:
             raise Unavailable from fault
 
     def _checkpoint(self, *, every: int) -> None:
-        """Write the pages that changed, once `every` entries have come since the last checkpoint. Losing one costs only time."""
+        """Write the pages that changed, once `every` entries have come. Losing a checkpoint costs only time."""
         if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
             return
         try:

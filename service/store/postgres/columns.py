@@ -1,6 +1,7 @@
 """A declared column at rest: its SQL type, and the way between unsigned codes in memory and typed values in the table.
 
-Rows travel by COPY in binary. Fixed-width columns without NULL are one numpy array of structures, a hundred times faster than row by row; rows that
+Rows travel by COPY in binary. Fixed-width columns without NULL are one numpy array of structures, a hundred times
+faster than row by row; rows that
 do hold NULLs are grouped by which columns are NULL, so that each group is again of fixed width.
 """
 
@@ -34,7 +35,7 @@ class StoredColumn:
 
     @property
     def sql_type(self) -> str:
-        """Category codes and small numbers are integers, reals doubles on the column's own power-of-two grid: exact both ways."""
+        """Reals are doubles on the column's own power-of-two grid, everything else is whole: exact both ways."""
         return {"category": "integer", "boolean": "boolean", "integer": "bigint", "real": "double precision"}[self.kind]
 
     @property
@@ -75,7 +76,9 @@ def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[StoredColu
     yield _TRAILER
 
 
-def copy_out(data: bytes, columns: Sequence[StoredColumn]) -> tuple[NDArray[np.int64], dict[str, NDArray[np.unsignedinteger]]]:
+def copy_out(
+    data: bytes, columns: Sequence[StoredColumn]
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.unsignedinteger]]]:
     """(slots, codes by column) of a binary COPY whose NULLs were replaced by their stand-ins."""
     wires = [("", np.dtype(">i4")), *((column.name, _read_wire(column)) for column in columns)]
     layout = _layout([wire for _, wire in wires])

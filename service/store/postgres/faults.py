@@ -11,7 +11,7 @@ from service.workflows.ports import StoreUnavailable
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Any fault of the database, the connection or the pool is StoreUnavailable: nothing of it may reach an analyst's eyes."""
+    """Any fault of the database, the connection or the pool is StoreUnavailable: an analyst may see nothing of it."""
     try:
         yield
     except (psycopg.Error, PoolTimeout, PoolClosed) as fault:

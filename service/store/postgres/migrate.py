@@ -17,7 +17,7 @@ _ONE_AT_A_TIME = 0x5350_4152
 
 
 def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:
-    """Run every migration of `folder` that is missing. Several replicas may start at once: an advisory lock lets one work."""
+    """Run every migration of `folder` that is missing; when several replicas start at once, one of them works."""
     with psycopg.connect(database_url, autocommit=True) as guard:
         guard.execute("SELECT pg_advisory_lock(%s)", [_ONE_AT_A_TIME])
         config = Config(stdout=io.StringIO())
@@ -28,7 +28,7 @@ def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:
 
 
 def sqlalchemy_url(database_url: str) -> URL:
-    """SQLAlchemy's form of any libpq connection string; a unix socket's folder travels as the query parameter `host`."""
+    """SQLAlchemy's form of any libpq connection string; a unix socket's folder travels as the parameter `host`."""
     parts = conninfo_to_dict(database_url)
     text = {name: str(value) for name, value in parts.items() if value is not None}
     return URL.create(

@@ -22,9 +22,10 @@ class RecordsTable:
 
     def create(self) -> sql.Composed:
         """Its definition."""
-        columns = [sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.sql_type)) for c in self.columns]  # type: ignore[arg-type]  # ours
+        columns = [sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.sql_type)) for c in self.columns]
         return sql.SQL("CREATE TABLE {} ({})").format(
-            self._identifier, sql.SQL(", ").join([sql.SQL("{} integer NOT NULL").format(sql.Identifier(_SLOT)), *columns])
+            self._identifier,
+            sql.SQL(", ").join([sql.SQL("{} integer NOT NULL").format(sql.Identifier(_SLOT)), *columns]),
         )
 
     def index(self) -> sql.Composed:
@@ -77,4 +78,4 @@ def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
 
 def _selected(column: StoredColumn) -> sql.Composed:
     value = sql.SQL("{}::integer") if column.kind == "boolean" else sql.SQL("{}")
-    return sql.SQL("coalesce({}, {})").format(value.format(sql.Identifier(column.name)), sql.SQL(column.null_on_wire))  # type: ignore[arg-type]  # ours
+    return sql.SQL("coalesce({}, {})").format(value.format(sql.Identifier(column.name)), sql.SQL(column.null_on_wire))

@@ -80,15 +80,7 @@ def entry_of(row: Sequence[Any]) -> LedgerEntry:
 
 def answer_row(answer: AnswerRecord) -> tuple[object, ...]:
     """The values of ANSWER_COLUMNS."""
-    return (
-        answer.principal_id,
-        answer.key,
-        answer.request_hash,
-        answer.seq,
-        answer.query_id,
-        answer.body,
-        answer.at,
-    )
+    return (answer.principal_id, answer.key, answer.request_hash, answer.seq, answer.query_id, answer.body, answer.at)
 
 
 def answer_of(row: Sequence[Any]) -> AnswerRecord:

@@ -29,7 +29,7 @@ _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class UnsafeDatabase(Exception):  # noqa: N818 - it names the database
+class UnsafeDatabase(Exception):
     """The database may forget what it has acknowledged; the service does not serve from it."""
 
 
@@ -89,8 +89,8 @@ class PostgresStore:
         )
         with self._connection() as connection:
             rows = connection.execute(
-                f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')}) VALUES ({', '.join(['%s'] * (_DATASET_COUNT - 1))})"
-                " ON CONFLICT (name) DO NOTHING RETURNING id",
+                f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')})"
+                f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
                 values,
             ).fetchall()
             if not rows:
@@ -176,9 +176,10 @@ class PostgresStore:
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         rows = self._rows(
-            "SELECT name, units FROM worst_cases JOIN datasets ON id = dataset_id WHERE principal_id = %s", [principal_id]
+            "SELECT name, units FROM worst_cases JOIN datasets ON id = dataset_id WHERE principal_id = %s",
+            [principal_id],
         )
-        return {name: units for name, units in rows}
+        return dict(rows)
 
     def problems(self) -> list[str]:
         try:
@@ -192,12 +193,10 @@ class PostgresStore:
     def _replies(
         self, condition: str, order: str, values: Sequence[object]
     ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
-        columns = ", ".join(
-            [_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)]
-        )
+        columns = ", ".join([_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)])
         rows = self._rows(
-            f"SELECT {columns} FROM answers a JOIN ledger l USING (dataset_id, seq) JOIN datasets d ON d.id = a.dataset_id"
-            f" WHERE a.principal_id = %s AND {condition} ORDER BY {order}",
+            f"SELECT {columns} FROM answers a JOIN ledger l USING (dataset_id, seq)"
+            f" JOIN datasets d ON d.id = a.dataset_id WHERE a.principal_id = %s AND {condition} ORDER BY {order}",
             values,
         )
         middle = _DATASET_COUNT + ANSWER_COUNT
@@ -219,18 +218,19 @@ class PostgresStore:
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
-            return connection.execute(statement, values, binary=True).fetchall()  # type: ignore[arg-type]  # constants of this file
+            return connection.execute(statement, values, binary=True).fetchall()
 
     def _commit(self, statement: str, values: Sequence[object]) -> int:
         with self._connection() as connection:
-            return connection.execute(statement, values).rowcount  # type: ignore[arg-type]  # constants of this file
+            return connection.execute(statement, values).rowcount
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
         connection.execute("SET ROLE sparing_api")
         connection.execute(
-            sql.SQL("SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'")
-            .format(sql.Literal(self._statement_timeout_ms))
+            sql.SQL(
+                "SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'"
+            ).format(sql.Literal(self._statement_timeout_ms))
         )
         connection.commit()
 

@@ -1,6 +1,6 @@
-"""The schema as SQLAlchemy metadata: what `alembic check` compares the migrations with. Queries are plain SQL beside their adapter."""
+"""The schema as SQLAlchemy metadata: what the migrations are compared with. Queries are plain SQL in their adapters."""
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -29,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 METADATA: Final = MetaData()
 
 
-def _required(name: str, kind: TypeEngine[object], *, zero: bool = False) -> Column[object]:
+def _required(name: str, kind: TypeEngine[Any], *, zero: bool = False) -> Column[Any]:
     return Column(name, kind, nullable=False, server_default=text("0") if zero else None)
 
 
@@ -131,7 +131,9 @@ INDIVIDUALS: Final = Table(
     Column("tombstone", LargeBinary),
     _required("limit_units", BigInteger()),
     Index("individuals_key", "dataset_id", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
-    Index("individuals_tombstone", "dataset_id", "tombstone", unique=True, postgresql_where=text("tombstone IS NOT NULL")),
+    Index(
+        "individuals_tombstone", "dataset_id", "tombstone", unique=True, postgresql_where=text("tombstone IS NOT NULL")
+    ),
 )
 
 PAGES: Final = Table(

@@ -38,7 +38,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 class PostgresTransaction:
     """The port's Transaction; everything runs on one connection, and the pool undoes what was not committed."""
 
-    def __init__(self, connection: Connection, dataset_id: int, tables: Mapping[str, RecordsTable], *, lock: bool) -> None:
+    def __init__(
+        self, connection: Connection, dataset_id: int, tables: Mapping[str, RecordsTable], *, lock: bool
+    ) -> None:
         """Read the head: locked for writing, or as of a read-only snapshot."""
         self._connection = connection
         self._dataset_id = dataset_id
@@ -51,7 +53,8 @@ class PostgresTransaction:
 
     def answers(self, keys: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], AnswerRecord]:
         rows = self._rows(
-            f"SELECT {ANSWER_COLUMNS} FROM answers JOIN unnest(%s::uuid[], %s::text[]) AS asked (principal_id, idempotency_key)"
+            f"SELECT {ANSWER_COLUMNS} FROM answers"
+            " JOIN unnest(%s::uuid[], %s::text[]) AS asked (principal_id, idempotency_key)"
             " USING (principal_id, idempotency_key) WHERE dataset_id = %s",
             [[principal for principal, _ in keys], [key for _, key in keys], self._dataset_id],
         )
@@ -67,7 +70,8 @@ class PostgresTransaction:
 
     def worst_case_spent(self, principal_id: UUID) -> int:
         rows = self._rows(
-            "SELECT units FROM worst_cases WHERE dataset_id = %s AND principal_id = %s", [self._dataset_id, principal_id]
+            "SELECT units FROM worst_cases WHERE dataset_id = %s AND principal_id = %s",
+            [self._dataset_id, principal_id],
         )
         return int(rows[0][0]) if rows else 0
 
@@ -100,7 +104,15 @@ class PostgresTransaction:
         query = sql.SQL("SELECT slot, limit_units, (key IS NOT NULL)::int FROM individuals WHERE dataset_id = {}")
         data = self._copy_out(query.format(sql.Literal(self._dataset_id)))
         layout = np.dtype(
-            [("count", ">i2"), ("a", ">i4"), ("slot", ">i4"), ("b", ">i4"), ("limit", ">i8"), ("c", ">i4"), ("is", ">i4")]
+            [
+                ("count", ">i2"),
+                ("a", ">i4"),
+                ("slot", ">i4"),
+                ("b", ">i4"),
+                ("limit", ">i8"),
+                ("c", ">i4"),
+                ("is", ">i4"),
+            ]
         )
         rows = np.frombuffer(data, dtype=layout, count=(len(data) - 21) // layout.itemsize, offset=19)
         return Individuals(
@@ -161,16 +173,18 @@ class PostgresTransaction:
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         new = slots >= self.head.slots
-        returning = [(keys[n], int(limits[n]), self._dataset_id, int(slots[n])) for n in np.flatnonzero(~new)]
+        returning = [(keys[n], int(limits[n]), self._dataset_id, int(slots[n])) for n in np.flatnonzero(~new).tolist()]
         with translated(), self._connection.cursor() as cursor:
             cursor.executemany(
                 "UPDATE individuals SET key = %s, tombstone = NULL, limit_units = %s"
                 " WHERE dataset_id = %s AND slot = %s",
                 returning,
             )
-            with cursor.copy("COPY individuals (dataset_id, slot, key, limit_units) FROM STDIN (FORMAT BINARY)") as copy:
+            with cursor.copy(
+                "COPY individuals (dataset_id, slot, key, limit_units) FROM STDIN (FORMAT BINARY)"
+            ) as copy:
                 copy.set_types(["int4", "int4", "text", "int8"])
-                for n in np.flatnonzero(new):
+                for n in np.flatnonzero(new).tolist():
                     copy.write_row((self._dataset_id, int(slots[n]), keys[n], int(limits[n])))
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
@@ -196,8 +210,9 @@ class PostgresTransaction:
     def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
         with translated(), self._connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO pages (dataset_id, page, seq, spent) VALUES (%s, %s, %s, %b) ON CONFLICT (dataset_id, page)"
-                " DO UPDATE SET seq = excluded.seq, spent = excluded.spent WHERE pages.seq <= excluded.seq",
+                "INSERT INTO pages (dataset_id, page, seq, spent) VALUES (%s, %s, %s, %b)"
+                " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent"
+                " WHERE pages.seq <= excluded.seq",
                 [(self._dataset_id, page, seq, spent.astype(">i8").tobytes()) for page, spent in pages.items()],
             )
         self._move_head("checkpoint_seq = %s", [seq])
@@ -206,19 +221,20 @@ class PostgresTransaction:
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
         number, previous = self._rows(
-            "SELECT coalesce((SELECT max(number) FROM journal j WHERE j.dataset_id = h.dataset_id), 0) + 1, journal_hash"
-            " FROM heads h WHERE dataset_id = %s",
+            "SELECT coalesce((SELECT max(number) FROM journal j WHERE j.dataset_id = h.dataset_id), 0) + 1,"
+            " journal_hash FROM heads h WHERE dataset_id = %s",
             [self._dataset_id],
         )[0]
         facts = {"number": number, "at_seq": self.head.seq, "act": act, "detail": dict(detail)}
-        digest = hashlib.sha256(b"sparing journal 1\0" + bytes(previous) + rfc8785.dumps(facts)).digest()  # type: ignore[arg-type]  # detail is JSON
+        digest = hashlib.sha256(b"sparing journal 1\0" + bytes(previous) + rfc8785.dumps(facts)).digest()
         self._run(
             "INSERT INTO journal (dataset_id, number, at_seq, act, detail, at, previous_hash, hash)"
             " VALUES (%s, %s, %s, %s, %s, now(), %s, %s)",
             [self._dataset_id, number, self.head.seq, act, Jsonb(dict(detail)), previous, digest],
         )
         self._move_head(
-            "data_version = data_version + 1, slots = coalesce(%s, slots), epoch = coalesce(%s, epoch), journal_hash = %s",
+            "data_version = data_version + 1, slots = coalesce(%s, slots), epoch = coalesce(%s, epoch),"
+            " journal_hash = %s",
             [slots, epoch, digest],
         )
 
@@ -250,7 +266,8 @@ class PostgresTransaction:
         slots = np.full(len(keys), -1, dtype=np.int64)
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             rows = self._rows(
-                f"SELECT asked.n, slot FROM individuals JOIN unnest(%s::{kind}[]) WITH ORDINALITY AS asked (key_asked, n)"
+                "SELECT asked.n, slot FROM individuals"
+                f" JOIN unnest(%s::{kind}[]) WITH ORDINALITY AS asked (key_asked, n)"
                 f" ON {column} = key_asked WHERE dataset_id = %s",
                 [list(keys[start : start + _KEYS_AT_ONCE]), self._dataset_id],
             )
@@ -259,17 +276,17 @@ class PostgresTransaction:
         return slots
 
     def _copy_out(self, query: sql.Composable) -> bytes:
-        with translated(), self._connection.cursor() as cursor:
-            with cursor.copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(query)) as copy:
-                return b"".join(bytes(block) for block in copy)
+        statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(query)
+        with translated(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            return b"".join(bytes(block) for block in copy)
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with translated():
-            return self._connection.execute(statement, values, binary=True).fetchall()  # type: ignore[arg-type]  # not user text
+            return self._connection.execute(statement, values, binary=True).fetchall()
 
-    def _run(self, statement: str | sql.Composable, values: Sequence[object]) -> None:
+    def _run(self, statement: str | sql.Composed, values: Sequence[object]) -> None:
         with translated():
-            self._connection.execute(statement, values)  # type: ignore[arg-type]  # statements are constants of this file
+            self._connection.execute(statement, values)
 
 
 def head_of(row: Sequence[Any]) -> Head:

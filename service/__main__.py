@@ -1,0 +1,5 @@
+"""`python -m service` is `sparing`."""
+
+from service.cli import main
+
+main()

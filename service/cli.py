@@ -1,0 +1,126 @@
+"""The command line: `sparing serve | keys create | ledger verify | migrate | demo`."""
+
+import os
+import sys
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from service.settings import Settings, SettingsError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+keys = typer.Typer(no_args_is_help=True, help="API keys.")
+ledger = typer.Typer(no_args_is_help=True, help="The ledger.")
+app.add_typer(keys, name="keys")
+app.add_typer(ledger, name="ledger")
+
+Home = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads it at run time
+    typer.Option(help="The home of this deployment; by default SPARING_HOME, else ~/.local/share/sparing."),
+]
+
+
+class RoleName(StrEnum):
+    """The roles."""
+
+    curator = "curator"
+    analyst = "analyst"
+    individual = "individual"
+    auditor = "auditor"
+
+
+@app.command()
+def serve(
+    home: Home = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+) -> None:
+    """Serve. Prints one line `ready http://host:port` when connections are taken."""
+    from service.main import serve as serve_house
+
+    serve_house(_settings(home), host=host, port=port, ready=lambda url: print(f"ready {url}", flush=True))
+
+
+@keys.command()
+def create(
+    role: Annotated[RoleName, typer.Option(help="What the key is for.")],
+    name: Annotated[str, typer.Option(help="Who holds it.")],
+    dataset: Annotated[Optional[str], typer.Option(help="The one dataset it is good for.")] = None,  # noqa: UP045
+    individual: Annotated[Optional[str], typer.Option(help="Whose own budget it shows.")] = None,  # noqa: UP045
+    allowance_rho: Annotated[Optional[str], typer.Option(help="An analyst's worst-case allowance.")] = None,  # noqa: UP045
+    home: Home = None,
+) -> None:
+    """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
+    from service.main import premises
+    from service.workflows.errors import WorkflowError
+
+    with premises(_settings(home)) as opened:
+        try:
+            _, api_key = opened.house.create_principal(
+                role=role.value,
+                name=name,
+                dataset=dataset,
+                individual=individual,
+                allowance_rho=None if allowance_rho is None else Decimal(allowance_rho),
+            )
+        except (WorkflowError, ArithmeticError) as refusal:
+            _fail(str(refusal) or "allowance-rho must be a decimal number")
+        print(api_key)
+
+
+@ledger.command()
+def verify(home: Home = None) -> None:
+    """Replay every ledger from its genesis. Exit status 0 when all is well, 1 with the row named."""
+    from service.main import premises
+    from service.workflows.verifying import verify_all
+
+    with premises(_settings(home)) as opened:
+        findings = 0
+        for report in verify_all(opened.store):
+            findings += len(report.findings)
+            for finding in report.findings:
+                print(f"{report.dataset}: {finding}", file=sys.stderr)
+            print(f"{report.dataset}: {report.entries} entries replayed, {len(report.findings)} findings")
+    if findings:
+        raise typer.Exit(1)
+
+
+@app.command()
+def migrate(
+    home: Home = None,
+    folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
+) -> None:
+    """Bring the database to the newest schema."""
+    from service.main import migrate as run_migrations
+    from service.main import servers_of
+
+    settings = _settings(home)
+    with servers_of(settings) as servers:
+        run_migrations(servers.database_url, folder=folder or settings.migrations)
+
+
+def main() -> None:
+    """The console script; known failures are one line on stderr, not a traceback."""
+    from service.store.embedded import EmbeddedServerError
+    from service.store.postgres.store import UnsafeDatabase
+    from service.workflows.ports import StoreUnavailable
+
+    try:
+        app()
+    except (EmbeddedServerError, UnsafeDatabase, StoreUnavailable, OSError) as error:
+        _fail(str(error))
+
+
+def _settings(home: Path | None) -> Settings:
+    try:
+        return Settings.of(os.environ, home=home)
+    except SettingsError as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"sparing: {message}", file=sys.stderr)
+    raise SystemExit(1)

@@ -1,0 +1,94 @@
+"""`ledger verify`: replay every entry from the genesis and compare with everything that was derived from it.
+
+A finding names the row. The checks: sequence dense, chain unbroken, counts and sums as the charges say (double entry),
+pages equal to
+the replay at their sequence, nobody above a limit, the head equal to the last entry.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.memory import PAGE_SLOTS
+from service.workflows.answering import exact_sum
+from service.workflows.ledger import LedgerEntry, chain_hash
+from service.workflows.ports import DatasetRecord, Store, Transaction
+
+
+@dataclass(slots=True)
+class Report:
+    """What replaying one dataset's ledger found."""
+
+    dataset: str
+    entries: int = 0
+    findings: list[str] = field(default_factory=list)
+
+
+def verify_all(store: Store) -> Iterator[Report]:
+    """Replay every dataset, each in one snapshot."""
+    for record in store.datasets():
+        with store.transaction(record.id, lock=False) as transaction:
+            yield _Replay(record, transaction).run()
+
+
+class _Replay:
+    """One pass over one ledger."""
+
+    def __init__(self, record: DatasetRecord, transaction: Transaction) -> None:
+        self._record, self._transaction = record, transaction
+        self._report = Report(record.name)
+        self._accounts = transaction.individuals()
+        self._spent: NDArray[np.int64] = np.zeros(transaction.head.slots, dtype=np.int64)
+
+    def run(self) -> Report:
+        head, previous = self._transaction.head, self._record.genesis
+        if head.checkpoint_seq == 0:
+            self._compare_pages()
+        for entry in self._transaction.entries(after=0):
+            self._report.entries += 1
+            self._check(entry, previous)
+            self._debit(entry)
+            previous = entry.hash
+            if entry.seq == head.checkpoint_seq:
+                self._compare_pages()
+        if (head.seq, head.hash) != (self._report.entries, previous):
+            self._find(f"head: says sequence {head.seq}, the ledger ends at {self._report.entries} with another hash")
+        for place in np.flatnonzero(self._spent[self._accounts.slots] > self._accounts.limits):
+            self._find(f"individuals slot {self._accounts.slots[place]}: spent more than the limit")
+        return self._report
+
+    def _check(self, entry: LedgerEntry, previous: bytes) -> None:
+        place = f"ledger row {entry.seq}"
+        charged, charges, left_out = entry.charges.decode()
+        if entry.seq != self._report.entries:
+            self._find(f"{place}: row {self._report.entries} was expected")
+        if entry.previous_hash != previous:
+            self._find(f"{place}: does not continue the row before")
+        if chain_hash(entry) != entry.hash:
+            self._find(f"{place}: its contents do not give its hash")
+        if (entry.charged_count, entry.left_out_count) != (charged.size, left_out.size):
+            self._find(f"{place}: counts do not agree with its charges")
+        if entry.charged_units != exact_sum(charges) or bool((charges < 0).any()):
+            self._find(f"{place}: the total does not agree with its charges")
+        if bool((charges > entry.worst_case_units).any()):
+            self._find(f"{place}: a charge above the public worst case")
+
+    def _debit(self, entry: LedgerEntry) -> None:
+        charged, charges, _ = entry.charges.decode()
+        if charged.size and int(charged[-1]) >= self._spent.size:
+            self._find(f"ledger row {entry.seq}: charges slot {int(charged[-1])}, which nobody has")
+            return
+        self._spent[charged] += charges
+
+    def _compare_pages(self) -> None:
+        kept = np.zeros(-(-max(self._spent.size, 1) // PAGE_SLOTS) * PAGE_SLOTS, dtype=np.int64)
+        for page, spent in self._transaction.pages():
+            kept[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] = spent
+        for slot in np.flatnonzero(kept[: self._spent.size] != self._spent)[:5]:
+            page = int(slot) // PAGE_SLOTS
+            self._find(f"pages row {page}: slot {slot} holds {kept[slot]} units, the ledger gives {self._spent[slot]}")
+
+    def _find(self, finding: str) -> None:
+        self._report.findings.append(finding)

@@ -1,0 +1,105 @@
+"""What the contract suites are made of: a small dataset, entries that chain, and both stores by name."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from service.query.schema import Schema
+from service.store.memory import MemoryStore
+from service.store.postgres.store import PostgresStore
+from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ports import AnswerRecord, DatasetRecord, Head, Store
+from service.workflows.views import Guarantee
+
+STORES = ("memory", "postgres")
+ANALYST = UUID(int=7)
+AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+SCHEMA = Schema.model_validate(
+    {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {
+                "country": {"type": "category", "categories": ["NO", "SE"]},
+                "age": {"type": "integer", "lower": -5, "upper": 120},
+                "spend": {"type": "real", "lower": -2.5, "upper": 500},
+                "member": {"type": "boolean"},
+                "limit_rho": {"type": "budget"},
+            },
+        },
+        "visits": {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 100_000}}},
+    }
+)
+
+
+@contextmanager
+def open_store(name: str, database_url: str | None) -> Iterator[Store]:
+    """A fresh store of one kind."""
+    if name == "memory":
+        yield MemoryStore()
+        return
+    if database_url is None:
+        raise ValueError("the Postgres store needs a database")
+    store = PostgresStore(database_url)
+    yield store
+    store.close()
+
+
+def dataset(name: str = "survey") -> DatasetRecord:
+    """A registration that was not kept yet."""
+    return DatasetRecord(
+        id=0,
+        name=name,
+        guarantee=Guarantee(epsilon="1", delta="1E-6"),
+        budget_units=30_802_248_609,
+        limit_floor_units=0,
+        capacity=200_000,
+        rule="skip",
+        schema=SCHEMA,
+        genesis=bytes(31) + b"g",
+    )
+
+
+def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *, query_hash: str = "q") -> LedgerEntry:
+    """The entry that follows on a head: `charged` units by slot."""
+    slots = np.array(sorted(charged), dtype=np.int64)
+    charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
+    draft = LedgerEntry(
+        seq=head.seq + 1,
+        query_id=uuid4(),
+        analyst_id=ANALYST,
+        analyst="ana",
+        epoch=head.epoch,
+        canonical=b'{"version":1}',
+        query_hash=query_hash,
+        sigma=20.0,
+        grid_log2=0,
+        dimension=2,
+        worst_case_units=1_374_389_535,
+        charges=EncodedCharges.of(charged=slots, charges=charges, left_out=np.array(left_out, dtype=np.int64)),
+        charged_count=len(charged),
+        left_out_count=len(left_out),
+        charged_units=sum(charged.values()),
+        values=np.array([5, -3], dtype=">i8").tobytes(),
+        asked_at=AT,
+        previous_hash=head.hash,
+        hash=b"",
+    )
+    return replace(draft, hash=chain_hash(draft))
+
+
+def reply(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
+    """The stored reply that shows an entry."""
+    return AnswerRecord(
+        principal_id=ANALYST,
+        key=key,
+        request_hash=bytes(31) + b"r",
+        seq=shown.seq,
+        query_id=shown.query_id,
+        body=b'{"values":[5,-3]}',
+        at=AT,
+    )

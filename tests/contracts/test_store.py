@@ -1,0 +1,232 @@
+"""The store port, as the in-memory twin and as Postgres: what one promises, the other keeps."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from service.engine.memory import PAGE_SLOTS
+from service.workflows.errors import NameTaken
+from service.workflows.ports import DatasetRecord, PrincipalRecord, Store
+from tests.contracts.stores import ANALYST, AT, STORES, dataset, entry, open_store, reply
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store in turn."""
+    url = request.getfixturevalue("database_url") if request.param == "postgres" else None
+    with open_store(request.param, url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def record(store: Store) -> DatasetRecord:
+    """A registered dataset."""
+    return store.add_dataset(dataset())
+
+
+def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: Store) -> None:
+    """A dataset is found by name with every field, starts at its genesis, and cannot be registered twice."""
+    kept = store.add_dataset(dataset())
+
+    assert kept == replace(dataset(), id=kept.id)
+    assert store.dataset("survey") == kept
+    assert store.dataset("nothing") is None
+    assert store.datasets() == [kept]
+    head = store.head(kept.id)
+    assert (head.seq, head.hash, head.epoch, head.slots, head.worst_case_units) == (0, kept.genesis, 1, 0, 0)
+    with pytest.raises(NameTaken):
+        store.add_dataset(dataset())
+
+
+def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, record: DatasetRecord) -> None:
+    """What commit made durable reads back whole, and the head has moved to it."""
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 5, 3: 5}, (2,))
+        transaction.append([first], [reply(first)], {ANALYST: 1_374_389_535})
+        transaction.commit()
+
+    with store.transaction(record.id, lock=False) as transaction:
+        assert list(transaction.entries(after=0)) == [first]
+        assert list(transaction.entries(after=1)) == []
+        assert transaction.entries_before(before=5, limit=10) == [first]
+        assert transaction.answers([(ANALYST, "key-1"), (ANALYST, "other")]) == {(ANALYST, "key-1"): reply(first)}
+        assert transaction.reusable("q", 1) == first
+        assert transaction.reusable("q", 2) is None
+        assert transaction.worst_case_spent(ANALYST) == 1_374_389_535
+        assert transaction.worst_case_spent(UUID(int=8)) == 0
+        assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
+        assert transaction.head.worst_case_units == 1_374_389_535
+    assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
+
+
+def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetRecord) -> None:
+    """An exception, or simply no commit, undoes entry, reply, people and head alike."""
+
+    def append_and_fail() -> None:
+        with store.transaction(record.id, lock=True) as transaction:
+            first = entry(transaction.head, {0: 5})
+            transaction.append([first], [reply(first)], {ANALYST: 1})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        append_and_fail()
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
+        transaction.journal("rows", {}, slots=1)
+
+    with store.transaction(record.id, lock=False) as transaction:
+        assert list(transaction.entries(after=0)) == []
+        assert transaction.answers([(ANALYST, "key-1")]) == {}
+        assert transaction.slots_of(["ann"]).tolist() == [-1]
+    assert store.head(record.id).slots == 0
+
+
+def test_people_records_and_limits_read_back_by_slot(store: Store, record: DatasetRecord) -> None:
+    """Accounts and typed columns, NULLs included, come back as the codes that went in."""
+    slots = np.array([0, 1, 2])
+    codes = {
+        "country": np.array([0, 1, 2], dtype=np.uint8),
+        "age": np.array([0, 125, 126], dtype=np.uint8),
+        "spend": np.array([0, 2**40 + 1, (int(502.5 * 2**43)) + 1], dtype=np.uint64),
+        "member": np.array([2, 1, 0], dtype=np.uint8),
+    }
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(slots, ["ann", "bob", "eve"], np.array([10, 20, 30]))
+        transaction.add_records("people", slots, codes)
+        transaction.add_records(
+            "visits", np.array([2, 0, 2]), {"item": np.array([7, 99_999, 100_000], dtype=np.uint32)}
+        )
+        transaction.journal("rows", {"rows": 3}, slots=3)
+        transaction.commit()
+
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.head.slots == 3
+        assert transaction.head.data_version == 1
+        assert transaction.slots_of(["eve", "nobody", "ann"]).tolist() == [2, -1, 0]
+        assert transaction.keys_of(after_slot=0, limit=5) == [(1, "bob"), (2, "eve")]
+        people = transaction.individuals()
+        order = np.argsort(people.slots)
+        assert people.limits[order].tolist() == [10, 20, 30]
+        assert people.present.all()
+        back_slots, back = transaction.records("people")
+        order = np.argsort(back_slots)
+        for name, expected in codes.items():
+            assert back[name].dtype == expected.dtype
+            assert back[name][order].tolist() == expected.tolist()
+        visit_slots, visits = transaction.records("visits")
+        pairs = sorted(zip(visit_slots.tolist(), visits["item"].tolist(), strict=True))
+        assert pairs == [(0, 99_999), (2, 7), (2, 100_000)]
+    assert store.row_counts(record.id) == (3, {"people": 3, "visits": 3})
+
+
+def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
+    store: Store, record: DatasetRecord
+) -> None:
+    """The key and every row go; the slot is found by tombstone alone, and can be filled again."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
+        transaction.add_records("visits", np.array([0, 1, 0]), {"item": np.array([1, 2, 3], dtype=np.uint32)})
+        transaction.journal("rows", {}, slots=2)
+        transaction.erase(0, bytes(32))
+        assert transaction.has_tombstones()
+        transaction.commit()
+
+    with store.transaction(record.id, lock=True) as transaction:
+        assert transaction.slots_of(["ann", "bob"]).tolist() == [-1, 1]
+        assert transaction.slots_of_tombstones([bytes(32), b"x" * 32]).tolist() == [0, -1]
+        assert transaction.records("visits")[0].tolist() == [1]
+        assert transaction.individuals().present.tolist().count(False) == 1
+        transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.slots_of(["ann"]).tolist() == [0]
+        assert not transaction.has_tombstones()
+
+
+def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
+    """Lowering sticks; an attempt to raise changes nothing."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
+        transaction.set_limit(0, 4)
+        transaction.set_limit(0, 8)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.individuals().limits.tolist() == [4]
+
+
+def test_pages_hold_the_totals_of_their_checkpoint(store: Store, record: DatasetRecord) -> None:
+    """Pages come back as written, and the head says at which sequence they stand."""
+    spent = np.arange(PAGE_SLOTS, dtype=np.int64)
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 5})
+        transaction.append([first], [reply(first)], {})
+        transaction.write_pages({1: spent}, 1)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.head.checkpoint_seq == 1
+        assert [(page, totals.tolist()) for page, totals in transaction.pages()] == [(1, spent.tolist())]
+
+
+def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: DatasetRecord) -> None:
+    """Acts are counted, so that other replicas know that records have changed."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.journal("epoch", {"epoch": 2}, epoch=2)
+        transaction.journal("rows", {"rows": 0}, slots=0)
+        transaction.commit()
+    head = store.head(record.id)
+    assert (head.epoch, head.data_version, head.slots, head.seq) == (2, 2, 0, 0)
+
+
+def test_principals_are_kept_listed_and_revoked_once(store: Store, record: DatasetRecord) -> None:
+    """A principal reads back whole; revoking works once and says so."""
+    people = [
+        PrincipalRecord(
+            id=UUID(int=n),
+            role="analyst",
+            name=f"ana {n}",
+            dataset=record.name if n else None,
+            individual=None,
+            allowance_units=n or None,
+            key_hash=bytes(32),
+            created_at=AT,
+        )
+        for n in range(3)
+    ]
+    for principal in people:
+        store.add_principal(principal)
+
+    assert store.principal(UUID(int=1)) == people[1]
+    assert store.principal(UUID(int=9)) is None
+    assert store.principals(after=None, limit=2) == people[:2]
+    assert store.principals(after=UUID(int=1), limit=2) == people[2:]
+    assert store.revoke_principal(UUID(int=1), AT)
+    assert not store.revoke_principal(UUID(int=1), AT)
+    assert not store.revoke_principal(UUID(int=9), AT)
+    assert store.principal(UUID(int=1)) == replace(people[1], revoked_at=AT)
+
+
+def test_own_replies_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:
+    """An analyst's listing holds its own replies alone, page after page."""
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 1})
+        transaction.append([first], [reply(first, "a")], {})
+        second = entry(transaction.head, {0: 1})
+        later = replace(reply(second, "b"), at=AT + timedelta(seconds=5))
+        transaction.append([second], [later], {})
+        transaction.commit()
+
+    assert store.answers_of(ANALYST, before=None, limit=10) == [
+        (record, later, second),
+        (record, reply(first, "a"), first),
+    ]
+    assert store.answers_of(ANALYST, before=(later.at, later.query_id), limit=1) == [(record, reply(first, "a"), first)]
+    assert store.answers_of(UUID(int=8), before=None, limit=10) == []
+    assert store.answer_of(ANALYST, first.query_id) == (record, reply(first, "a"), first)
+    assert store.answer_of(UUID(int=8), first.query_id) is None
+    assert store.problems() == []

@@ -1,0 +1,233 @@
+"""The filter under any order of events, against a reference written in Fractions.
+
+Registrations, uploads, queries, retries, erasures, re-registrations, lowered limits and restarts, on two datasets.
+"""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from numpy.typing import NDArray
+
+from service.core.noise import rounded_gaussian
+from service.query.parse import parse_query
+from service.store.memory import MemoryStore
+from service.workflows.errors import InvalidRequest, KeyConflict
+from service.workflows.house import House
+from service.workflows.registration import Registration
+from service.workflows.secrets import Pepper
+from service.workflows.verifying import verify_all
+from service.workflows.views import Principal
+from tests.laws.reference import UNIT, ReferenceDataset
+
+DATASETS = ("north", "south")
+KEYS = st.sampled_from([f"p{n}" for n in range(6)])
+SIGMAS = st.sampled_from([1.0, 3.0, 0.7, 20.0])
+BUDGET_RHO = "2"
+AREAS = 4
+
+
+class RecordedEntropy:
+    """Repeatable words, remembered, so that a test can subtract the very noise that was added."""
+
+    def __init__(self) -> None:
+        self._source = np.random.default_rng(11)
+        self.words: list[NDArray[np.uint64]] = []
+
+    def __call__(self, count: int) -> NDArray[np.uint64]:
+        words = self._source.integers(0, 2**64, size=count, dtype=np.uint64)
+        self.words.append(words)
+        return words
+
+    def replayed(self) -> "Iterator[NDArray[np.uint64]]":
+        """What was drawn since the last replay."""
+        words, self.words = self.words, []
+        return iter(words)
+
+
+def query(kind: str, number: int, sigma: float) -> dict[str, Any]:
+    """The three queries as an analyst writes them."""
+    asked: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
+    if kind == "older":
+        return asked | {"where": {"ge": [{"col": "age"}, number]}}
+    if kind == "visits":
+        return asked | {"from": "visits", "where": {"eq": [{"col": "area"}, number]}}
+    return asked | {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
+
+
+class FilterMachine(RuleBasedStateMachine):
+    """The whole service over the in-memory store, beside the reference."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entropy = RecordedEntropy()
+        self.store = MemoryStore()
+        self.pepper = Pepper(bytes(32))
+        self.house = self.open()
+        self.models: dict[str, ReferenceDataset] = {}
+        self.answers: dict[str, tuple[str, bytes, bytes]] = {}
+
+    def open(self) -> House:
+        """A house over what the store holds."""
+        return House(
+            store=self.store, pepper=self.pepper, entropy=self.entropy, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)
+        )
+
+    def teardown(self) -> None:
+        self.house.close()
+
+    @initialize()
+    def register(self) -> None:
+        """Two datasets and one analyst."""
+        self.analyst: Principal = self.house.create_principal(role="analyst", name="ana")[0]
+        for name in DATASETS:
+            view = self.house.register(Registration.model_validate(registration(name)))
+            assert view.public.budget_units == 2 * 2**40
+            self.models[name] = ReferenceDataset(budget=2 * 2**40)
+
+    @rule(
+        name=st.sampled_from(DATASETS),
+        key=KEYS,
+        age=st.none() | st.integers(0, 9),
+        limit=st.sampled_from([None, "0.5"]),
+    )
+    def join(self, name: str, key: str, age: int | None, limit: str | None) -> None:
+        """Register somebody, anew or after an erasure; somebody who is there is refused and nothing changes."""
+        row = f"person_id,age,limit_rho\n{key},{'' if age is None else age},{limit or ''}\n".encode()
+        known = self.models[name].people.get(key)
+        if known is not None and known.present:
+            with pytest.raises(InvalidRequest):
+                self.house.append_rows(name, "people", "text/csv", io.BytesIO(row))
+            return
+        self.house.append_rows(name, "people", "text/csv", io.BytesIO(row))
+        self.models[name].join(key, age, None if limit is None else int(Decimal(limit) * 2**40))
+
+    @rule(name=st.sampled_from(DATASETS), keys=st.lists(KEYS, max_size=4), area=st.integers(0, AREAS - 1))
+    def visit(self, name: str, keys: list[str], area: int) -> None:
+        """Events, all or nothing."""
+        model = self.models[name]
+        rows = "person_id,area\n" + "".join(f"{key},{area}\n" for key in keys)
+        if any(key not in model.people or not model.people[key].present for key in keys):
+            with pytest.raises(InvalidRequest):
+                self.house.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+            return
+        self.house.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+        for key in keys:
+            model.people[key].areas.append(area)
+
+    @rule(
+        name=st.sampled_from(DATASETS),
+        kind=st.sampled_from(["older", "visits", "all"]),
+        number=st.integers(0, AREAS - 1),
+        sigma=SIGMAS,
+    )
+    def ask(self, name: str, kind: str, number: int, sigma: float) -> None:
+        """Charges, people left out and the sum are the reference's; the answer is that sum plus the noise drawn."""
+        body = orjson.dumps(query(kind, number, sigma))
+        key = f"key-{len(self.answers)}"
+        self.entropy.words.clear()
+        answer = self.house.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        charges, left_out, total = self.models[name].ask(self.models[name].vectors(kind, number), sigma)
+        shown = orjson.loads(answer.body)
+        words = self.entropy.replayed()
+        noise = rounded_gaussian(shown["dimension"], sigma, lambda _: next(words))
+        exact = np.array(shown["values"]) - noise
+        assert exact.tolist() == [total.get(coordinate, 0) for coordinate in range(shown["dimension"])]
+        row = self.house.ledger(name, cursor=None, limit=1).items[0]
+        assert (row.charged, row.left_out) == (len(charges), len(left_out))
+        self.answers[key] = (name, body, answer.body)
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        """The same key and query give the same bytes and charge nobody; another query under the key is refused."""
+        key = data.draw(st.sampled_from(sorted(self.answers)))
+        name, body, stored = self.answers[key]
+        again = self.house.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        assert again.body == stored
+        other = orjson.dumps(orjson.loads(body) | {"noise": {"sigma": 9.0}})
+        with pytest.raises(KeyConflict):
+            self.house.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
+
+    @rule(name=st.sampled_from(DATASETS), key=KEYS)
+    def erase(self, name: str, key: str) -> None:
+        """The record goes, the account stays."""
+        person = self.models[name].people.get(key)
+        if person is not None and person.present:
+            self.house.erase_individual(name, key)
+            person.present = False
+
+    @rule(name=st.sampled_from(DATASETS), key=KEYS, to=st.none() | st.integers(0, 2))
+    def lower(self, name: str, key: str, to: int | None) -> None:
+        """An individual lowers its limit or pauses; it never rises and never falls below what is spent."""
+        person = self.models[name].people.get(key)
+        if person is None or not person.present:
+            return
+        me = self.house.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
+        if to is not None and to * 2**40 > person.limit:
+            with pytest.raises(InvalidRequest):
+                self.house.lower_my_limit(me, name, limit_rho=Decimal(to))
+            return
+        limit = None if to is None else Decimal(to)
+        self.house.lower_my_limit(me, name, limit_rho=limit, pause=to is None)
+        person.limit = max(person.spent, person.spent if to is None else to * 2**40)
+
+    @rule()
+    def restart(self) -> None:
+        """A new process finds everything as it was."""
+        self.house.close()
+        self.house = self.open()
+
+    @invariant()
+    def accounts_agree(self) -> None:
+        """Spent <= budget always, and every account is the reference's."""
+        for name, model in self.models.items():
+            rows = {row.key: row for row in self.house.budgets(name, cursor=None, limit=100).items}
+            present = {key: person for key, person in model.people.items() if person.present}
+            assert {key: (row.spent_units, row.budget_units) for key, row in rows.items()} == {
+                key: (person.spent, person.limit) for key, person in present.items()
+            }
+            assert all(row.spent_units <= row.budget_units for row in rows.values())
+            assert all(
+                Decimal(row.spent_rho) == Decimal(row.spent_units) * Decimal(float(UNIT)) for row in rows.values()
+            )
+
+    @invariant()
+    def ledger_replays(self) -> None:
+        """The ledger, replayed from its genesis, gives the pages and breaks no limit."""
+        assert [report.findings for report in verify_all(self.store)] == [[] for _ in self.models]
+
+
+def registration(name: str) -> dict[str, Any]:
+    """Ages 0 to 9, four areas, a limit of one's own, a budget of two rho: two queries at sigma 0.7 exhaust it."""
+    return {
+        "name": name,
+        "guarantee": {"rho": BUDGET_RHO},
+        "capacity": 1000,
+        "tables": {
+            "people": {
+                "kind": "individuals",
+                "key": "person_id",
+                "columns": {"age": {"type": "integer", "lower": 0, "upper": 9}, "limit_rho": {"type": "budget"}},
+            },
+            "visits": {
+                "kind": "events",
+                "key": "person_id",
+                "rows_per_individual": 1000,
+                "columns": {"area": {"type": "category", "size": AREAS}},
+            },
+        },
+    }
+
+
+TestFilter = FilterMachine.TestCase
+TestFilter.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestFilter.pytestmark = [pytest.mark.slow]

@@ -1,0 +1,93 @@
+"""Places and processes for the tests of the embedded servers."""
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import service
+from service.store.embedded.home import ACCOUNTS
+from service.store.embedded.process import Account
+
+REPOSITORY = Path(service.__file__).parent.parent
+
+
+class Owner:
+    """Another process that owns servers: it says lines of JSON and lives until it is told to end."""
+
+    def __init__(self, script: str, *arguments: object) -> None:
+        path = os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={"PYTHONPATH": path, "PATH": os.environ["PATH"]},
+            text=True,
+        )
+
+    def hear(self) -> Any:
+        """Return the next thing it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the owner ended with {self.process.wait()}"
+        return json.loads(line)
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL, if it still runs."""
+        self.process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
+
+
+@pytest.fixture
+def start_owner() -> Iterator[Callable[..., Owner]]:
+    """Start owners that do not outlive the test: start_owner(script, *arguments)."""
+    owners: list[Owner] = []
+
+    def start(script: str, *arguments: object) -> Owner:
+        owners.append(Owner(script, *arguments))
+        return owners[-1]
+
+    yield start
+    for owner in owners:
+        owner.kill()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a short path that an unprivileged account may pass through; pytest's own are closed to it."""
+    directory = Path(tempfile.mkdtemp(prefix="sparing-tests-"))
+    directory.chmod(0o711)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def home(place: Path) -> Path:
+    """A home that does not exist yet."""
+    return place / "home"
+
+
+@pytest.fixture
+def private_root(place: Path) -> Path:
+    """Where root keeps what the servers' account could not reach otherwise."""
+    return place / "private"
+
+
+@pytest.fixture
+def account() -> Account | None:
+    """Who servers run as when these tests start them."""
+    if os.geteuid() != 0:
+        return None
+    entries = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = next(entries[name] for name in ACCOUNTS if name in entries)
+    return Account(uid=entry.pw_uid, gid=entry.pw_gid)

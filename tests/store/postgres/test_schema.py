@@ -1,0 +1,190 @@
+"""The database refuses what the service must never do, and says in SQL what the ledger says in Python."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import LiteralString
+
+import numpy as np
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from psycopg import errors
+from sqlalchemy import create_engine, pool
+
+from service.engine.memory import PAGE_SLOTS
+from service.store.embedded import EmbeddedPostgres
+from service.store.postgres.migrate import migrate, sqlalchemy_url
+from service.store.postgres.store import PostgresStore, UnsafeDatabase
+from service.store.postgres.tables import METADATA
+from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable
+from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """A store on a fresh database."""
+    with open_store("postgres", database_url) as opened:
+        assert isinstance(opened, PostgresStore)
+        yield opened
+
+
+@pytest.fixture
+def record(store: PostgresStore) -> DatasetRecord:
+    """A dataset with three people and one entry."""
+    kept = store.add_dataset(dataset())
+    with store.transaction(kept.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0, 1, 2]), ["ann", "bob", "eve"], np.array([100, 100, 100]))
+        transaction.journal("rows", {}, slots=3)
+        first = entry(transaction.head, {0: 5, 2: 7}, (1,))
+        transaction.append([first], [reply(first)], {ANALYST: 1})
+        transaction.commit()
+    return kept
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger SET sigma = 1",
+        "DELETE FROM ledger",
+        "TRUNCATE ledger CASCADE",
+        "UPDATE answers SET body = ''",
+        "DELETE FROM answers",
+        "DELETE FROM journal",
+        "UPDATE journal SET act = 'x'",
+        "UPDATE heads SET seq = seq - 1",
+        "UPDATE heads SET worst_case_units = 0",
+        "INSERT INTO pages VALUES (1, 0, 0, '')",
+        "UPDATE individuals SET limit_units = -1",
+    ],
+)
+def test_not_even_the_owner_rewrites_history(
+    record: DatasetRecord, database_url: str, statement: LiteralString
+) -> None:
+    """Triggers and constraints stand also against the superuser's ordinary statements."""
+    with psycopg.connect(database_url) as connection, pytest.raises((errors.RaiseException, errors.CheckViolation)):
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM ledger",
+        "UPDATE ledger SET sigma = 1",
+        "DELETE FROM individuals",
+        "UPDATE individuals SET slot = 9",
+        "DELETE FROM pages",
+        "DELETE FROM heads",
+        "UPDATE datasets SET budget_units = 1",
+        "DELETE FROM principals",
+        "UPDATE principals SET key_hash = ''",
+        "DROP TABLE ledger",
+        "ALTER TABLE ledger DISABLE TRIGGER ALL",
+    ],
+)
+def test_the_api_role_may_not_even_try(record: DatasetRecord, database_url: str, statement: LiteralString) -> None:
+    """The role that the service runs as has no such privilege."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET ROLE sparing_api")
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute(statement)
+
+
+def test_the_service_runs_as_that_role(store: PostgresStore, record: DatasetRecord) -> None:
+    """Every pooled session has given its owner's rights away."""
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction._connection.execute("SELECT current_user").fetchone() == ("sparing_api",)
+
+
+def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
+    """Pages plus the entries since, in plain SQL, equal the ledger's replay, before and after a checkpoint."""
+    with psycopg.connect(database_url) as connection:
+        before = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+    with store.transaction(record.id, lock=True) as transaction:
+        spent = np.zeros(PAGE_SLOTS, dtype=np.int64)
+        spent[[0, 2]] = 5, 7
+        transaction.write_pages({0: spent}, 1)
+        second = entry(transaction.head, {0: 2**40, 1: 3, 2: 1})
+        transaction.append([second], [reply(second, "second")], {})
+        transaction.commit()
+    with psycopg.connect(database_url) as connection:
+        after = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+
+    assert before == [("ann", 5, 100), ("bob", 0, 100), ("eve", 7, 100)]
+    assert after == [("ann", 5 + 2**40, 100), ("bob", 3, 100), ("eve", 8, 100)]
+
+
+def test_the_view_reads_every_form_of_charges(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
+    """Lists and bitmaps, uniform charges and others, with and without people left out."""
+    people = np.arange(3, 203)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(people, [f"p{n}" for n in people], np.full(200, 10**6))
+        transaction.journal("rows", {}, slots=203)
+        sparse = entry(transaction.head, {100: 9, 201: 11}, (150, 202))
+        transaction.append([sparse], [reply(sparse, "a")], {})
+        dense = entry(transaction.head, {int(n): int(n) for n in people if n % 3}, tuple(n for n in range(3, 203, 3)))
+        transaction.append([dense], [reply(dense, "b")], {})
+        uniform = entry(transaction.head, {int(n): 4 for n in people})
+        transaction.append([uniform], [reply(uniform, "c")], {})
+        transaction.commit()
+    assert (sparse.charges.form, dense.charges.form, uniform.charges.form) == (0, 1, 1)
+
+    expected = {0: 5, 1: 0, 2: 7} | {int(n): 4 + (int(n) if n % 3 else 0) for n in people}
+    expected[100] += 9
+    expected[201] += 11
+    with psycopg.connect(database_url) as connection:
+        assert dict(connection.execute("SELECT slot, spent_units FROM budgets").fetchall()) == expected
+
+
+def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
+    """What the code believes about the tables is what the migrations made."""
+    engine = create_engine(sqlalchemy_url(database_url), poolclass=pool.NullPool)
+    with engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), METADATA)
+    assert differences == []
+
+
+def test_migrating_twice_changes_nothing(database_url: str) -> None:
+    """A replica that starts later finds the schema as it is."""
+    migrate(database_url)
+    migrate(database_url)
+
+
+@pytest.mark.parametrize("setting", ["synchronous_commit", "fsync", "full_page_writes"])
+def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -> None:
+    """With one of these off an answered charge can vanish in a power cut; the service does not start on that."""
+    home = server_directory / f"forgetful-{setting}"
+    with EmbeddedPostgres(home, settings={setting: "off"}, private_root=server_directory / "private") as server:
+        url = server.url_of("postgres")
+        migrate(url)
+        with open_store("postgres", url) as opened:
+            assert isinstance(opened, PostgresStore)
+            with pytest.raises(UnsafeDatabase, match=setting):
+                opened.refuse_unsafe()
+
+
+def test_a_writer_that_was_fenced_off_appends_nothing(store: PostgresStore, record: DatasetRecord) -> None:
+    """Once somebody has moved the fence, the old head moves no row."""
+    with store.transaction(record.id, lock=True) as transaction:
+        second = entry(transaction.head, {0: 1})
+        transaction._connection.execute("UPDATE heads SET fence = fence + 1")
+        with pytest.raises(StoreUnavailable):
+            transaction.append([second], [reply(second, "b")], {})
+    assert store.head(record.id).seq == 1
+
+
+def test_a_cut_connection_at_commit_is_unclear(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
+    """An error from COMMIT says nothing about the transaction; the port says so."""
+
+    def commit_on_a_cut_connection() -> None:
+        with store.transaction(record.id, lock=True) as transaction:
+            second = entry(transaction.head, {0: 1})
+            transaction.append([second], [reply(second, "b")], {})
+            with psycopg.connect(database_url, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", [transaction._connection.info.backend_pid])
+            transaction.commit()
+
+    with pytest.raises(CommitUnclear):
+        commit_on_a_cut_connection()
