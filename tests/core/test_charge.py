@@ -30,7 +30,8 @@ def by_fractions(norms_squared: NDArray[np.int64], sigma: float) -> NDArray[np.i
     """The definition, in Python's integers: numerator and denominator of the Fraction, rounded up, saturated."""
     whole, part = price(sigma).as_integer_ratio()
     norms = norms_squared.astype(object)
-    return np.minimum((norms * whole + (part - 1)) // part, CHARGE_UNITS_MAX).astype(np.int64)
+    exact = np.minimum((norms * whole + (part - 1)) // part, CHARGE_UNITS_MAX)
+    return np.array(exact, dtype=np.int64)
 
 
 def random_norms(count: int, seed: int) -> NDArray[np.int64]:

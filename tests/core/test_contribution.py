@@ -91,7 +91,7 @@ def test_sums_beyond_the_53_bits_of_a_double_are_exact() -> None:
 
 def sound(**changes: Any) -> Contributions:
     """Two individuals: (3, 4) in slot 2, given in three entries, and (0, -1) in slot 5."""
-    fields = {
+    fields: dict[str, Any] = {
         "slots": row(2, 5),
         "norms_squared": row(25, 1),
         "dimension": 2,

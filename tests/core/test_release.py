@@ -1,0 +1,281 @@
+"""One round of the filter: the exact sum over those who can pay, plus the noise, and the charges of exactly these."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from service.core.contribution import Contributions
+from service.core.noise import Entropy, rounded_gaussian
+from service.core.release import Release, answer
+from service.core.renyi_filter import Accounts
+from service.core.units import UNITS_PER_RHO
+from tests.core.injected import seeded
+
+Vector = dict[int, int]  # coordinate to value
+
+
+def row(*numbers: int) -> NDArray[np.int64]:
+    """The numbers as int64."""
+    return np.array(numbers, dtype=np.int64)
+
+
+def block_of(vectors: dict[int, Vector], dimension: int) -> Contributions:
+    """The vectors of some slots as the core takes them; those of zero are nobody."""
+    people = {slot: vector for slot, vector in sorted(vectors.items()) if any(vector.values())}
+    entries = [(owner, *entry) for owner, vector in enumerate(people.values()) for entry in vector.items()]
+    block = Contributions(
+        slots=row(*people),
+        norms_squared=row(*(sum(value**2 for value in vector.values()) for vector in people.values())),
+        dimension=dimension,
+        owners=row(*(owner for owner, _, _ in entries)),
+        coordinates=row(*(coordinate for _, coordinate, _ in entries)),
+        values=row(*(value for _, _, value in entries)),
+    )
+    block.check()
+    return block
+
+
+def count_block(slots: Iterable[int]) -> Contributions:
+    """A count of some slots, in the form in which nothing is materialised."""
+    people = row(*slots)
+    one, zero = np.broadcast_to(np.int64(1), people.shape), np.broadcast_to(np.int64(0), people.shape)
+    return Contributions(slots=people, norms_squared=one, dimension=1, owners=None, coordinates=zero, values=one)
+
+
+def accounts_of(limits: Iterable[int], spent: Iterable[int] | None = None) -> Accounts:
+    """Accounts with these limits, nothing spent unless said."""
+    limit = row(*limits)
+    return Accounts(spent=np.zeros_like(limit) if spent is None else row(*spent), limit=limit)
+
+
+def ask(accounts: Accounts, blocks: Iterable[Contributions], sigma: float, dimension: int = 1) -> Release:
+    """Answer and debit, as the caller does in one transaction."""
+    release = answer(blocks, accounts, dimension=dimension, sigma_steps=sigma, entropy=seeded(0))
+    accounts.debit(release.charged, release.charges)
+    return release
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A population with its accounts, and a query to it."""
+
+    vectors: dict[int, Vector]
+    spent: list[int]
+    limit: list[int]
+    dimension: int
+    sigma: float
+    page: int
+
+    def blocks(self, page: int) -> list[Contributions]:
+        """The population by pages of so many slots."""
+        starts = range(0, len(self.spent), page)
+        pages = [{slot: self.vectors[slot] for slot in range(s, s + page) if slot in self.vectors} for s in starts]
+        return [block_of(vectors, self.dimension) for vectors in pages]
+
+    def accounts(self) -> Accounts:
+        """The accounts, fresh."""
+        return accounts_of(self.limit, self.spent)
+
+    def charge(self, slot: int) -> int:
+        """The exact ceiling, by the definition."""
+        norm_squared = sum(value**2 for value in self.vectors[slot].values())
+        return math.ceil(Fraction(norm_squared * UNITS_PER_RHO) / (2 * Fraction(self.sigma) ** 2))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Up to a dozen people; limits about the size of their charges, so that many are at equality or a unit off."""
+    count, dimension = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    sigma = draw(st.one_of(st.sampled_from([0.3, 1.0, 8.0, 100.0]), st.floats(0.3, 2.0**20)))
+    values = st.one_of(st.integers(-2, 2), st.integers(-(2**20), 2**20))
+    vector = st.dictionaries(st.integers(0, dimension - 1), values, max_size=dimension)
+    vectors = {slot: drawn for slot in range(count) if any((drawn := draw(vector)).values())}
+    world = World(
+        vectors=vectors,
+        spent=[0] * count,
+        limit=[0] * count,
+        dimension=dimension,
+        sigma=sigma,
+        page=draw(st.integers(1, 5)),
+    )
+    for slot in vectors:
+        world.spent[slot] = draw(st.integers(0, 2**50))
+        world.limit[slot] = min(2**61, world.spent[slot] + world.charge(slot) + draw(st.integers(-1, 1)))
+    return world
+
+
+@given(worlds(), st.integers(0, 2**32))
+def test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay(world: World, seed: int) -> None:
+    """Sum, charged, charges and left out, all against Python's integers; the accounts are read and not debited."""
+    accounts = world.accounts()
+    can_pay = [slot for slot in world.vectors if world.spent[slot] + world.charge(slot) <= world.limit[slot]]
+
+    release = answer(
+        world.blocks(world.page), accounts, dimension=world.dimension, sigma_steps=world.sigma, entropy=seeded(seed)
+    )
+
+    noise = rounded_gaussian(world.dimension, world.sigma, seeded(seed))
+    exact = [sum(world.vectors[slot].get(place, 0) for slot in can_pay) for place in range(world.dimension)]
+    assert (release.values - noise).tolist() == exact
+    assert release.charged.tolist() == can_pay
+    assert release.charges.tolist() == [world.charge(slot) for slot in can_pay]
+    assert release.left_out.tolist() == [slot for slot in world.vectors if slot not in can_pay]
+    assert accounts.spent.tolist() == world.spent
+    accounts.debit(release.charged, release.charges)
+
+
+@given(worlds())
+def test_nobody_else_notices_when_somebody_is_not_there(world: World) -> None:
+    """Separability: without one individual all others are charged the same, and the sum loses that one's vector."""
+    for missing in world.vectors:
+        others = replace(world, vectors={s: v for s, v in world.vectors.items() if s != missing})
+        here, gone = (
+            answer(w.blocks(4), w.accounts(), dimension=w.dimension, sigma_steps=w.sigma, entropy=seeded(1))
+            for w in (world, others)
+        )
+        took_part = missing in here.charged.tolist()
+        kept = here.charged != missing
+        assert gone.charged.tolist() == here.charged[kept].tolist()
+        assert gone.charges.tolist() == here.charges[kept].tolist()
+        lost = [world.vectors[missing].get(place, 0) * took_part for place in range(world.dimension)]
+        assert (here.values - gone.values).tolist() == lost
+
+
+@given(worlds(), st.integers(1, 12))
+def test_the_size_of_blocks_changes_nothing(world: World, page: int) -> None:
+    """Integers add in any grouping."""
+    one, other = (
+        answer(world.blocks(p), world.accounts(), dimension=world.dimension, sigma_steps=world.sigma, entropy=seeded(2))
+        for p in (world.page, page)
+    )
+
+    for field in ("values", "charged", "charges", "left_out"):
+        assert getattr(one, field).tolist() == getattr(other, field).tolist()
+
+
+def test_the_worked_example_of_five_people() -> None:
+    """Limits 2, 2, 2, 2, 4 hundredths and sigma^2 = 100, 100, 25, 100, 400, 100, all sigmas and limits scaled by 8/10.
+
+    The scale makes every charge a whole number of units, so that equality occurs where the fractions have it: for
+    person 2 at the first query, for 1 at the fourth, for 3 and 4 at the fifth.
+    """
+    fiftieth = UNITS_PER_RHO // 32
+    accounts = accounts_of([fiftieth] * 4 + [2 * fiftieth])
+    rounds = [
+        (8.0, [(1, 0), (2, 0), (1, 0), (3, 0), (3, 0)], "11100"),
+        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 0)], "10111"),
+        (4.0, [(1, 0), (0, 0), (1, 0), (1, 0), (2, 0)], "01000"),
+        (8.0, [(1, 1), (1, 0), (1, 0), (1, 1), (1, 0)], "10111"),
+        (16.0, [(1, 0), (1, 0), (2, 0), (2, 0), (2, 0)], "00111"),
+        (8.0, [(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)], "00001"),
+    ]
+
+    for sigma, vectors, active in rounds:
+        block = block_of({slot: dict(enumerate(vector)) for slot, vector in enumerate(vectors)}, 2)
+        release = ask(accounts, [block], sigma, dimension=2)
+
+        left_out = release.left_out.tolist()
+        assert "".join("0" if slot in left_out else "1" for slot in range(5)) == active
+        paid = [vectors[slot] for slot in release.charged.tolist()]
+        exact = [sum(vector[place] for vector in paid) for place in range(2)]
+        assert (release.values - rounded_gaussian(2, sigma, seeded(0))).tolist() == exact
+
+    assert accounts.spent.tolist() == [fiftieth, fiftieth, fiftieth, fiftieth, fiftieth * 5 // 4]
+
+
+@given(st.integers(1, 40), st.integers(1, 2**40), st.floats(0.3, 2.0**32), st.integers(0, 1))
+def test_a_limit_of_k_charges_buys_exactly_k_answers(k: int, value: int, sigma: float, missing: int) -> None:
+    """Not k - 1, as a charge with a safety factor would; and one unit less buys k - 1."""
+    value = min(value, int(sigma * 2**7), 2**31)
+    block = block_of({0: {0: max(1, value)}}, 1)
+    charge = math.ceil(Fraction(int(block.norms_squared[0]) * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
+    accounts = accounts_of([k * charge - missing])
+
+    answered = [ask(accounts, [block], sigma).charged.size for _ in range(k + 2)]
+
+    assert answered == [1] * (k - missing) + [0] * (2 + missing)
+
+
+def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
+    """All charges equal: a view of one, whoever is left out."""
+    accounts = accounts_of([10**9] * 3 + [0] + [10**9] * 4)
+
+    release = answer(
+        [count_block(range(3)), count_block(range(3, 8))], accounts, dimension=1, sigma_steps=100.0, entropy=seeded(3)
+    )
+
+    assert release.charged.tolist() == [0, 1, 2, 4, 5, 6, 7]
+    assert release.left_out.tolist() == [3]
+    assert release.charges.tolist() == [54975582] * 7
+    assert release.charges.strides == (0,)
+    assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
+
+
+@pytest.mark.parametrize("blocks", [[], [count_block([])]])
+def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) -> None:
+    """The same law, shape and support as any other answer; nobody pays."""
+    release = answer(blocks, accounts_of([1]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
+
+    assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
+    assert [release.charged.size, release.charges.size, release.left_out.size] == [0, 0, 0]
+
+
+def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
+    """Never a refusal: it would say who has spent what."""
+    release = answer([count_block([0, 1])], accounts_of([0, 0]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
+
+    assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
+    assert release.left_out.tolist() == [0, 1]
+    assert release.charges.size == 0
+
+
+@pytest.mark.parametrize("second", [[1, 2], [0], [2]])
+def test_blocks_that_overlap_or_come_out_of_order_are_refused(second: list[int]) -> None:
+    """Whoever is in two blocks would be let through twice on one balance."""
+    with pytest.raises(ValueError, match="blocks"):
+        answer(
+            [count_block([1, 2]), count_block(second)],
+            accounts_of([9] * 4),
+            dimension=1,
+            sigma_steps=1.0,
+            entropy=seeded(5),
+        )
+
+
+def test_a_block_of_another_dimension_is_refused() -> None:
+    """It belongs to another query."""
+    with pytest.raises(ValueError, match="dimension"):
+        answer([count_block([1])], accounts_of([9, 9]), dimension=2, sigma_steps=1.0, entropy=seeded(5))
+
+
+@pytest.mark.parametrize(("dimension", "sigma"), [(1, 0.1), (0, 1.0), (1, math.nan)])
+def test_what_is_out_of_range_is_refused_before_anybody_is_looked_at(dimension: int, sigma: float) -> None:
+    """A refusal may depend on public numbers only, so it comes before the data."""
+
+    looked_at = []
+
+    def blocks() -> Iterator[Contributions]:
+        looked_at.append(0)
+        yield count_block([0])
+
+    with pytest.raises(ValueError, match=r"sigma_steps|count"):
+        answer(blocks(), accounts_of([9]), dimension=dimension, sigma_steps=sigma, entropy=seeded(6))
+
+    assert looked_at == []
+
+
+def test_noise_is_fresh_in_every_answer() -> None:
+    """The words are consumed, not reused: the same query twice on one source differs."""
+    entropy: Entropy = seeded(7)
+    one, other = (
+        answer([], accounts_of([1]), dimension=8, sigma_steps=1e6, entropy=entropy).values.tolist() for _ in range(2)
+    )
+
+    assert one != other
