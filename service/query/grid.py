@@ -162,7 +162,7 @@ def _obstacle(request: Request, grid_log2: int, clip_squared_steps: int) -> Quer
 
 
 def _refusal(request: Request, natural: Fraction, clip: Fraction | None) -> QueryProblem:
-    """Why no grid will do: too much noise if that is all that is wrong with some grid, else what is wrong with the best."""
+    """Why no grid will do: the noise if some grid is otherwise right, else what is wrong with the first."""
     problems = {
         grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
         for grid_log2, _ in _grids(request.extents, natural, clip)

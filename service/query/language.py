@@ -8,6 +8,7 @@ union is the one key of its object in parentheses, so that in pydantic's error l
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, FailFast, Field, Strict, Tag
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 __all__ = [
@@ -53,6 +54,7 @@ def _not_empty(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 # Not `min_length`, which counts only the parts that were valid and then complains about that as well.
 _NOT_EMPTY = AfterValidator(_not_empty)
+_SOME: JsonDict = {"minItems": 1}
 
 
 class _Closed(BaseModel):
@@ -180,7 +182,13 @@ class Ge(Comparison):
     ge: Pair
 
 
-Values = Annotated[tuple[Value, ...], Strict(strict=False), FailFast(), _NOT_EMPTY, Field(max_length=PARTS_MAX)]
+Values = Annotated[
+    tuple[Value, ...],
+    Strict(strict=False),
+    FailFast(),
+    Field(max_length=PARTS_MAX, json_schema_extra=_SOME),
+    _NOT_EMPTY,
+]
 
 
 class In(_Closed):
@@ -228,7 +236,13 @@ Condition = Annotated[
         custom_error_message="must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, and, or, not",
     ),
 ]
-Parts = Annotated[tuple[Condition, ...], Strict(strict=False), FailFast(), _NOT_EMPTY, Field(max_length=PARTS_MAX)]
+Parts = Annotated[
+    tuple[Condition, ...],
+    Strict(strict=False),
+    FailFast(),
+    Field(max_length=PARTS_MAX, json_schema_extra=_SOME),
+    _NOT_EMPTY,
+]
 
 
 # How precisely
@@ -283,7 +297,9 @@ class Query(_Closed):
 
     version: Annotated[int, Field(ge=1, le=1, json_schema_extra={"const": 1})]
     from_: Name | None = Field(default=None, alias="from")
-    select: Annotated[tuple[Item, ...], Strict(strict=False), _NOT_EMPTY, Field(max_length=SELECT_MAX)]
+    select: Annotated[
+        tuple[Item, ...], Strict(strict=False), Field(max_length=SELECT_MAX, json_schema_extra=_SOME), _NOT_EMPTY
+    ]
     where: Condition | None = None
     group_by: Annotated[tuple[Name, ...], Strict(strict=False), Field(max_length=GROUP_BY_MAX)] = ()
     per_individual: PerIndividual | None = None

@@ -179,6 +179,8 @@ def _step(key: object) -> str:
 def _message(detail: ErrorDetails) -> str:
     if detail["loc"] and detail["loc"][-1] in _LITERAL_TYPES:
         return "must be true or false, a number, or text of at most 1000 characters"
+    if detail["loc"] == ("version",) and detail["type"] != "missing":
+        return "must be 1, the only version there is"
     if detail["type"] in _MESSAGES:
         return _MESSAGES[detail["type"]].format(**detail.get("ctx", {}))
     return detail["msg"].replace("Input should", "must")

@@ -1,0 +1,218 @@
+"""A public schema with every kind of column, queries over it, and slow, obvious readings of them to compare with."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.schema import Schema
+
+CAPACITY = 1_000_000
+
+TABLES: dict[str, Any] = {
+    "people": {
+        "kind": "individuals",
+        "key": "person_id",
+        "columns": {
+            "country": {"type": "category", "categories": ["NO", "SE", "DK"]},
+            "grade": {"type": "category", "categories": [3, 1, "1"]},
+            "area": {"type": "category", "size": 5},
+            "age": {"type": "integer", "lower": 0, "upper": 120},
+            "level": {"type": "integer", "lower": -2, "upper": 3},
+            "spend": {"type": "real", "lower": 0, "upper": 500},
+            "balance": {"type": "real", "lower": -0.7, "upper": 0.1},
+            "member": {"type": "boolean"},
+            "limit_rho": {"type": "budget"},
+        },
+    },
+    "visits": {
+        "kind": "events",
+        "key": "person_id",
+        "columns": {
+            "day": {"type": "integer", "lower": 0, "upper": 364},
+            "item": {"type": "category", "size": 100_000},
+            "paid": {"type": "real", "lower": 0, "upper": 99.99},
+        },
+    },
+}
+SCHEMA = Schema.model_validate(TABLES)
+PEOPLE = SCHEMA.table("people")
+
+# Small domains, so that a law meets every case: the values a row may hold, NULL always among them.
+VALUES: dict[str, list[Any]] = {
+    "country": [None, "NO", "SE", "DK"],
+    "grade": [None, 3, 1, "1"],
+    "area": [None, 0, 1, 2, 3, 4],
+    "level": [None, -2, -1, 0, 1, 2, 3],
+    "balance": [None, -0.7, -0.25, -0.1, 0.0, 0.05, 0.1],
+    "member": [None, False, True],
+}
+ORDERED = ("level", "balance")
+# Beyond the bounds, between the integers, and spelled otherwise.
+ODD_LITERALS: dict[str, list[Any]] = {
+    "level": [-1000, -3, -2.5, 0.5, 1.0, 4, 1e300, 2**53 - 1],
+    "balance": [-5, -0.70001, -0.3, 1e-300, 0, 0.1000001, 7],
+}
+
+
+def body(query: Any) -> bytes:
+    """A query as it comes off the wire."""
+    return json.dumps(query).encode()
+
+
+def query(**fields: Any) -> dict[str, Any]:
+    """A valid query, but for the fields given; `from_` stands for `from`."""
+    asked = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}} | fields
+    if "from_" in asked:
+        asked["from"] = asked.pop("from_")
+    return asked
+
+
+def comparisons(*, odd: bool = True) -> st.SearchStrategy[dict[str, Any]]:
+    """Leaves that the small domains allow; with `odd`, also literals that equal no value."""
+
+    def of_column(column: str) -> st.SearchStrategy[dict[str, Any]]:
+        literals = st.sampled_from(VALUES[column][1:] + (ODD_LITERALS.get(column, []) if odd else []))
+        operators = ["eq", "ne", *(["lt", "le", "gt", "ge"] if column in ORDERED else [])]
+        single = st.builds(
+            lambda operator, literal: {operator: [{"col": column}, literal]}, st.sampled_from(operators), literals
+        )
+        listed = st.lists(literals, min_size=1, max_size=4).map(lambda chosen: {"in": [{"col": column}, chosen]})
+        return single | listed
+
+    return st.sampled_from(sorted(VALUES)).flatmap(of_column)
+
+
+def conditions() -> st.SearchStrategy[dict[str, Any]]:
+    """Conditions over the small domains, nested a few deep."""
+    return st.recursive(
+        comparisons(),
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"and": parts}),
+            st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"or": parts}),
+            inner.map(lambda part: {"not": part}),
+        ),
+        max_leaves=6,
+    ).filter(lambda condition: depth(condition) <= 12)
+
+
+def depth(value: Any) -> int:
+    """How deep objects and lists lie within each other."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+def queries() -> st.SearchStrategy[dict[str, Any]]:
+    """Valid queries of both tables; a few are too much for any grid, which only compiling finds out."""
+    return _queries_of_people() | _queries_of_visits()
+
+
+def noises() -> st.SearchStrategy[dict[str, Any]]:
+    """The three ways to ask for precision, over many orders of magnitude."""
+    return st.one_of(
+        st.floats(0.3, 1e12).map(lambda sigma: {"sigma": sigma}),
+        st.floats(1e-11, 4).map(lambda rho: {"rho": rho}),
+        st.builds(
+            lambda half_width, confidence: {"half_width": half_width, "confidence": confidence},
+            st.floats(0.5, 1e9),
+            st.floats(0.01, 0.999999),
+        ),
+    )
+
+
+def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
+    items = st.sampled_from(
+        [{"count": {}}, *({"sum": {"column": name}} for name in ("age", "level", "spend", "balance"))]
+        + [{"histogram": {"column": name}} for name in ("age", "grade", "area")]
+    )
+    groups = st.lists(st.sampled_from(["country", "member", "level"]), unique=True, max_size=3)
+    return _queries(items, groups, conditions(), [{}, {"from": "people"}, {"from": None}])
+
+
+def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
+    items = st.sampled_from(
+        [{"count": {}}, {"sum": {"column": "day"}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]
+    )
+    days = st.integers(-10, 400).map(lambda day: {"le": [{"col": "day"}, day]})
+    return _queries(items, st.just([]), days, [{"from": "visits"}])
+
+
+def _queries(
+    items: st.SearchStrategy[Any],
+    groups: st.SearchStrategy[list[str]],
+    wheres: st.SearchStrategy[Any],
+    sources: list[dict[str, Any]],
+) -> st.SearchStrategy[dict[str, Any]]:
+    clips = st.none() | st.floats(0.001, 1e6)
+    optional = st.fixed_dictionaries(
+        {},
+        optional={
+            "where": st.none() | wheres,
+            "group_by": groups,
+            "per_individual": st.none() | st.just({}) | clips.map(lambda clip: {"l2_clip": clip}),
+            "rule": st.just("skip"),
+            "reuse": st.booleans(),
+        },
+    )
+    return st.builds(
+        lambda select, noise, rest, source: {"version": 1, "select": select, "noise": noise} | rest | source,
+        st.lists(items, min_size=1, max_size=4),
+        noises(),
+        optional,
+        st.sampled_from(sources),
+    )
+
+
+def truth(condition: dict[str, Any], row: dict[str, Any]) -> bool | None:
+    """Kleene's three values, straight from the JSON: None is unknown."""
+    ((operator, operand),) = condition.items()
+    if operator == "not":
+        inner = truth(operand, row)
+        return None if inner is None else not inner
+    if operator in {"and", "or"}:
+        values = [truth(part, row) for part in operand]
+        decisive = operator == "or"
+        if decisive in values:
+            return decisive
+        return None if None in values else not decisive
+    value, literal = row[operand[0]["col"]], operand[1]
+    if value is None:
+        return None
+    return compared(operator, value, literal)
+
+
+def compared(operator: str, value: Any, literal: Any) -> bool:
+    """One comparison of a value that is there."""
+    match operator:
+        case "eq":
+            return bool(value == literal)
+        case "ne":
+            return bool(value != literal)
+        case "lt":
+            return bool(value < literal)
+        case "le":
+            return bool(value <= literal)
+        case "gt":
+            return bool(value > literal)
+        case "ge":
+            return bool(value >= literal)
+    assert operator == "in"
+    return value in literal
+
+
+def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
+    """Whether a row of codes is selected."""
+    match predicate:
+        case All():
+            return True
+        case Nothing():
+            return False
+        case Within(column, low, high):
+            return low <= codes[column] <= high
+        case Among(column, listed):
+            return codes[column] in listed
+        case And(parts):
+            return all(holds(part, codes) for part in parts)
+        case Or(parts):
+            return any(holds(part, codes) for part in parts)
