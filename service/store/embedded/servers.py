@@ -17,7 +17,7 @@ class Servers:
 
     database_url: str = field(repr=False)  # for libpq; may hold a password
     redis_url: str = field(repr=False)  # for redis-py; may hold a password
-    _stop: Callable[[], None] = field(repr=False)
+    _stop: Callable[[], None] = field(repr=False, compare=False)
 
     def stop(self) -> None:
         """Stop the embedded servers that were started here, and wait for their end; a second call does nothing."""

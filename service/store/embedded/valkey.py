@@ -12,6 +12,8 @@ from typing import Self
 from urllib.parse import quote
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from service.store.embedded.binaries import choose_valkey, valkey_candidates
 from service.store.embedded.errors import EmbeddedServerError
@@ -178,7 +180,9 @@ def _url(runtime: Path, password: str) -> str:
 
 def _directory_of(url: str) -> Path | None:
     """Ask a server for its working directory; None when nobody answers or it does not know the password."""
-    client = redis.Redis.from_url(url, socket_timeout=CONNECT_TIMEOUT_S, decode_responses=True)
+    # Without this redis-py asks again for some seconds, a wrong password too; whoever calls us knows when to ask again.
+    once = Retry(NoBackoff(), 0)
+    client = redis.Redis.from_url(url, socket_timeout=CONNECT_TIMEOUT_S, decode_responses=True, retry=once)
     try:
         client.ping()
         return Path(client.config_get("dir")["dir"] or "")

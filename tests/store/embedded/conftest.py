@@ -8,15 +8,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import service
-from service.store.embedded.home import ACCOUNTS
-from service.store.embedded.process import Account
+from service.store.embedded.home import ACCOUNTS, find_home
+from service.store.embedded.postgres import EmbeddedPostgres, _mark
+from service.store.embedded.process import Account, processes_where
 
 REPOSITORY = Path(service.__file__).parent.parent
 
@@ -48,9 +51,67 @@ class Owner:
             self.process.communicate()
 
 
+class Bench:
+    """A home for a Postgres, with questions to ask about it."""
+
+    def __init__(self, place: Path) -> None:
+        self.home = place / "home"
+        self.private_root = place / "private"
+
+    def server(self, **options: Any) -> EmbeddedPostgres:
+        """Return a server of this home that has not been started."""
+        return EmbeddedPostgres(self.home, private_root=self.private_root, **options)
+
+    @property
+    def data(self) -> Path:
+        """The home's only data directory."""
+        found = find_home(self.home)
+        assert found is not None
+        (data,) = found.state.glob("pgdata-*")
+        return data
+
+    def processes(self) -> list[int]:
+        """Return the processes that serve the data directory."""
+        mark = _mark(self.data)
+        return processes_where(lambda arguments: any(mark in argument for argument in arguments))
+
+    def await_end(self) -> None:
+        """Wait until nobody serves the data directory."""
+        deadline = time.monotonic() + 20
+        while processes := self.processes():
+            assert time.monotonic() < deadline, f"still there: {processes}"
+            time.sleep(0.005)
+
+    @staticmethod
+    def ask(url: str, statement: str) -> Any:
+        """Return the first value of the answer's first row."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            row = connection.execute(statement.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+@pytest.fixture
+def bench(place: Path) -> Bench:
+    """A home that has not been used."""
+    return Bench(place)
+
+
+@pytest.fixture(scope="session")
+def used() -> Iterator[Bench]:
+    """A home that has been used, for tests that leave it as they find it: making a data directory takes a while."""
+    directory = Path(tempfile.mkdtemp(prefix="sparing-tests-"))
+    directory.chmod(0o711)
+    bench = Bench(directory)
+    with bench.server():
+        pass
+    yield bench
+    shutil.rmtree(directory)
+
+
 @pytest.fixture
 def start_owner() -> Iterator[Callable[..., Owner]]:
-    """Start owners that do not outlive the test: start_owner(script, *arguments)."""
+    """Start owners that do not outlive the test, from a script and its arguments."""
     owners: list[Owner] = []
 
     def start(script: str, *arguments: object) -> Owner:

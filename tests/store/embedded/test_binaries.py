@@ -10,10 +10,10 @@ from service.store.embedded.binaries import (
     _package_folder,
     choose_postgres,
     choose_valkey,
-    place as place_programs,
     postgres_candidates,
     valkey_candidates,
 )
+from service.store.embedded.binaries import place as place_programs
 from service.store.embedded.errors import EmbeddedServerError
 from service.store.embedded.process import Account, run_program
 

@@ -18,7 +18,7 @@ lock = HomeLock(Path(sys.argv[1]), "postgres")
 lock.write(Path("/run/there"))
 forked = os.fork() if sys.argv[2] == "fork" else os.getpid()
 if forked == 0:
-    sys.stdout.close()
+    os.close(1)
     time.sleep(60)
     os._exit(0)
 print(json.dumps([os.getpid(), forked]), flush=True)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,15 @@ from typing import Any
 import pytest
 
 from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.process import Account, arguments_of, processes_where, run_program, start_child, stop_child
+from service.store.embedded.process import (
+    LAUNCHER,
+    Account,
+    arguments_of,
+    processes_where,
+    run_program,
+    start_child,
+    stop_child,
+)
 
 OWNER = """
 import json, signal, subprocess, sys
@@ -44,10 +53,7 @@ def test_a_child_ends_with_an_owner_that_is_killed(start_owner: Callable[..., An
 
 def test_a_launcher_whose_owner_is_gone_starts_nothing() -> None:
     """A child whose owner died before the kernel could be asked ends instead of running on alone."""
-    from service.store.embedded import process
-
-    launcher = [process.sys.executable, "-I", "-S", process.LAUNCHER]
-    command = [*launcher, "1", "15", "-1", "-1", "/bin/echo", "started"]
+    command: list[str | Path] = [sys.executable, "-I", "-S", LAUNCHER, "1", "15", "-1", "-1", "/bin/echo", "started"]
     finished = subprocess.run(command, capture_output=True, check=False)
 
     assert finished.stdout == b""
@@ -61,7 +67,7 @@ def test_a_child_gets_its_account_its_session_and_none_of_our_secrets(
     monkeypatch.setenv("PGPORT", "1")
     monkeypatch.setenv("SPARING_SECRET", "x")
     python = next(
-        path for path in ("/usr/bin/python3", "/usr/local/bin/python3", os.sys.executable) if Path(path).exists()
+        path for path in ("/usr/bin/python3", "/usr/local/bin/python3", sys.executable) if Path(path).exists()
     )
     uid, gid, groups, alone, names = json.loads(run_program([python, "-c", REPORT], account=account, timeout_s=20))
 
