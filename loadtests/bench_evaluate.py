@@ -1,0 +1,189 @@
+"""What exactness costs: a count through the engine and the core against bare numpy on the same million people.
+
+    python -m loadtests.bench_evaluate
+
+The two run in turn, so that a busy machine slows both, and the ratio of the medians is what counts. The bare evaluation
+knows nothing of charges, limits, NULLs or individuals: it is a floor, not a peer. It has its columns in the smallest
+dtypes that numpy has for them; the ratio to int64 columns, and to a sum by `count_nonzero`, is given for information.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.release import Release, answer
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.query.coding import coding_of
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.schema import Schema
+
+PEOPLE = 1_000_000
+EVENTS = 5_000_000
+ITEMS = 100_000
+DISTRICTS = 20
+ROUNDS = 60
+RATIO_MAX = 5.0
+"""A count with a two-column predicate at sigma 20 costs at most so many times the bare evaluation."""
+
+_SCHEMA = {
+    "people": {
+        "kind": "individuals",
+        "key": "person_id",
+        "columns": {
+            "district": {"type": "integer", "lower": 0, "upper": DISTRICTS - 1},
+            "age": {"type": "integer", "lower": 0, "upper": 120},
+            "spend": {"type": "real", "lower": 0, "upper": 500},
+        },
+    },
+    "visits": {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": ITEMS}}},
+}
+_OLD = {"ge": [{"col": "age"}, 40]}
+_WHERES = {  # by the share of people they select: 3, 33 and 64 %
+    "few": {"and": [_OLD, {"eq": [{"col": "district"}, 3]}]},
+    "some": {"and": [_OLD, {"lt": [{"col": "district"}, 10]}]},
+    "most": {"and": [_OLD, {"ne": [{"col": "district"}, 3]}]},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """The same people twice: in the engine's memory, and as bare columns (n,)."""
+
+    memory: DatasetMemory
+    age: NDArray[np.uint8]
+    district: NDArray[np.uint8]
+    spend: NDArray[np.float64]
+    item: NDArray[np.uint32]  # of events
+
+
+def run() -> dict[str, float]:
+    """Medians in milliseconds (`*_ms`) and their ratios (`*_ratio*`)."""
+    people = make_people()
+    return _counts(people) | _others(people)
+
+
+def main() -> None:
+    """Print the figures; exit with 1 when the promised ratio is not kept."""
+    figures = run()
+    print(json.dumps(figures, indent=2))
+    if max(figures[f"count_{name}_ratio"] for name in _WHERES) > RATIO_MAX:
+        raise SystemExit(1)
+
+
+def make_people() -> People:
+    """A million people and five million events, the same ones every time."""
+    random = np.random.default_rng(2021)
+    schema = Schema.model_validate(_SCHEMA)
+    memory = DatasetMemory(schema)
+    age = random.integers(0, 121, PEOPLE).astype(np.uint8)
+    district = random.integers(0, DISTRICTS, PEOPLE).astype(np.uint8)
+    spend = np.round(random.random(PEOPLE) * 500, 2)
+    step_log2 = coding_of(schema.table("people").columns["spend"]).step_log2
+    codes = {"age": age, "district": district, "spend": np.rint(np.ldexp(spend, -step_log2)).astype(np.uint64)}
+    memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, 2**40))
+    item = random.integers(0, ITEMS, EVENTS).astype(np.uint32)
+    memory.add_events("visits", random.integers(0, PEOPLE, EVENTS), {"item": item})
+    return People(memory=memory, age=age, district=district, spend=spend, item=item)
+
+
+def ask(people: People, query: Mapping[str, object]) -> Callable[[], Release]:
+    """The query as the service evaluates it: contributions, charges, filter, sum, noise."""
+    body = {"version": 1, "noise": {"sigma": 20.0}} | dict(query)
+    plan = compile_query(parse_query(json.dumps(body).encode()), people.memory.schema, capacity=2**20)
+    return lambda: answer(
+        contributions(plan, people.memory),
+        people.memory.accounts,
+        dimension=plan.dimension,
+        sigma_steps=plan.sigma_steps,
+        entropy=_entropy,
+    )
+
+
+def _counts(people: People) -> dict[str, float]:
+    """Counts at three selectivities, against the bare ones."""
+    small = _masks(people.age, people.district)
+    wide = _masks(people.age.astype(np.int64), people.district.astype(np.int64))
+    figures: dict[str, float] = {}
+    for name, where in _WHERES.items():
+        calls = (
+            ask(people, {"select": [{"count": {}}], "where": where}),
+            _summed(small[name]),
+            _summed(wide[name]),
+            _counted(small[name]),
+        )
+        served_ms, small_ms, wide_ms, counted_ms = _medians_ms(*calls, rounds=ROUNDS)
+        figures |= {
+            f"count_{name}_ms": served_ms,
+            f"count_{name}_bare_ms": small_ms,
+            f"count_{name}_ratio": served_ms / small_ms,
+            f"count_{name}_ratio_to_int64": served_ms / wide_ms,
+            f"count_{name}_ratio_to_count_nonzero": served_ms / counted_ms,
+        }
+    return figures
+
+
+def _others(people: People) -> dict[str, float]:
+    """Other kinds of query, for information."""
+    kinds: dict[str, tuple[Mapping[str, object], Callable[[], object]]] = {
+        "group_by": (
+            {"select": [{"count": {}}], "group_by": ["district"]},
+            lambda: np.bincount(people.district, minlength=DISTRICTS),
+        ),
+        "sum": ({"select": [{"sum": {"column": "spend"}}]}, people.spend.sum),
+        "histogram": (
+            {"from": "visits", "select": [{"histogram": {"column": "item"}}]},
+            lambda: np.bincount(people.item, minlength=ITEMS),
+        ),
+    }
+    figures: dict[str, float] = {}
+    for name, (query, bare) in kinds.items():
+        served_ms, bare_ms = _medians_ms(ask(people, query), bare, rounds=ROUNDS // 6)
+        figures |= {f"{name}_ms": served_ms, f"{name}_bare_ms": bare_ms, f"{name}_ratio": served_ms / bare_ms}
+    return figures
+
+
+Mask = Callable[[], NDArray[np.bool_]]
+
+
+def _masks(age: NDArray[np.integer], district: NDArray[np.integer]) -> dict[str, Mask]:
+    """The predicates as one writes them on bare columns."""
+    return {
+        "few": lambda: (age >= 40) & (district == 3),
+        "some": lambda: (age >= 40) & (district < 10),
+        "most": lambda: (age >= 40) & (district != 3),
+    }
+
+
+def _summed(mask: Mask) -> Callable[[], object]:
+    return lambda: mask().sum()
+
+
+def _counted(mask: Mask) -> Callable[[], object]:
+    return lambda: np.count_nonzero(mask())
+
+
+def _medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:
+    """The median time of each call, all of them in turn."""
+    times_ms: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds + 1):
+        for call, taken in zip(calls, times_ms, strict=True):
+            start = time.perf_counter()
+            call()
+            taken.append((time.perf_counter() - start) * 1000)
+    return [median(taken[1:]) for taken in times_ms]  # the first one warms up
+
+
+def _entropy(count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""From a plan and a dataset to each individual's integer vector and its squared norm, block by block of slots.
+
+Every step is elementwise or exact integer addition over one individual's own entries, in fixed blocks of slots that are
+never compacted, so that removing somebody changes nobody else's vector, norm or charge by a bit (theory: invariant A;
+tests/laws/test_separability.py). Floats occur only in `service.engine.clipping`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.contribution import Contributions
+from service.engine.entries import Entries
+from service.engine.invariants import BrokenInvariant
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
+from service.engine.selection import Select, columns_of, selection, selects_nulls
+from service.engine.terms import Groups, Term, Value, groups_of, terms_of
+from service.query.coding import Coding
+from service.query.plan import Plan
+from service.query.schema import EventsTable
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+BLOCK_SLOTS = 4 * PAGE_SLOTS  # of individuals: few calls for a million, and a block's columns fit a core's cache
+_SPARSE = 128
+
+
+def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
+    """The individuals whom the query touches, with their vectors in grid steps, in blocks of increasing slots.
+
+    An event table's rows are summed per individual before the norm is taken. Raises BrokenInvariant, before the first
+    block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
+    """
+    table = memory.schema.table(plan.table)
+    codings = memory.codings(plan.table)
+    rows_max = table.rows_per_individual if isinstance(table, EventsTable) else 1
+    query = _Query(
+        plan=plan,
+        codings=codings,
+        select=selection(plan.predicate, codings),
+        groups=groups_of(plan, codings),
+        terms=terms_of(plan, codings, rows_max=rows_max),
+    )
+    return _of_events(query, memory) if isinstance(table, EventsTable) else _of_individuals(query, memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """A plan made ready for the blocks of one table."""
+
+    plan: Plan
+    codings: Mapping[str, Coding]
+    select: Select
+    groups: Groups
+    terms: tuple[Term, ...]
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns in which a NULL takes a row out of the whole query."""
+        if len(self.terms) == 1 and self.terms[0].column is not None:
+            return *self.plan.group_by, self.terms[0].column
+        return self.plan.group_by
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that the query reads."""
+        items = {term.column for term in self.terms if term.column is not None}
+        return columns_of(self.plan.predicate) | items | set(self.plan.group_by)
+
+    def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
+        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
+        self.select(columns, out)
+        for name in self.required:
+            np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
+
+    def entries(self, columns: Mapping[str, Codes], rows: Integers, owners: Integers) -> Entries:
+        """The entries of the chosen `rows` (k,), which are of the slots `owners` (k,); row by row, item by item."""
+        bases = self.groups.bases(columns, rows)
+        if len(self.terms) == 1:
+            [term] = self.terms
+            places = term.coordinates(columns, rows, bases)
+            return Entries(owners=owners, coordinates=places, values=term.values(columns, rows))
+        has_entry = [self._is_known(term, columns, rows) for term in self.terms]
+        return Entries(
+            owners=np.repeat(owners, len(self.terms)),
+            coordinates=np.stack([term.coordinates(columns, rows, bases) for term in self.terms], axis=1).reshape(-1),
+            values=np.stack([term.values(columns, rows) for term in self.terms], axis=1).reshape(-1),
+        ).kept(np.stack(has_entry, axis=1).reshape(-1))
+
+    def _is_known(self, term: Term, columns: Mapping[str, Codes], rows: Integers) -> Mask:
+        if term.column is None:
+            return np.broadcast_to(np.True_, rows.shape)
+        return columns[term.column][rows] <= self.codings[term.column].span
+
+
+def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
+    columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
+    # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
+    needs_presence = selects_nulls(query.plan.predicate) and not query.required
+    chooser = _Chooser()
+    for start in range(0, memory.slots_used, BLOCK_SLOTS):
+        block = slice(start, min(start + BLOCK_SLOTS, memory.present.size))
+        columns = {name: codes[block] for name, codes in columns_read.items()}
+        chosen = chooser.mask(block.stop - start)
+        query.choose(columns, chosen)
+        if needs_presence:
+            np.logical_and(chosen, memory.present[block], out=chosen)
+        rows = chooser.rows(chosen)
+        if rows.size > 0:
+            entries = query.entries(columns, rows, rows + start)
+            yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
+
+
+def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
+    for number, page in memory.events(query.plan.table).pages():
+        chosen = np.empty(page.owners.size, dtype=np.bool_)
+        query.choose(page.columns, chosen)
+        rows = np.flatnonzero(chosen)
+        if rows.size > 0:
+            owners = page.owners[rows] + np.int64(number * PAGE_SLOTS)
+            yield _together(query, query.entries(page.columns, rows, owners).merged(query.plan.dimension))
+
+
+def _alone(query: _Query, entries: Entries) -> Contributions:
+    """Contributions of one entry each, where the norm is the entry's size and nobody needs to search for it."""
+    values = entries.values
+    if isinstance(query.terms[0], Value):
+        entries = entries.kept(values != 0)
+        values = entries.values
+    size_max = isqrt(query.plan.clip_squared_steps)
+    if query.plan.clip_binds:
+        values = _each(lambda sizes: np.clip(sizes, -size_max, size_max), values)
+    elif _largest(values) > size_max:
+        raise BrokenInvariant("a vector is longer than the declared bounds allow")
+    return Contributions(
+        slots=entries.owners,
+        norms_squared=_each(np.square, values),
+        dimension=query.plan.dimension,
+        owners=None,
+        coordinates=entries.coordinates,
+        values=values,
+    )
+
+
+def _together(query: _Query, entries: Entries) -> Contributions:
+    """Contributions of several entries each."""
+    return entries.kept(entries.values != 0).contributions(
+        dimension=query.plan.dimension, norm_squared_max=query.plan.clip_squared_steps, clip_binds=query.plan.clip_binds
+    )
+
+
+def _each(operation: Callable[[Integers], Integers], values: Integers) -> Integers:
+    """An elementwise operation, done once where all values are one."""
+    if values.size > 0 and values.strides == (0,):
+        return np.broadcast_to(operation(values[:1]), values.shape)
+    return operation(values)
+
+
+def _largest(values: Integers) -> int:
+    seen = values[:1] if values.strides == (0,) else values
+    return max(int(seen.max(initial=0)), -int(seen.min(initial=0)))
+
+
+class _Chooser:
+    """A mask for one block after another, and the places where it is True.
+
+    numpy looks for the True ones of a sparse mask with a branch for each, and around 5 % that costs three times as much
+    as writing every place down and keeping some. An eighth of True ones behind the block makes it do the latter.
+    """
+
+    def __init__(self) -> None:
+        self._padded = np.ones(BLOCK_SLOTS + BLOCK_SLOTS // 8, dtype=np.bool_)
+
+    def mask(self, size: int) -> Mask:
+        """A mask (size,) of anything, to be written."""
+        return self._padded[:size]
+
+    def rows(self, mask: Mask) -> Integers:
+        """Where the mask last given is True, in order."""
+        count = int(np.count_nonzero(mask))
+        if count < mask.size // _SPARSE:
+            return np.flatnonzero(mask)
+        padded = self._padded[: mask.size + mask.size // 8]
+        padded[mask.size :] = True
+        return np.flatnonzero(padded)[:count]

@@ -1,0 +1,12 @@
+"""The unit in which everything by slot grows, is evaluated and is checkpointed."""
+
+from typing import Final
+
+PAGE_BITS: Final = 16
+PAGE_SLOTS: Final = 2**PAGE_BITS
+"""Slots in a page: a slot within its page is exactly a uint16."""
+
+
+def pages_for(slots: int) -> int:
+    """How many pages hold slots 0 to `slots` - 1."""
+    return -(-slots // PAGE_SLOTS)

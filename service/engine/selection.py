@@ -1,0 +1,125 @@
+"""Which rows a predicate selects, on the codes themselves.
+
+`low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
+large. NULL is the code above the domain, so it comes out large too, and every leaf is false for it by itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.coding import Coding
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+
+Codes = NDArray[np.unsignedinteger]
+Mask = NDArray[np.bool_]
+Select = Callable[[Mapping[str, Codes], Mask], None]
+"""Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
+
+RUNS_MAX = 8  # so many ranges cost about what one look-up costs
+TABLE_SPAN_MAX = 2**20
+
+
+def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
+    """The predicate made ready for many blocks of a table. Raises ValueError for codes outside a column's domain."""
+    match predicate:
+        case All():
+            return _constant(value=True)
+        case Nothing():
+            return _constant(value=False)
+        case Within(column, low, high):
+            return _range(column, low, high, codings[column])
+        case Among(column, codes):
+            return _list(column, codes, codings[column])
+        case And(parts):
+            return _combined(np.logical_and, [selection(part, codings) for part in parts])
+        case Or(parts):
+            return _combined(np.logical_or, [selection(part, codings) for part in parts])
+
+
+def selects_nulls(predicate: Predicate) -> bool:
+    """Whether a row of nothing but NULL is selected; an empty slot looks like one."""
+    match predicate:
+        case And(parts):
+            return all(selects_nulls(part) for part in parts)
+        case Or(parts):
+            return any(selects_nulls(part) for part in parts)
+        case _:
+            return isinstance(predicate, All)
+
+
+def columns_of(predicate: Predicate) -> frozenset[str]:
+    """The columns that a predicate reads."""
+    match predicate:
+        case Within(column, _, _) | Among(column, _):
+            return frozenset({column})
+        case And(parts) | Or(parts):
+            return frozenset[str]().union(*(columns_of(part) for part in parts))
+        case _:
+            return frozenset()
+
+
+def _constant(*, value: bool) -> Select:
+    def select(_: Mapping[str, Codes], out: Mask) -> None:
+        out[:] = value
+
+    return select
+
+
+def _range(column: str, low: int, high: int, coding: Coding) -> Select:
+    if not 0 <= low <= high <= coding.span:
+        raise ValueError(f"{low}..{high} is no range of codes of {column}")
+    first, width = coding.dtype.type(low), coding.dtype.type(high - low)
+
+    def select_equal(columns: Mapping[str, Codes], out: Mask) -> None:
+        np.equal(columns[column], first, out=out)
+
+    def select_below(columns: Mapping[str, Codes], out: Mask) -> None:
+        np.less_equal(columns[column], width, out=out)
+
+    def select_between(columns: Mapping[str, Codes], out: Mask) -> None:
+        np.less_equal(columns[column] - first, width, out=out)
+
+    if width == 0:
+        return select_equal
+    return select_below if first == 0 else select_between
+
+
+def _list(column: str, codes: Iterable[int], coding: Coding) -> Select:
+    """Few runs of codes as ranges, a small domain as a table, a large one as a sorted list."""
+    listed = np.unique(np.array(list(codes), dtype=coding.dtype))
+    if listed.size == 0 or int(listed[-1]) > coding.span:
+        raise ValueError(f"the codes listed must be codes of {column}")
+    gaps = np.flatnonzero(np.diff(listed) > 1)
+    if gaps.size < RUNS_MAX:
+        lows, highs = listed[[0, *(gaps + 1)]].tolist(), listed[[*gaps, -1]].tolist()
+        ranges = [_range(column, low, high, coding) for low, high in zip(lows, highs, strict=True)]
+        return _combined(np.logical_or, ranges)
+    if coding.span <= TABLE_SPAN_MAX:
+        table = np.zeros(coding.null_code + 1, dtype=np.bool_)
+        table[listed] = True
+        return lambda columns, out: _copy(table.take(columns[column]), out)
+    return lambda columns, out: _copy(_found(listed, columns[column]), out)
+
+
+def _found(listed: Codes, codes: Codes) -> Mask:
+    places = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
+    return np.equal(listed[places], codes)
+
+
+def _copy(mask: Mask, out: Mask) -> None:
+    out[:] = mask
+
+
+def _combined(operation: np.ufunc, parts: list[Select]) -> Select:
+    first, *others = parts
+
+    def select(columns: Mapping[str, Codes], out: Mask) -> None:
+        first(columns, out)
+        part_out = np.empty_like(out) if others else out
+        for part in others:
+            part(columns, part_out)
+            operation(out, part_out, out=out)
+
+    return select

@@ -1,0 +1,155 @@
+"""What one row adds to an individual's vector: for each select item a coordinate and a value, in whole grid steps.
+
+Everything here is int64 and elementwise, so that a row's entries are a function of that row and the plan alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.invariants import BrokenInvariant
+from service.query.coding import Coding
+from service.query.plan import Count, Histogram, Plan, Sum
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+
+TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate
+NORM_SQUARED_MAX = 2**61
+_SHIFT_MAX = 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The coordinate at which a row's group begins: row-major in the order of group_by."""
+
+    strides: tuple[tuple[str, int], ...]  # column, coordinates from one of its codes to the next
+
+    def bases(self, columns: Mapping[str, Codes], rows: Integers) -> Integers:
+        """Where the groups of the chosen `rows` (k,) begin, (k,)."""
+        if not self.strides:
+            return constant(0, rows.size)
+        bases = np.zeros(rows.size, dtype=np.int64)
+        for name, stride in self.strides:
+            bases += columns[name][rows] * np.int64(stride)
+        return bases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A count or a histogram: the same value for each row."""
+
+    offset: int  # the item's first coordinate within a group
+    column: str | None  # the histogram's column, whose code leads on from there
+    value: int  # grid steps
+
+    def coordinates(self, columns: Mapping[str, Codes], rows: Integers, bases: Integers) -> Integers:
+        """Coordinates (k,) of the chosen `rows` (k,), whose groups begin at `bases` (k,)."""
+        places = _moved(bases, self.offset)
+        return places if self.column is None else places + columns[self.column][rows].astype(np.int64)
+
+    def values(self, _columns: Mapping[str, Codes], rows: Integers) -> Integers:
+        """Values (k,) in grid steps."""
+        return constant(self.value, rows.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A sum: the column's value of each row."""
+
+    offset: int  # the item's coordinate within a group
+    column: str
+    coding_offset: int
+    shift: int  # from the column's steps to grid steps: left, or if negative right with rounding half up
+
+    def coordinates(self, _columns: Mapping[str, Codes], _rows: Integers, bases: Integers) -> Integers:
+        """As in Unit."""
+        return _moved(bases, self.offset)
+
+    def values(self, columns: Mapping[str, Codes], rows: Integers) -> Integers:
+        """As in Unit."""
+        steps = columns[self.column][rows].astype(np.int64)
+        steps += self.coding_offset
+        if self.shift >= 0:
+            return np.left_shift(steps, self.shift, out=steps)
+        steps += 1 << (-self.shift - 1)
+        return np.right_shift(steps, -self.shift, out=steps)
+
+
+Term = Unit | Value
+
+
+def constant(value: int, count: int) -> Integers:
+    """`count` times the same number, as a zero-stride view."""
+    return np.broadcast_to(np.int64(value), (count,))
+
+
+def groups_of(plan: Plan, codings: Mapping[str, Coding]) -> Groups:
+    """The plan's groups. Raises BrokenInvariant if the coordinates are not those that the plan says."""
+    stride = sum(item.size for item in plan.items)
+    strides = []
+    for name in reversed(plan.group_by):
+        strides.append((name, stride))
+        stride *= codings[name].span + 1
+    if stride != plan.dimension:
+        raise BrokenInvariant("the coordinates do not add up to the dimension")
+    return Groups(strides=tuple(reversed(strides)))
+
+
+def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tuple[Term, ...]:
+    """The plan's select items, for at most `rows_max` rows an individual.
+
+    Raises BrokenInvariant unless the plan's public bounds keep every sum and every squared norm within int64.
+    """
+    if not 1 <= plan.clip_squared_steps <= NORM_SQUARED_MAX:
+        raise BrokenInvariant("the clip is out of range")
+    terms: list[Term] = []
+    offset = 0
+    for item in plan.items:
+        match item:
+            case Sum(column=column):
+                terms.append(_value(column, codings[column], offset, plan.grid_log2, rows_max))
+            case Histogram(column=column):
+                if codings[column].span + 1 != item.size:
+                    raise BrokenInvariant("a histogram is not as wide as its column")
+                terms.append(Unit(offset=offset, column=column, value=_unit(plan.grid_log2, rows_max)))
+            case Count():
+                terms.append(Unit(offset=offset, column=None, value=_unit(plan.grid_log2, rows_max)))
+        offset += item.size
+    return tuple(terms)
+
+
+def _unit(grid_log2: int, rows_max: int) -> int:
+    """One row, in grid steps."""
+    unit = _checked(_steps(1, -grid_log2), rows_max)
+    if unit == 0:
+        raise BrokenInvariant("the grid is too coarse to count rows")
+    return unit
+
+
+def _value(column: str, coding: Coding, offset: int, grid_log2: int, rows_max: int) -> Value:
+    shift = coding.step_log2 - grid_log2
+    for bound in (coding.offset, coding.offset + coding.span):
+        _checked(_steps(bound, shift), rows_max)
+    if shift < -_SHIFT_MAX:
+        raise BrokenInvariant("the grid is too coarse for the column")
+    return Value(offset=offset, column=column, coding_offset=coding.offset, shift=shift)
+
+
+def _steps(value: int, shift: int) -> int:
+    return value << shift if shift >= 0 else (value + (1 << (-shift - 1))) >> -shift
+
+
+def _checked(steps: int, rows_max: int) -> int:
+    if abs(steps) * rows_max > TOTAL_MAX:
+        raise BrokenInvariant("an individual's rows could add up to more than 2^61 steps")
+    return steps
+
+
+def _moved(bases: Integers, offset: int) -> Integers:
+    """`bases + offset`, still a zero-stride view if `bases` is one."""
+    if offset == 0:
+        return bases
+    return constant(int(bases[0]) + offset, bases.size) if bases.strides == (0,) and bases.size > 0 else bases + offset
