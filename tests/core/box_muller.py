@@ -35,6 +35,11 @@ def number(digits: str | int) -> mpmath.mpf:
     return _REALS.mpf(digits)
 
 
+def elementary(name: str, argument: float) -> mpmath.mpf:
+    """Its log, cos or sin, by name."""
+    return getattr(_REALS, name)(_REALS.mpf(argument))
+
+
 def _uniform(words: Sequence[int]) -> mpmath.mpf:
     bits = 0
     for word in words:

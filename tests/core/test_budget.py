@@ -62,7 +62,7 @@ def test_another_accountant_agrees(epsilon: str, delta: str, rho: str, units: in
     assert found == pytest.approx(float(delta), rel=1e-8)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(EPSILONS, DELTAS)
 def test_a_budget_is_certified_and_the_next_unit_is_not(epsilon: Decimal, delta: Decimal) -> None:
     """Rounded down, never up; and never a unit too few."""
@@ -74,7 +74,7 @@ def test_a_budget_is_certified_and_the_next_unit_is_not(epsilon: Decimal, delta:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.one_of(EPSILONS, st.decimals("1e-40", str(EPSILON_MAX))), UNITS)
 @example(Decimal(EPSILON_MAX), 1)
 @example(Decimal("1e-40"), 1)
@@ -86,7 +86,7 @@ def test_delta_keeps_thirty_digits(epsilon: Decimal, units: int) -> None:
     assert abs(delta_of_mu(epsilon, exact_mu(units)) - expected) <= expected * mpmath.mpf(10) ** -30
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(EPSILONS, DELTAS, st.integers(2, 5))
 def test_more_epsilon_or_more_delta_buys_no_less(epsilon: Decimal, delta: Decimal, factor: int) -> None:
     """Monotone in both."""
@@ -96,7 +96,7 @@ def test_more_epsilon_or_more_delta_buys_no_less(epsilon: Decimal, delta: Decima
     assert budget_units(epsilon=epsilon, delta=delta * factor / 5) <= units
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(UNITS, DELTAS)
 def test_epsilon_of_units_is_certified_and_least(units: int, delta: Decimal) -> None:
     """Rounded up by at most a 1e-12th."""

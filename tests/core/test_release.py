@@ -258,7 +258,6 @@ def test_a_block_of_another_dimension_is_refused() -> None:
 @pytest.mark.parametrize(("dimension", "sigma"), [(1, 0.1), (0, 1.0), (1, math.nan)])
 def test_what_is_out_of_range_is_refused_before_anybody_is_looked_at(dimension: int, sigma: float) -> None:
     """A refusal may depend on public numbers only, so it comes before the data."""
-
     looked_at = []
 
     def blocks() -> Iterator[Contributions]:
