@@ -19,7 +19,7 @@ from service.api.layers import report_incident
 from service.api.problems import Problem, problem_bytes, problem_of
 from service.api.queries import arrived, checked_key
 from service.query.parse import parse_query
-from service.workflows.errors import InvalidRequest
+from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.house import House
 from service.workflows.views import Principal, StoredAnswer
 
@@ -94,7 +94,10 @@ def parse_batch(body: bytes) -> list[Entry]:
 async def answer_all(
     house: House, principal: Principal, dataset: str, entries: Sequence[Entry], *, request_id: str
 ) -> bytes:
-    """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document."""
+    """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
+
+    Raises NotFound for a dataset that the principal may not see.
+    """
     outcomes: list[bytes] = []
     for start in range(0, len(entries), WINDOW):
         window = entries[start : start + WINDOW]
@@ -109,8 +112,10 @@ def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[
 
 def _submitted(house: House, principal: Principal, dataset: str, entry: Entry) -> "Future[StoredAnswer]":
     try:
-        key = checked_key(entry.key if isinstance(entry.key, str | None) else "\n")
+        key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
         return house.submit(principal, dataset, key, parse_query(entry.query))
+    except NotFound:
+        raise  # the dataset: it stands in the path, and is the same for all
     except Exception as error:  # noqa: BLE001 - whatever it is, it takes this entry's place and no other's
         refused: Future[StoredAnswer] = Future()
         refused.set_exception(error)

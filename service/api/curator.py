@@ -27,7 +27,7 @@ class PrincipalRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: Role
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(min_length=1, max_length=128)]
     dataset: Annotated[str, Field(max_length=63)] | None = None
     individual: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] | None = None
     allowance_rho: Rho | None = None

@@ -2,6 +2,7 @@
 
 import io
 import json
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -125,7 +126,7 @@ class TestAsk:
 
     async def test_the_allowance_is_public_and_final(self, world: World) -> None:
         """403 when the worst case would pass it; the refusal takes no key and charges nobody."""
-        world.enrol("poor", "analyst", allowance_rho="0.002")
+        world.enrol("poor", "analyst", allowance_rho=Decimal("0.002"))
         path = "/v1/datasets/care/queries"
         codes = []
         for number in range(2):

@@ -69,10 +69,10 @@ class TestAnswers:
         first, second = response.json()["answers"]
         assert first == second
 
-    async def test_an_unknown_dataset_is_told_per_entry(self, world: World) -> None:
-        """As for a single query."""
+    async def test_an_unknown_dataset_refuses_all(self, world: World) -> None:
+        """It stands in the path: 404, as for a single query."""
         response = await world.call("analyst", "POST", PATH.replace("care", "nowhere"), content=batch(("a", COUNT)))
-        assert response.json()["answers"][0]["type"] == "urn:sparing:problem:not-found"
+        assert (response.status_code, response.json()["type"]) == (404, "urn:sparing:problem:not-found")
 
     async def test_an_incident_is_one_entrys(
         self, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -2,7 +2,10 @@
 
 import pytest
 
+from service.core.units import rho_of_units
 from tests.api.world import World
+
+SPENT = str(rho_of_units(-(-(2**40) // 800)))  # one count at sigma 20: 1 / (2 * 20^2), rounded up to a unit
 
 
 async def test_the_own_account_and_nobody_elses(world: World) -> None:
@@ -17,11 +20,7 @@ async def test_the_own_account_and_nobody_elses(world: World) -> None:
         "budget_epsilon",
         "delta",
     }
-    assert (mine["dataset"], mine["budget_rho"], mine["spent_rho"]) == (
-        "care",
-        "1",
-        "0.00125000000018189894035458564758",
-    )
+    assert (mine["dataset"], mine["budget_rho"], mine["spent_rho"]) == ("care", "1", SPENT)
     for path in ("/v1/me/budgets?individual=bo", "/v1/me/budgets?dataset=x"):
         assert (await world.call("individual", "GET", path)).json() == [mine]
 
