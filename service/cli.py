@@ -54,7 +54,7 @@ def create(
     home: Home = None,
 ) -> None:
     """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
-    from service.main import premises
+    from service.premises import premises
     from service.workflows.errors import WorkflowError
 
     with premises(_settings(home)) as opened:
@@ -74,7 +74,7 @@ def create(
 @ledger.command()
 def verify(home: Home = None) -> None:
     """Replay every ledger from its genesis. Exit status 0 when all is well, 1 with the row named."""
-    from service.main import premises
+    from service.premises import premises
     from service.workflows.verifying import verify_all
 
     with premises(_settings(home)) as opened:
@@ -94,8 +94,8 @@ def migrate(
     folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
 ) -> None:
     """Bring the database to the newest schema."""
-    from service.main import migrate as run_migrations
-    from service.main import servers_of
+    from service.premises import servers_of
+    from service.store.postgres.migrate import migrate as run_migrations
 
     settings = _settings(home)
     with servers_of(settings) as servers:

@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "store": frozenset({"core", "engine", "query", "workflows"}),
     "api": frozenset({"core", "query", "workflows"}),
     "settings": frozenset(),
-    "main": frozenset({"api", "settings", "store", "workflows"}),
+    "premises": frozenset({"settings", "store", "workflows"}),
+    "main": frozenset({"api", "premises", "settings", "workflows"}),
 }
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli", "demo"})  # they start things, and may import every room
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -196,9 +197,7 @@ class FilterMachine(RuleBasedStateMachine):
                 key: (person.spent, person.limit) for key, person in present.items()
             }
             assert all(row.spent_units <= row.budget_units for row in rows.values())
-            assert all(
-                Decimal(row.spent_rho) == Decimal(row.spent_units) * Decimal(float(UNIT)) for row in rows.values()
-            )
+            assert all(Fraction(row.spent_rho) == row.spent_units * UNIT for row in rows.values())
 
     @invariant()
     def ledger_replays(self) -> None:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from sqlalchemy import (
+    URL,
     BigInteger,
     Column,
     DateTime,
@@ -25,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeEngine
+
+from service.store.postgres.migrate import libpq_parts
 
 METADATA: Final = MetaData()
 
@@ -171,3 +174,10 @@ PRINCIPALS: Final = Table(
     _required("created_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
 )
+
+
+def sqlalchemy_url(database_url: str) -> URL:
+    """SQLAlchemy's form of any libpq connection string; a unix socket's folder travels as the parameter `host`."""
+    parts = libpq_parts(database_url)
+    login, password, database = (parts.pop(name, None) for name in ("user", "password", "dbname"))
+    return URL.create("postgresql+psycopg", username=login, password=password, database=database, query=parts)

@@ -14,9 +14,9 @@ from sqlalchemy import create_engine, pool
 
 from service.engine.memory import PAGE_SLOTS
 from service.store.embedded import EmbeddedPostgres
-from service.store.postgres.migrate import migrate, sqlalchemy_url
+from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore, UnsafeDatabase
-from service.store.postgres.tables import METADATA
+from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
