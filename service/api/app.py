@@ -40,6 +40,7 @@ def create_app(house: House, settings: ApiSettings) -> FastAPI:
         version="1",
         docs_url=None,  # both pages would load their script from somebody else's server
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
         strict_content_type=False,
         telemetry=SILENT,

@@ -28,6 +28,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
@@ -152,10 +153,20 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any],
     """What FastAPI is to do with each family of refusal; everything else is an incident (`service.api.layers`)."""
 
     async def refuse(request: Request, error: Exception) -> Response:
-        return response_of(error, request_id_of(request.scope))
+        response = response_of(error, request_id_of(request.scope))
+        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            response.headers["Allow"] = ", ".join(sorted(_methods(request)))
+        return response
 
     transport = (Refusal, QueryProblem, RequestValidationError, HTTPException)
     return dict.fromkeys((*transport, *STATUSES, StoreUnavailable, CommitUnclear), refuse)
+
+
+def _methods(request: Request) -> set[str]:
+    """What the path does take, over all routers: the one that refused knows only its own methods."""
+    path = request.scope["path"]
+    here = (context for context in iter_route_contexts(request.app.routes) if context.path_regex.match(path))
+    return {method for context in here for method in context.methods or ()}
 
 
 def _problem(

@@ -1,6 +1,6 @@
 """What is sent where a workflow's view is not sent as it is: a reader gets the part that is that reader's to see."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -58,7 +58,7 @@ class NewPrincipal:
     dataset: str | None
     individual: str | None
     allowance_rho: str | None
-    key: str
+    key: str = field(repr=False)
 
     @classmethod
     def of(cls, principal: Principal, key: str) -> Self:
@@ -82,8 +82,8 @@ def for_curator(view: DatasetView) -> CuratedDataset:
 
 def without_counts(row: LedgerRow) -> AuditedRow:
     """A ledger row as an auditor sees it."""
-    return AuditedRow(**{field.name: getattr(row, field.name) for field in fields(AuditedRow)})
+    return AuditedRow(**{each.name: getattr(row, each.name) for each in fields(AuditedRow)})
 
 
 def _shallow(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {each.name: getattr(value, each.name) for each in fields(value)}

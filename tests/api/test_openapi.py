@@ -64,6 +64,14 @@ async def test_the_answer_describes_what_is_sent(world: World) -> None:
     assert set(schema["required"]) == set(answer)
 
 
+async def test_every_operation_has_a_short_name_of_its_own(world: World) -> None:
+    """It becomes the name of a method in generated clients."""
+    paths = (await _document(world))["paths"]
+    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert len(set(names)) == len(names)
+    assert {"ask", "preview", "register", "my_budgets"} <= set(names)
+
+
 async def test_it_is_made_once(world: World) -> None:
     """Reading it twice gives the same bytes."""
     first, second = [await world.client.get("/openapi.json") for _ in range(2)]

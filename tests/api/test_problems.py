@@ -157,6 +157,13 @@ async def test_every_refusal_has_the_one_shape(
     assert (problem.status, problem.type) == (status, f"urn:sparing:problem:{slug}")
 
 
+async def test_a_wrong_method_is_told_all_the_right_ones(world: World) -> None:
+    """Those of other routers too."""
+    response = await world.call("curator", "PUT", "/v1/datasets")
+    assert response.headers["allow"] == "GET, POST"
+    assert (await world.call(None, "DELETE", "/openapi.json")).headers["allow"] == "GET, HEAD"
+
+
 async def test_an_incident_has_it_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of what happened."""
 
