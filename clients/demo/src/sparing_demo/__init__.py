@@ -1,0 +1,7 @@
+"""The demo: 294 questions about the visitors of a web site, asked through the Python client and nothing else."""
+
+from sparing_demo.demo import run_demo
+from sparing_demo.report import DemoReport
+from sparing_demo.talking import NotTheDemo
+
+__all__ = ["DemoReport", "NotTheDemo", "run_demo"]

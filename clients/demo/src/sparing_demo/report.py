@@ -1,0 +1,213 @@
+"""What the demo found, as numbers. Pure: nothing here talks to the service or draws."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from sparing import Answer, BudgetRow, Guarantee, LedgerRow
+from sparing_demo.choosing import topic_of
+from sparing_demo.reading import Area
+
+__all__ = ["Account", "AreaResult", "Budgets", "DemoReport", "Keys", "area_results", "budgets_of", "worst_case_queries"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AreaResult:
+    """One question: what the analyst got, and what only the curator can set beside it."""
+
+    number: int  # 1 for the question asked first
+    area: Area
+    topic: str
+    answer: float  # people
+    half_width_95: float  # people
+    truth: int  # people
+    charged: int  # people counted
+    left_out: int  # people who visited the area and could not pay any more
+    certified: bool  # public arithmetic alone proved that nobody was left out
+    reused: bool
+
+    @property
+    def error(self) -> float:
+        """Answer minus truth, in people."""
+        return self.answer - self.truth
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the error bar covers the truth."""
+        return abs(self.error) <= self.half_width_95
+
+    @property
+    def active_share(self) -> float:
+        """The share of the area's visitors who could still pay; 1 when nobody visited it."""
+        return active_share([self])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """Everybody's accounts when all was asked."""
+
+    people: int
+    spent_share_mean: float  # of the own budget
+    spent_share_max: float
+    out_of_budget: int  # people who cannot afford another question that touches them
+    remaining_share: tuple[int, ...]  # people per tenth of the budget that is left, least first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What one individual reads about itself."""
+
+    person: str
+    areas_visited: int
+    budget_epsilon: float
+    share_spent: float
+    charged: int  # questions
+    left_out: int  # questions
+    untouched: int  # questions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys that the demo made, for whoever wants to go on asking."""
+
+    analyst: str = field(repr=False)
+    individual: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoReport:
+    """All that the demo shows."""
+
+    dataset: str
+    guarantee: Guarantee
+    budget_rho: Decimal
+    worst_case_rho: Decimal  # of one question
+    sigma: float
+    results: tuple[AreaResult, ...]  # in the order asked
+    budgets: Budgets
+    account: Account
+    keys: Keys
+    base_url: str = ""
+    seconds: float = 0.0  # for all questions together
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee for each individual, in symbols."""
+        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
+        if epsilon is None or delta is None:
+            return f"(ρ = {self.budget_rho})"
+        return f"(ε = {epsilon.normalize():f}, δ = {delta.normalize():e})"
+
+    @property
+    def answered(self) -> int:
+        """How many questions got an answer."""
+        return len(self.results)
+
+    @property
+    def half_width_95(self) -> float:
+        """The error bar of every answer, in people."""
+        return self.results[0].half_width_95
+
+    @property
+    def worst_case_answered(self) -> int:
+        """How many of these questions an accountant can allow who charges everybody the worst case each time."""
+        return worst_case_queries(budget_rho=self.budget_rho, worst_case_rho=self.worst_case_rho)
+
+    @property
+    def worst_case_half_width_95(self) -> float:
+        """The error bar such an accountant needs to allow all questions under the same guarantee, in people.
+
+        The charge of a question is 1 / (2 sigma^2), so k times as many questions need sqrt(k) times the noise.
+        """
+        needed = float(self.answered * self.worst_case_rho / self.budget_rho)
+        return self.half_width_95 * math.sqrt(max(1.0, needed))
+
+    @property
+    def inside(self) -> int:
+        """How many error bars cover the truth."""
+        return sum(result.is_inside for result in self.results)
+
+    @property
+    def reused(self) -> int:
+        """How many answers had been released before, and cost nothing now."""
+        return sum(result.reused for result in self.results)
+
+    @property
+    def largest(self) -> tuple[AreaResult, ...]:
+        """The results, largest released answer first: an order that the analyst could make as well."""
+        return tuple(sorted(self.results, key=lambda result: -result.answer))
+
+    @property
+    def active_share(self) -> float:
+        """Of all visits to all areas, the share that was counted."""
+        return active_share(self.results)
+
+    @property
+    def active_share_last_50(self) -> float:
+        """The same for the fifty areas asked about last, when most budgets are used."""
+        return active_share(self.results[-50:])
+
+    def share_found_by(self, number: int) -> float:
+        """The share of all visits that lie in the first `number` areas asked about."""
+        return sum(r.truth for r in self.results[:number]) / sum(r.truth for r in self.results)
+
+
+def area_results(
+    asked: Sequence[tuple[Area, Answer]], *, ledger: Iterable[LedgerRow], truth: Mapping[str, int]
+) -> tuple[AreaResult, ...]:
+    """Set the ledger's counts and the truth beside each answer. Raises LookupError when the ledger lacks an answer."""
+    rows = {row.sequence: row for row in ledger}
+    return tuple(
+        AreaResult(
+            number=number,
+            area=area,
+            topic=topic_of(area),
+            answer=answer.value,
+            half_width_95=answer.half_width_95,
+            truth=truth.get(area.id, 0),
+            charged=rows[answer.sequence].charged,
+            left_out=rows[answer.sequence].left_out,
+            certified=answer.coverage_certified,
+            reused=answer.reused,
+        )
+        for number, (area, answer) in enumerate(asked, start=1)
+    )
+
+
+def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budgets:
+    """Everybody's accounts in a few numbers; `next_charge_rho` is what one more question costs whoever it touches."""
+    people, spent_sum, spent_max, out_of_budget = 0, 0.0, 0.0, 0
+    tenths = [0] * 10
+    for row in rows:
+        spent = row.spent_units / row.budget_units if row.budget_units > 0 else 1.0
+        people, spent_sum, spent_max = people + 1, spent_sum + spent, max(spent_max, spent)
+        out_of_budget += row.remaining_rho < next_charge_rho
+        tenths[min(9, int(10 * (1.0 - spent)))] += 1
+    return Budgets(
+        people=people,
+        spent_share_mean=spent_sum / max(1, people),
+        spent_share_max=spent_max,
+        out_of_budget=out_of_budget,
+        remaining_share=tuple(tenths),
+    )
+
+
+def worst_case_queries(*, budget_rho: Decimal, worst_case_rho: Decimal) -> int:
+    """How many questions fit a budget when each is charged `worst_case_rho` to everybody."""
+    return int(budget_rho // worst_case_rho)
+
+
+def active_share(results: Iterable[AreaResult]) -> float:
+    """Of all visits to the areas of `results`, the share whose visitor could still pay; 1 when there was none."""
+    charged = left_out = 0
+    for result in results:
+        charged, left_out = charged + result.charged, left_out + result.left_out
+    return charged / (charged + left_out) if charged + left_out > 0 else 1.0
+
+
+def smoothed_active_shares(results: Sequence[AreaResult], *, window: int) -> list[float]:
+    """For each question the active share of the last `window` together: tiny areas must not drown the trend."""
+    return [active_share(results[max(0, end - window) : end]) for end in range(1, len(results) + 1)]

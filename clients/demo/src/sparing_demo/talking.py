@@ -1,0 +1,109 @@
+"""Curator, analyst and individual, each with a key of its own, speaking only through the client."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from sparing import Answer, Client, Dataset, NotFoundError, Receipt, col, count
+from sparing_demo.choosing import Chooser
+from sparing_demo.reading import Area, WebVisits
+from sparing_demo.report import Account, Keys
+
+__all__ = ["DATASET", "SIGMA", "NotTheDemo", "ask_everything", "make_keys", "prepare", "read_own_account"]
+
+DATASET = "web-visits"
+EPSILON, DELTA = "1", "1e-6"
+CAPACITY = 50_000  # public, and rounder than the number of people
+
+# The noise is chosen from public numbers alone. (1, 1e-6) allows each person 0.028 rho, and a count at sigma costs
+# whoever it touches 1 / (2 sigma^2): at sigma 18 the budget pays for 18 areas a person, six times the three that the
+# data's description gives as the average. So hardly anybody runs out, while an accountant who must charge everybody
+# for every question stops after 18 of 294. A smaller sigma would leave out more of the keenest visitors than its
+# narrower error bars are worth.
+SIGMA = 18.0
+CLIP = 1.0  # one person is one visitor of an area, whatever the rows say
+
+
+class NotTheDemo(Exception):
+    """A dataset of the demo's name exists and holds something else."""
+
+
+def prepare(curator: Client, data: WebVisits) -> Dataset:
+    """Register the dataset and upload its rows, whatever of this was not done before.
+
+    Raises:
+        NotTheDemo: the name is taken by another dataset.
+        SparingError: the service refuses, or is not there.
+    """
+    try:
+        dataset = curator.datasets.get(dataset=DATASET)
+    except NotFoundError:
+        dataset = curator.datasets.create(
+            name=DATASET, epsilon=EPSILON, delta=DELTA, capacity=CAPACITY, tables=_tables(data.areas)
+        )
+    if set(dataset.tables) != {"people", "visits"} or dataset.rows is None:
+        raise NotTheDemo(f"a dataset called {DATASET} exists and is not the demo's; run the demo on another home")
+    uploads: dict[str, bytes | Path] = {"people": data.people_csv(), "visits": data.visits_file}
+    for table, file in uploads.items():
+        if dataset.rows.get(table, 0) == 0:
+            curator.datasets.upload(dataset=DATASET, table=table, file=file)
+    return curator.datasets.get(dataset=DATASET)
+
+
+def make_keys(curator: Client, *, individual: str) -> Keys:
+    """A key for an analyst and one for `individual`; each run makes new ones, because a key is shown only once."""
+    make = curator.principals.create
+    return Keys(
+        analyst=make(role="analyst", name="demo analyst", dataset=DATASET).key,
+        individual=make(role="individual", name="demo individual", dataset=DATASET, individual=individual).key,
+    )
+
+
+def ask_everything(
+    analyst: Client, areas: Iterable[Area], *, heard: Callable[[Area, Answer], None]
+) -> Iterator[tuple[Area, Answer]]:
+    """One count for each area, most promising first; each answer decides what is asked next. `heard` sees each one."""
+    chooser = Chooser(areas)
+    while (area := chooser.next_area()) is not None:
+        answer = analyst.queries.ask(
+            dataset=DATASET, select=count(), from_="visits", where=col("area") == area.id, l2_clip=CLIP, sigma=SIGMA
+        )
+        chooser.learn(area, answer.value)
+        heard(area, answer)
+        yield area, answer
+
+
+def read_own_account(individual: Client, *, person: str, areas_visited: int) -> Account:
+    """What the individual `person` reads about itself; no other key shows it this."""
+    (budget,) = (found for found in individual.me.budgets() if found.dataset == DATASET)
+    receipts = list(individual.me.receipts(page_size=1000))
+    return Account(
+        person=person,
+        areas_visited=areas_visited,
+        budget_epsilon=budget.budget_epsilon,
+        share_spent=budget.share_spent,
+        charged=_how_many(receipts, "charged"),
+        left_out=_how_many(receipts, "left_out"),
+        untouched=_how_many(receipts, "untouched"),
+    )
+
+
+def _how_many(receipts: Iterable[Receipt], outcome: str) -> int:
+    return sum(receipt.outcome == outcome for receipt in receipts)
+
+
+def _tables(areas: Iterable[Area]) -> dict[str, object]:
+    declared = [area.id for area in areas]
+    return {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {"part": {"type": "category", "categories": ["training", "test"]}},
+        },
+        "visits": {
+            "kind": "events",
+            "key": "person_id",
+            "columns": {"area": {"type": "category", "categories": declared}},
+            "rows_per_individual": len(declared),
+            "unknown_individuals": "reject",
+        },
+    }
