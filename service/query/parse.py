@@ -8,7 +8,7 @@ checked on the bytes, before anything recurses.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isinf
 from typing import Any
 
@@ -135,45 +135,60 @@ def _document(body: bytes) -> object:
 
 def _errors(error: ValidationError, document: object) -> list[FieldError]:
     """What is wrong, in the caller's own words, the first twenty without repeats."""
-    refused = [
-        FieldError(field=field.removeprefix(".") or "body", message=value.message)
-        for field, value in _refusals(document, "")
-    ]
-    found = [
+    details = error.errors(include_url=False, include_input=False)
+    return _first(_refusals(document, ())) or _first(
         FieldError(field=_field(detail["loc"], document, missing=detail["type"] == "missing"), message=_message(detail))
-        for detail in error.errors(include_url=False, include_input=False)
-    ]
-    return list(dict.fromkeys(refused or found))[:ERRORS_MAX]
+        for detail in details
+    )
 
 
-def _refusals(value: object, field: str) -> Iterator[tuple[str, _Refused]]:
+def _first(errors: Iterator[FieldError]) -> list[FieldError]:
+    found: dict[FieldError, None] = {}
+    for error in errors:
+        found[error] = None
+        if len(found) == ERRORS_MAX:
+            break
+    return list(found)
+
+
+def _refusals(value: object, path: tuple[str | int, ...]) -> Iterator[FieldError]:
+    """What the hooks refused, anywhere in the document; the nesting was checked before."""
     match value:
         case _Refused():
-            yield field, value
+            yield FieldError(field=_written(path), message=value.message)
         case dict():
             for key, member in value.items():
-                yield from _refusals(member, field + _step(key))
+                if isinstance(member, (dict, list, _Refused)):
+                    yield from _refusals(member, (*path, key))
         case list():
             for place, member in enumerate(value):
-                yield from _refusals(member, f"{field}[{place}]")
+                if isinstance(member, (dict, list, _Refused)):
+                    yield from _refusals(member, (*path, place))
+
+
+def _written(path: Iterable[str | int]) -> str:
+    return "".join(_step(part) for part in path).removeprefix(".") or "body"
 
 
 def _field(location: tuple[int | str, ...], document: object, *, missing: bool) -> str:
     """A location of pydantic's walked along the document: what is not in it is the name of a union's member."""
-    field, last = "", len(location) - 1
+    path: list[int | str] = []
     for depth, part in enumerate(location):
+        absent = missing and depth == len(location) - 1
         match document:
-            case dict() if part in document or (missing and depth == last):
-                field += _step(part)
+            case dict() if part in document or absent:
+                path.append(part)
                 document = document.get(part)
-            case list() if isinstance(part, int) and (part < len(document) or missing):
-                field += f"[{part}]"
-                document = document[part] if part < len(document) else None
-    return field.removeprefix(".") or "body"
+            case list() if isinstance(part, int) and (part < len(document) or absent):
+                path.append(part)
+                document = None if absent else document[part]
+    return _written(path)
 
 
-def _step(key: object) -> str:
-    return f".{key}" if isinstance(key, str) and _PLAIN_KEY.fullmatch(key) else f"[{quoted(key)}]"
+def _step(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if _PLAIN_KEY.fullmatch(part) else f"[{quoted(part)}]"
 
 
 def _message(detail: ErrorDetails) -> str:

@@ -1,0 +1,97 @@
+"""The canonical form: one question, one sequence of bytes."""
+
+import hashlib
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.query.canonical import canonical_bytes, query_hash
+from service.query.parse import parse_query
+from tests.query.samples import body, queries, query
+
+
+def canonical(sent: bytes) -> bytes:
+    """The canonical form of a body."""
+    return canonical_bytes(parse_query(sent))
+
+
+def spelled(value: Any, data: st.DataObject) -> str:
+    """JSON with the keys in any order, numbers in any spelling and space anywhere."""
+    space = data.draw(st.sampled_from(["", " ", "\n\t"]))
+    if isinstance(value, dict):
+        members = data.draw(st.permutations(list(value.items())))
+        return "{" + ",".join(f"{space}{json.dumps(key)}:{spelled(inner, data)}" for key, inner in members) + "}"
+    if isinstance(value, list):
+        return "[" + f"{space},".join(spelled(inner, data) for inner in value) + space + "]"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return data.draw(st.sampled_from(spellings(value)))
+    return json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+
+
+def spellings(number: float) -> list[str]:
+    """Ways to write a number that every reader takes for the same double."""
+    ways = [repr(number), f"{number!r}E0" if "e" not in repr(number) else repr(number)]
+    if float(number).is_integer() and abs(number) < 2**53:
+        ways += [f"{int(number)}", f"{int(number)}.0", f"{int(number)}.000e+0", f"{int(number)}0e-1"]
+    return ways
+
+
+def test_defaults_are_written_out() -> None:
+    """The bytes say everything that was asked, and keep the order of what is ordered."""
+    assert canonical(body(query(noise={"sigma": 20.0}))) == (
+        b'{"from":null,"group_by":[],"noise":{"sigma":20},"per_individual":{"l2_clip":null},"rule":"skip",'
+        b'"select":[{"count":{}}],"version":1,"where":null}'
+    )
+
+
+@given(queries())
+def test_the_canonical_form_is_a_query_with_itself_as_canonical_form(asked: dict[str, Any]) -> None:
+    """Reading it back changes nothing."""
+    once = canonical(body(asked))
+
+    assert canonical(once) == once
+
+
+@given(queries(), st.data())
+def test_spelling_does_not_matter(asked: dict[str, Any], data: st.DataObject) -> None:
+    """Key order, space, escapes and the spelling of numbers are not part of the question."""
+    assert canonical(spelled(asked, data).encode()) == canonical(body(asked))
+
+
+@given(queries(), queries())
+def test_different_questions_differ(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Equal bytes mean equal models, but for `reuse`."""
+    first, second = parse_query(body(one)), parse_query(body(other))
+
+    same = first.model_copy(update={"reuse": True}) == second.model_copy(update={"reuse": True})
+    assert same <= (canonical_bytes(first) == canonical_bytes(second))
+    if canonical_bytes(first) == canonical_bytes(second):
+        assert first.model_dump(exclude={"reuse", "per_individual"}) == second.model_dump(
+            exclude={"reuse", "per_individual"}
+        )
+
+
+def test_what_means_different_things_has_different_bytes() -> None:
+    """True is not 1, text is not a number, and order is kept as asked."""
+    asked = [
+        {"eq": [{"col": "a"}, 1]},
+        {"eq": [{"col": "a"}, True]},
+        {"eq": [{"col": "a"}, "1"]},
+        {"in": [{"col": "a"}, [1]]},
+        {"in": [{"col": "a"}, [1, 2]]},
+        {"in": [{"col": "a"}, [2, 1]]},
+    ]
+
+    assert len({canonical(body(query(where=where))) for where in asked}) == len(asked)
+
+
+def test_asking_for_a_fresh_answer_is_the_same_question() -> None:
+    """`reuse` says how to serve a question, not what it is: a fresh answer can be reused by the next who asks."""
+    assert canonical(body(query(reuse=False))) == canonical(body(query(reuse=True)))
+
+
+def test_the_hash_is_the_sha256_of_the_bytes() -> None:
+    """So that anybody can recompute it."""
+    assert query_hash(b"{}") == hashlib.sha256(b"{}").hexdigest()

@@ -1,0 +1,207 @@
+"""Conditions against a table: three-valued logic, literals as codes, and refusals that name the literal."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from service.query.coding import coding_of
+from service.query.conditions import predicate_of
+from service.query.language import Condition, Eq, Not
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.problems import FieldError, QueryProblem
+from tests.query.samples import PEOPLE, VALUES, comparisons, conditions, holds, truth
+
+CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
+rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values in VALUES.items()})
+
+
+def predicate(where: dict[str, Any]) -> Predicate:
+    """The predicate of a condition on people."""
+    return predicate_of(CONDITION.validate_python(where), PEOPLE)
+
+
+def problem(where: dict[str, Any]) -> FieldError:
+    """What is wrong with a condition."""
+    with pytest.raises(QueryProblem) as refusal:
+        predicate(where)
+    (error,) = refusal.value.errors
+    return error
+
+
+def code(column: str, value: Any) -> int:
+    """The code under which a value is held, worked out by hand rather than by the room."""
+    coding = coding_of(PEOPLE.columns[column])
+    if value is None:
+        return coding.null_code
+    if column == "balance":
+        steps: int = round(value * 2.0**-coding.step_log2)
+        return steps - coding.offset
+    order: dict[str, list[Any]] = {"country": ["NO", "SE", "DK"], "grade": [3, 1, "1"], "level": [-2, -1, 0, 1, 2, 3]}
+    return order[column].index(value) if column in order else int(value)
+
+
+def coded(row: dict[str, Any]) -> dict[str, int]:
+    """A row as the engine holds it."""
+    return {column: code(column, value) for column, value in row.items()}
+
+
+@settings(max_examples=400)
+@given(conditions(), rows)
+def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str, Any], row: dict[str, Any]) -> None:
+    """Kleene's logic evaluated straight from the JSON agrees with the predicate over codes, NULLs included."""
+    assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
+
+
+@given(comparisons())
+def test_every_leaf_agrees_on_its_whole_column(leaf: dict[str, Any]) -> None:
+    """Each comparison and its negation, for every value of the column and NULL."""
+    ((_, (ref, _)),) = leaf.items()
+    for value in VALUES[ref["col"]]:
+        for where in (leaf, {"not": leaf}):
+            row = {ref["col"]: value}
+            assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
+
+
+@given(st.lists(conditions(), min_size=1, max_size=3), conditions())
+def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
+    """A negation moves to the leaves by De Morgan's laws, and two negations are none: the predicates are the same."""
+    negated = [{"not": part} for part in parts]
+
+    assert predicate({"not": {"and": parts}}) == predicate({"or": negated})
+    assert predicate({"not": {"or": parts}}) == predicate({"and": negated})
+    assert predicate({"not": {"not": one}}) == predicate(one)
+
+
+@given(conditions())
+def test_nothing_is_selected_of_a_row_of_nothing_but_null(where: dict[str, Any]) -> None:
+    """Whatever is asked: an empty slot can never be counted by a condition."""
+    assert not holds(predicate(where), coded(dict.fromkeys(VALUES)))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"ge": [{"col": "age"}, 40]}, Within("age", 40, 120)),
+        ({"ge": [{"col": "age"}, 39.5]}, Within("age", 40, 120)),
+        ({"gt": [{"col": "age"}, 39.5]}, Within("age", 40, 120)),
+        ({"lt": [{"col": "age"}, 39.5]}, Within("age", 0, 39)),
+        ({"le": [{"col": "age"}, 39.5]}, Within("age", 0, 39)),
+        ({"eq": [{"col": "age"}, 39.5]}, Nothing()),
+        ({"ne": [{"col": "age"}, 39.5]}, Within("age", 0, 120)),
+        ({"ge": [{"col": "age"}, -5]}, Within("age", 0, 120)),
+        ({"not": {"ge": [{"col": "age"}, -5]}}, Nothing()),
+        ({"gt": [{"col": "age"}, 120]}, Nothing()),
+        ({"not": {"gt": [{"col": "age"}, 500]}}, Within("age", 0, 120)),
+        ({"lt": [{"col": "age"}, 1e300]}, Within("age", 0, 120)),
+        ({"ge": [{"col": "level"}, 1]}, Within("level", 3, 5)),
+        ({"eq": [{"col": "member"}, True]}, Within("member", 1, 1)),
+        ({"ne": [{"col": "member"}, True]}, Within("member", 0, 0)),
+        ({"in": [{"col": "country"}, ["NO", "DK", "NO"]]}, Among("country", (0, 2))),
+        ({"in": [{"col": "grade"}, [1, "1"]]}, Within("grade", 1, 2)),
+        ({"eq": [{"col": "area"}, 4]}, Within("area", 4, 4)),
+        ({"ne": [{"col": "area"}, 2]}, Or((Within("area", 0, 1), Within("area", 3, 4)))),
+        ({"ge": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43), 500 * 2**43)),
+        ({"gt": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43) + 1, 500 * 2**43)),
+        (
+            {"and": [{"ge": [{"col": "age"}, 18]}, {"and": [{"eq": [{"col": "area"}, 0]}]}]},
+            And((Within("age", 18, 120), Within("area", 0, 0))),
+        ),
+        ({"and": [{"ge": [{"col": "age"}, 18]}, {"gt": [{"col": "age"}, 200]}]}, Nothing()),
+    ],
+)
+def test_literals_become_codes(where: dict[str, Any], expected: Predicate) -> None:
+    """A literal beyond the bounds selects every row that has a value, or none; NULL is never selected."""
+    assert predicate(where) == expected
+
+
+def test_without_a_condition_every_row_is_selected() -> None:
+    """Also a row of nothing but NULL."""
+    assert predicate_of(None, PEOPLE) == All()
+
+
+@pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
+def test_a_real_value_equals_the_literal_it_was_written_as(value: float) -> None:
+    """Neither is a multiple of the step; both are rounded alike, and equality stays a matter of one code."""
+    place = code("balance", value)
+
+    assert predicate({"eq": [{"col": "balance"}, value]}) == Within("balance", place, place)
+
+
+def test_a_real_column_does_not_see_less_than_its_step() -> None:
+    """The price of that: a literal that rounds to the code of 0 is 0, in every comparison."""
+    for operator in ("eq", "ne", "lt", "le", "gt", "ge"):
+        assert predicate({operator: [{"col": "spend"}, 1e-300]}) == predicate({operator: [{"col": "spend"}, 0]})
+    assert predicate({"gt": [{"col": "spend"}, 1e-13]}) != predicate({"gt": [{"col": "spend"}, 0]})
+
+
+@pytest.mark.parametrize(
+    ("where", "field", "says"),
+    [
+        ({"ge": [{"col": "height"}, 1]}, "where.ge[0].col", "no column 'height'"),
+        ({"ge": [{"col": "person_id"}, 1]}, "where.ge[0].col", "no column 'person_id'"),
+        ({"ge": [{"col": "limit_rho"}, 1]}, "where.ge[0].col", "limits"),
+        ({"in": [{"col": "limit_rho"}, [1]]}, "where.in[0].col", "limits"),
+        ({"lt": [{"col": "country"}, "SE"]}, "where.lt[0].col", "no order"),
+        ({"ge": [{"col": "member"}, True]}, "where.ge[0].col", "no order"),
+        ({"eq": [{"col": "country"}, "FI"]}, "where.eq[1]", "a declared category of the column; got 'FI'"),
+        ({"eq": [{"col": "country"}, 0]}, "where.eq[1]", "declared category"),
+        ({"in": [{"col": "country"}, ["NO", "FI"]]}, "where.in[1][1]", "declared category"),
+        ({"eq": [{"col": "grade"}, True]}, "where.eq[1]", "declared category"),
+        ({"eq": [{"col": "grade"}, 1.5]}, "where.eq[1]", "declared category"),
+        ({"eq": [{"col": "area"}, 5]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, -1]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, "1"]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "area"}, True]}, "where.eq[1]", "an integer from 0 to 4"),
+        ({"eq": [{"col": "member"}, 1]}, "where.eq[1]", "true or false"),
+        ({"eq": [{"col": "age"}, True]}, "where.eq[1]", "a number"),
+        ({"ge": [{"col": "age"}, "40"]}, "where.ge[1]", "a number"),
+        ({"in": [{"col": "spend"}, [1, False]]}, "where.in[1][1]", "a number"),
+        (
+            {"and": [{"ge": [{"col": "age"}, 1]}, {"or": [{"not": {"eq": [{"col": "member"}, "x"]}}]}]},
+            "where.and[1].or[0].not.eq[1]",
+            "true or false",
+        ),
+    ],
+)
+def test_a_literal_that_the_column_cannot_hold_is_named(where: dict[str, Any], field: str, says: str) -> None:
+    """The message speaks of the public schema alone."""
+    error = problem(where)
+
+    assert error.field == field
+    assert says in error.message
+
+
+def test_a_category_may_be_spelled_as_a_double() -> None:
+    """1.0 is 1 in JSON, also for a query that was built in Python."""
+    assert predicate({"eq": [{"col": "area"}, 1.0]}) == predicate({"eq": [{"col": "area"}, 1]})
+    assert predicate({"eq": [{"col": "grade"}, 1.0]}) == predicate({"eq": [{"col": "grade"}, 1]})
+
+
+def test_conditions_and_literals_are_counted() -> None:
+    """4,096 together; the count is of the whole tree, not of one list."""
+    leaf = {"in": [{"col": "age"}, list(range(100))]}
+
+    assert isinstance(predicate({"or": [leaf] * 40}), Or)
+    assert problem({"or": [leaf] * 41}).field == "where"
+
+
+def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allows() -> None:
+    """The wire refuses depth by its bytes; a caller who builds models is refused before anything recurses."""
+    node: Any = Eq.model_validate({"eq": [{"col": "age"}, 1]})
+    for _ in range(10_000):
+        node = Not.model_construct(not_=node)
+
+    with pytest.raises(QueryProblem, match="nested"):
+        predicate_of(node, PEOPLE)
+
+
+def test_all_pairs_of_values_are_compared_as_python_compares_them() -> None:
+    """The ordered columns exhaustively: every operator, every value, every literal among the values."""
+    for column, operator in product(("level", "balance"), ("eq", "ne", "lt", "le", "gt", "ge")):
+        for value, literal in product(VALUES[column], VALUES[column][1:]):
+            where = {operator: [{"col": column}, literal]}
+            assert holds(predicate(where), {column: code(column, value)}) is (truth(where, {column: value}) is True)

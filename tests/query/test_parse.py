@@ -1,0 +1,261 @@
+"""Bytes to a Query, and the refusal of everything else, with the field named."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from service.query.language import In, Query
+from service.query.parse import BODY_BYTES_MAX, parse_query
+from service.query.problems import QueryProblem
+from tests.query.samples import body, queries, query
+
+AGE = {"col": "age"}
+
+
+def fields(sent: bytes) -> list[str]:
+    """The fields that a refused body is refused for."""
+    with pytest.raises(QueryProblem) as refusal:
+        parse_query(sent)
+    return [error.field for error in refusal.value.errors]
+
+
+def messages(sent: bytes) -> list[str]:
+    """What is said about a refused body."""
+    with pytest.raises(QueryProblem) as refusal:
+        parse_query(sent)
+    return [error.message for error in refusal.value.errors]
+
+
+def test_a_query_is_read_with_its_defaults() -> None:
+    """What is left out has the documented default."""
+    parsed = parse_query(body(query()))
+
+    assert (parsed.from_, parsed.where, parsed.group_by, parsed.per_individual) == (None, None, (), None)
+    assert (parsed.rule, parsed.reuse) == ("skip", True)
+
+
+@given(queries())
+def test_every_valid_query_is_read(asked: dict[str, Any]) -> None:
+    """And reading it through the standard reader gives the same models."""
+    assert parse_query(body(asked)) == Query.model_validate(asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"version": 2}, ["version"]),
+        ({"version": True}, ["version"]),
+        ({"version": "1"}, ["version"]),
+        ({"from_": 5}, ["from"]),
+        ({"from_": ""}, ["from"]),
+        ({"select": []}, ["select"]),
+        ({"select": {}}, ["select"]),
+        ({"select": [{"count": {}}] * 65}, ["select"]),
+        ({"select": [{"linear": {"column": "item"}}]}, ["select[0]"]),
+        ({"select": [{"count": {}}, {"gradient": {}}, 3]}, ["select[1]", "select[2]"]),
+        ({"select": [{"count": {}, "sum": {"column": "age"}}]}, ["select[0]"]),
+        ({"select": [{}]}, ["select[0]"]),
+        ({"select": [{"count": {"column": "age"}}]}, ["select[0].count.column"]),
+        ({"select": [{"count": {"count": {}}}]}, ["select[0].count.count"]),
+        ({"select": [{"sum": {}}]}, ["select[0].sum.column"]),
+        ({"select": [{"sum": "age"}]}, ["select[0].sum"]),
+        ({"where": []}, ["where"]),
+        ({"where": {}}, ["where"]),
+        ({"where": {"like": [AGE, "x"]}}, ["where"]),
+        ({"where": {"and": []}}, ["where.and"]),
+        ({"where": {"and": {"and": 5}}}, ["where.and"]),
+        ({"where": {"and": [{"not": {"or": 5}}]}}, ["where.and[0].not.or"]),
+        ({"where": {"not": {"not": {"eq": [AGE]}}}}, ["where.not.not.eq[1]"]),
+        ({"where": {"eq": []}}, ["where.eq[0]", "where.eq[1]"]),
+        ({"where": {"eq": [AGE, 1, 2]}}, ["where.eq"]),
+        ({"where": {"eq": [40, AGE]}}, ["where.eq[0]", "where.eq[1]"]),
+        ({"where": {"eq": [{"col": "age", "of": "x"}, 1]}}, ["where.eq[0].of"]),
+        ({"where": {"eq": [AGE, None]}}, ["where.eq[1]"]),
+        ({"where": {"eq": [AGE, "x" * 1001]}}, ["where.eq[1]"]),
+        ({"where": {"in": [AGE, []]}}, ["where.in[1]"]),
+        ({"where": {"in": [AGE, 3]}}, ["where.in[1]"]),
+        ({"where": {"in": [AGE, [1, [2]]]}}, ["where.in[1][1]"]),
+        ({"where": {"in": [AGE, [1] * 4097]}}, ["where.in[1]"]),
+        ({"group_by": "country"}, ["group_by"]),
+        ({"group_by": None}, ["group_by"]),
+        ({"group_by": [1]}, ["group_by[0]"]),
+        ({"per_individual": 3}, ["per_individual"]),
+        ({"per_individual": {"l2_clip": 0}}, ["per_individual.l2_clip"]),
+        ({"per_individual": {"l2_clip": True}}, ["per_individual.l2_clip"]),
+        ({"per_individual": {"l1_clip": 3}}, ["per_individual.l1_clip"]),
+        ({"noise": {}}, ["noise"]),
+        ({"noise": None}, ["noise"]),
+        ({"noise": {"sigma": 0}}, ["noise.sigma"]),
+        ({"noise": {"sigma": "20"}}, ["noise.sigma"]),
+        ({"noise": {"sigma": 20, "rho": 0.1}}, ["noise.rho"]),
+        ({"noise": {"rho": -1}}, ["noise.rho"]),
+        ({"noise": {"half_width": 3}}, ["noise.confidence"]),
+        ({"noise": {"half_width": 3, "confidence": 1}}, ["noise.confidence"]),
+        ({"noise": {"confidence": 0.9}}, ["noise"]),
+        ({"rule": "clip"}, ["rule"]),
+        ({"reuse": 1}, ["reuse"]),
+        ({"reuse": "true"}, ["reuse"]),
+        ({"limit": 5}, ["limit"]),
+        ({"a b": 5}, ["['a b']"]),
+        ({"from_": "x" * 64, "rule": 3, "reuse": None}, ["from", "rule", "reuse"]),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], named: list[str]) -> None:
+    """Each field that is wrong is named as a path into the request, and nothing else is."""
+    assert fields(body(query(**change))) == named
+
+
+@pytest.mark.parametrize("missing", ["version", "select", "noise"])
+def test_what_is_missing_is_named(missing: str) -> None:
+    """Three fields have no default."""
+    asked = query()
+    del asked[missing]
+
+    assert fields(body(asked)) == [missing]
+    assert messages(body(asked)) == ["is required"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        (b"", ["body"]),
+        (b"null", ["body"]),
+        (b"[]", ["body"]),
+        (b'"x"', ["body"]),
+        (b"{} {}", ["body"]),
+        (b"{'a': 1}", ["body"]),
+        (b'{"version": 1,}', ["body"]),
+        (b"\xef\xbb\xbf{}", ["body"]),
+        ('{"version": 1}'.encode("utf-16"), ["body"]),
+        (b'{"version": "\xff"}', ["body"]),
+        (b'{"version": "\x01"}', ["body"]),
+        (b'{"version": 01}', ["body"]),
+        (b'{"version": "', ["body"]),
+        (b'{"version": "\\', ["body"]),
+        (b'{"version": 1, "version": 1}', ["body"]),
+        (b'{"noise": {"sigma": 1, "sigma": 2}}', ["noise"]),
+        (b'{"where": {"and": [{"eq": [{"col": "a", "col": "b"}, 1]}]}}', ["where.and[0].eq[0]"]),
+        (b'{"x": {"a": 1, "a": 1}}', ["x"]),
+        (b'{"noise": {"sigma": NaN}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": Infinity}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": -Infinity}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": 1e400}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": -1e400}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": 9007199254740993}}', ["noise.sigma"]),
+        (b'{"noise": {"sigma": ' + b"1" * 5000 + b"}}", ["noise.sigma"]),
+        (b'{"where": {"eq": [{"col": "age"}, 1e999]}, "noise": {"sigma": NaN}}', ["where.eq[1]", "noise.sigma"]),
+        (b"NaN", ["body"]),
+        (b"9" * 5000, ["body"]),
+        (b'{"from": "\\ud800", "version": 1, "select": [{"count": {}}], "noise": {"sigma": 1}}', ["from"]),
+        (b'{"\\ud800": 1, "version": 1, "select": [{"count": {}}], "noise": {"sigma": 1}}', ["body"]),
+    ],
+)
+def test_what_json_readers_disagree_about_is_refused(sent: bytes, named: list[str]) -> None:
+    """Duplicate keys, numbers that are none, integers beyond a double, text that is none."""
+    assert fields(sent) == named
+
+
+@pytest.mark.parametrize("digits", ["9007199254740991", "-9007199254740991", "1e20", "100000000000000000000", "2.50"])
+def test_numbers_that_a_double_holds_are_read(digits: str) -> None:
+    """Also the long spelling that the canonical form gives to 1e20."""
+    sent = body(query(where={"lt": [AGE, 0]})).replace(b", 0]", f", {digits}]".encode())
+    literal = parse_query(sent).model_dump()["where"]["lt"][1]
+
+    assert literal == float(digits)
+    assert not (isinstance(literal, float) and literal.is_integer() and abs(literal) < 2**53)
+
+
+def test_one_and_true_are_told_apart_in_a_list() -> None:
+    """JSON's types are the language's types, also where Python's equality confuses them."""
+    where = parse_query(body(query(where={"in": [AGE, [1, True, 1.0, "1"]]}))).where
+
+    assert isinstance(where, In)
+    assert [type(literal) for literal in where.in_[1]] == [int, bool, int, str]
+
+
+def test_a_good_surrogate_pair_is_text() -> None:
+    """Escapes beyond the basic plane are read as the character they mean."""
+    sent = body(query(from_="x")).replace(b'"x"', rb'"\ud83d\ude00"')
+
+    assert parse_query(sent).from_ == "\U0001f600"
+
+
+def test_brackets_in_text_are_not_nesting() -> None:
+    """Only objects and lists nest; an escaped quote does not end the text that it is in."""
+    text = r"[{" * 20 + r"\"" + "[" * 20
+
+    parsed = parse_query(body(query(where={"eq": [{"col": "country"}, text]})))
+    assert parsed.model_dump()["where"]["eq"][1] == text
+
+
+def test_nesting_is_allowed_sixteen_deep() -> None:
+    """Objects and lists together, the whole document included; one more is refused."""
+    leaf: Any = {"eq": [AGE, 1]}
+    for _ in range(11):
+        leaf = {"not": leaf}
+
+    parse_query(body(query(where=leaf)))
+    parse_query(body(query(where={"not": leaf})))
+    assert fields(body(query(where={"not": {"not": leaf}}))) == ["body"]
+
+
+def test_a_body_as_large_as_allowed_is_read() -> None:
+    """256 KiB and not a byte more."""
+    sent = body(query())
+
+    parse_query(sent + b" " * (BODY_BYTES_MAX - len(sent)))
+    assert fields(sent + b" " * (BODY_BYTES_MAX + 1 - len(sent))) == ["body"]
+
+
+def test_at_most_twenty_errors_are_told() -> None:
+    """A reply does not grow with what is wrong."""
+    assert len(fields(body(query(select=[{"sum": {}}] * 64)))) == 20
+
+
+HOSTILE = {
+    "2 MB of nested lists": b"[" * 2**21,
+    "2 MB of nested objects": b'{"a":' * 2**19,
+    "nested lists within the size": b"[" * BODY_BYTES_MAX,
+    "shallow lists": b"[" + b"[]," * (BODY_BYTES_MAX // 3 - 1) + b"1]",
+    "quotes": b'"' * BODY_BYTES_MAX,
+    "escaped quotes that never end": b'"' + rb"\"" * (BODY_BYTES_MAX // 2 - 1),
+    "backslashes": b"\\" * BODY_BYTES_MAX,
+    "digits": b"9" * BODY_BYTES_MAX,
+    "decimals": b"0." + b"9" * (BODY_BYTES_MAX - 2),
+    "an exponent": b"1e" + b"9" * (BODY_BYTES_MAX - 2),
+    "many keys": b"{" + b",".join(b'"%d":0' % key for key in range(20_000)) + b"}",
+    "one key many times": b"{" + b",".join([b'"a":0'] * 40_000) + b"}",
+    "a long list of select": body(query(select=[{"count": {}}] * 15_000)),
+    "a long list of wrong literals": body(query(where={"in": [AGE, [None] * 40_000]})),
+    "many lists of literals": body(query(where={"or": [{"in": [AGE, [1] * 4000]}] * 20})),
+    "many wrong parts": body(query(where={"and": [{"x": 1}] * 20_000})),
+    "NaN everywhere": b"[" + b"NaN," * (BODY_BYTES_MAX // 4 - 1) + b"1]",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_are_dealt_with_at_once(name: str) -> None:
+    """Whatever fills the body, reading it takes time proportional to its size, which is bounded."""
+    began = time.perf_counter()
+    try:
+        parse_query(HOSTILE[name])
+    except QueryProblem as problem:
+        assert len(str(problem)) < 2000  # noqa: PT017 - one of these bodies is a valid query
+    assert time.perf_counter() - began < 1
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=200) | st.text(alphabet='{}[]":,0123456789.eE+-\\utrnalsNI ', max_size=80).map(str.encode))
+@example(b'{"a":\xed\xa0\x80}')
+def test_any_bytes_give_a_query_or_a_problem(sent: bytes) -> None:
+    """Nothing else is ever raised."""
+    try:
+        parse_query(sent)
+    except QueryProblem as problem:
+        assert problem.errors  # noqa: PT017 - what is raised is the claim
+        assert all(error.field and error.message for error in problem.errors)  # noqa: PT017
+        json.dumps([error.field + error.message for error in problem.errors]).encode()
