@@ -8,7 +8,7 @@ from fastapi import Header, Request, Response
 from service.api.answers import ANSWER, JSON, respond
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
-from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.problems import request_id_of
 from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, answered
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
@@ -54,7 +54,7 @@ def list_releases(
     house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ReleaseRow]:
     """The caller's own releases, newest first."""
-    return house.releases(caller, cursor=cursor, limit=limit)
+    return opaque(house.releases(caller, cursor=cursor, limit=limit))
 
 
 @router.get("/allowances")

@@ -1,7 +1,7 @@
 """The ledger, for those who check it. Auditors verify the chain; how many people a query charged is for curators."""
 
 from service.api.auth import Caller, TheHouse, guarded_router
-from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.replies import AuditedRow, without_counts
 from service.workflows.views import LedgerRow, Page
 
@@ -13,7 +13,7 @@ def read_ledger(
     house: TheHouse, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[LedgerRow] | Page[AuditedRow]:
     """Every query ever answered, in order: who asked what, with which noise, at which public worst case."""
-    page = house.ledger(dataset, cursor=cursor, limit=limit)
+    page = opaque(house.ledger(dataset, cursor=cursor, limit=limit))
     if caller.role == "curator":
         return page
     return Page(items=tuple(without_counts(row) for row in page.items), next=page.next)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
 from service.api.auth import TheHouse, guarded_router
-from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.replies import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
 from service.api.uploads import UPLOAD_BODY, Spooled
 from service.workflows.registration import Registration
@@ -61,7 +61,7 @@ def open_epoch(house: TheHouse, dataset: str) -> Epoch:
 @router.get("/datasets/{dataset}/budgets")
 def read_budgets(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[BudgetRow]:
     """Everybody's account."""
-    return house.budgets(dataset, cursor=cursor, limit=limit)
+    return opaque(house.budgets(dataset, cursor=cursor, limit=limit))
 
 
 @router.get("/datasets/{dataset}/budgets/summary")
@@ -86,7 +86,7 @@ def create_principal(house: TheHouse, wish: Annotated[PrincipalRequest, Body()])
 @house_router.get("/principals")
 def list_principals(house: TheHouse, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
     """Who holds a key, or held one; never the keys."""
-    return house.list_principals(cursor=cursor, limit=limit)
+    return opaque(house.list_principals(cursor=cursor, limit=limit))
 
 
 @house_router.delete("/principals/{principal}", status_code=204, response_class=Response)

@@ -6,7 +6,7 @@ from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.api.auth import Caller, TheHouse, guarded_router
-from service.api.paging import LIMIT_DEFAULT, Cursor, Limit
+from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.replies import Rho
 from service.workflows.views import MyBudget, Page, Receipt
 
@@ -37,7 +37,7 @@ def my_budgets(house: TheHouse, caller: Caller) -> list[MyBudget]:
 @router.get("/me/receipts")
 def my_receipts(house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[Receipt]:
     """What each query cost, newest first."""
-    return house.my_receipts(caller, cursor=cursor, limit=limit)
+    return opaque(house.my_receipts(caller, cursor=cursor, limit=limit))
 
 
 @router.post("/me/budgets/{dataset}/lower")

@@ -1,10 +1,40 @@
-"""How every listing is asked for: an opaque cursor and a limit."""
+"""How every listing is asked for: a cursor and a limit.
 
-from typing import Annotated
+A cursor says nothing to its bearer and goes into an address as it is: base64 over what the workflow calls the place.
+"""
 
-from fastapi import Query
+from base64 import b64decode, urlsafe_b64encode
+from dataclasses import replace
+from typing import Annotated, TypeVar
 
-Cursor = Annotated[str | None, Query(max_length=512, description="`next` of the page before; opaque.")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items.")]
+from fastapi import Depends, Query
+
+from service.workflows.errors import InvalidRequest
+from service.workflows.views import Page
 
 LIMIT_DEFAULT = 100
+
+Row = TypeVar("Row")
+
+
+async def place_of(
+    cursor: Annotated[str | None, Query(max_length=512, description="`next` of the page before; opaque.")] = None,
+) -> str | None:
+    """The workflow's own cursor. Raises InvalidRequest for what `opaque` cannot have made."""
+    if cursor is None:
+        return None
+    try:
+        return b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except ValueError:
+        raise InvalidRequest.of("cursor", "not a cursor of this listing") from None
+
+
+def opaque(page: Page[Row]) -> Page[Row]:
+    """The page with its cursor as it is sent."""
+    if page.next is None:
+        return page
+    return replace(page, next=urlsafe_b64encode(page.next.encode("ascii")).decode("ascii").rstrip("="))
+
+
+Cursor = Annotated[str | None, Depends(place_of)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items.")]

@@ -213,10 +213,7 @@ class TestReleases:
         while path is not None:
             page = (await world.call("analyst", "GET", path)).json()
             seen += [row["id"] for row in page["items"]]
-            path = (
-                page["next"]
-                and str(world.client.base_url.join("/v1/queries")) + f"?limit=3&cursor={_quoted(page['next'])}"
-            )
+            path = page["next"] and f"/v1/queries?limit=3&cursor={page['next']}"
         assert len(seen) == len(set(seen)) == 4
         assert world.query_id in seen
         assert (await world.call("other", "GET", "/v1/queries")).json() == {"items": [], "next": None}
@@ -226,7 +223,3 @@ class TestReleases:
         (allowance,) = (await world.call("analyst", "GET", "/v1/allowances")).json()
         assert set(allowance) == {"dataset", "allowance_rho", "spent_rho", "left_rho"}
         assert (allowance["dataset"], allowance["allowance_rho"]) == ("care", None)
-
-
-def _quoted(cursor: str) -> str:
-    return cursor.replace("+", "%2B")
