@@ -191,7 +191,7 @@ def _await_predecessor(data: Path) -> None:
     mark = _mark(data)
 
     def leads(arguments: list[str]) -> bool:
-        return f"cluster_name={mark}" in arguments
+        return f"cluster_name={mark}" in arguments[1:] and Path(arguments[0]).name == "postgres"
 
     def belongs(arguments: list[str]) -> bool:
         return leads(arguments) or any(argument.startswith(f"postgres: {mark}: ") for argument in arguments[:1])

@@ -141,8 +141,9 @@ def _end_predecessor(runtime: Path | None) -> None:
         return
 
     def belongs(arguments: list[str]) -> bool:
-        return any(
-            f"{runtime / SOCKET}" in argument or argument == f"{runtime / CONFIGURATION}" for argument in arguments
+        title = arguments[0] if arguments else ""  # once it runs the server rewrites its command line into one string
+        return "-server" in title and (
+            f"unixsocket:{runtime / SOCKET}" in title or str(runtime / CONFIGURATION) in arguments[1:]
         )
 
     what = "cannot start the embedded Valkey"

@@ -33,7 +33,7 @@ class Owner:
             [sys.executable, "-c", script, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={"PYTHONPATH": path, "PATH": os.environ["PATH"]},
+            env={**os.environ, "PYTHONPATH": path},
             text=True,
         )
 
@@ -77,7 +77,7 @@ class Bench:
 
     def await_end(self) -> None:
         """Wait until nobody serves the data directory."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while processes := self.processes():
             assert time.monotonic() < deadline, f"still there: {processes}"
             time.sleep(0.005)

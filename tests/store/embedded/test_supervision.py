@@ -1,0 +1,76 @@
+"""The life of one child server."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+import redis
+
+from service.store.embedded.errors import EmbeddedServerError
+from service.store.embedded.home import Home
+from service.store.embedded.process import start_child, stop_child
+from service.store.embedded.supervision import Supervision, end_orphans
+
+FORKING_OWNER = """
+import json, os, sys
+from pathlib import Path
+from service.store.embedded.valkey import EmbeddedValkey
+server = EmbeddedValkey(Path(sys.argv[1]), private_root=Path(sys.argv[2]))
+url = server.start()
+forked = os.fork()
+if forked == 0:
+    server.stop()
+    os._exit(0)
+os.waitpid(forked, 0)
+print(json.dumps(url), flush=True)
+sys.stdin.readline()
+server.stop()
+print(json.dumps("stopped"), flush=True)
+"""
+
+
+def test_a_forked_child_does_not_stop_its_parents_server(
+    home: Path, private_root: Path, start_owner: Callable[..., Any]
+) -> None:
+    """Stopping in a forked process does nothing; the owner stops the server itself."""
+    owner = start_owner(FORKING_OWNER, home, private_root)
+    with redis.Redis.from_url(owner.hear()) as client:
+        assert client.ping()
+    owner.process.stdin.write("stop\n")
+    owner.process.stdin.flush()
+
+    assert owner.hear() == "stopped"
+
+
+def test_an_orphan_that_does_not_end_is_an_error() -> None:
+    """A server that ignores its signal is named instead of waited for without end."""
+    script = "trap '' INT; echo ready; while true; do sleep 0.05; done # orphan-24680"
+    orphan = start_child(["/bin/sh", "-c", script], account=None, death_signal=signal.SIGKILL, output=PIPE)
+
+    def belongs(arguments: list[str]) -> bool:
+        return arguments[:1] == ["/bin/sh"] and "orphan-24680" in arguments[-1]
+
+    with orphan:
+        assert orphan.stdout is not None
+        assert orphan.stdout.readline() == b"ready\n"
+        with pytest.raises(EmbeddedServerError, match=f"(?s)cannot start.*{orphan.pid}.*does not end"):
+            end_orphans(belongs, belongs, signal.SIGINT, what="cannot start", timeout_s=0.5)
+        stop_child(orphan, ((signal.SIGKILL, 30.0),))
+
+
+def test_a_server_that_is_never_ready_is_given_up(place: Path) -> None:
+    """After its time the error shows what the server said, and nothing is left of it."""
+    supervision = Supervision(Home(path=place, state=place, account=None), "talker")
+    runtime = supervision.open_runtime()
+    with pytest.raises(EmbeddedServerError, match="has not been launched"):
+        supervision.await_ready(lambda: True, timeout_s=1.0)
+    supervision.launch(["/bin/sh", "-c", "echo still warming up; exec sleep 60"], death_signal=signal.SIGKILL)
+    with pytest.raises(EmbeddedServerError, match=r"(?s)not ready after 0\.5 s.*still warming up"):
+        supervision.await_ready(lambda: False, timeout_s=0.5)
+    supervision.close()
+
+    assert not runtime.exists()
+    assert (place / "talker.lock").read_bytes() == b""
