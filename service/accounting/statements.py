@@ -66,8 +66,8 @@ def sigma_for_half_width(half_width: float, confidence: float, *, grid: float = 
     grid 0. Raises ValueError for arguments out of range.
     """
     reach = _positive("half_width", half_width)
-    if grid > 0:
-        reach = (math.floor(reach / grid) + 0.5) * grid
+    if grid != 0:
+        reach = (math.floor(reach / _positive("grid", grid)) + 0.5) * grid
     return math.nextafter(reach / _quantile(confidence), 0.0)
 
 

@@ -60,9 +60,11 @@ def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterato
 
 
 def _where(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int64]:
-    """elements[mask], as a view where all of them are meant or all of them are equal."""
+    """elements[mask], as a view where it is all of them, none, or any of equal ones."""
     count = int(np.count_nonzero(mask))
-    return elements[:count] if count == mask.size or elements.strides == (0,) else elements[mask]
+    if count in {0, mask.size} or elements.strides == (0,):
+        return elements[:count]
+    return elements.take(np.flatnonzero(mask))  # several times faster than elements[mask] on a mask without runs
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

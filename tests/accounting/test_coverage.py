@@ -1,0 +1,72 @@
+"""Coverage from public numbers: certified means that nobody can have been left out."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.accounting.coverage import answers_left, coverage_certified
+from service.core.charge import charge_units, worst_case_units
+from service.core.renyi_filter import Accounts
+
+UNITS = st.integers(0, 2**61)
+
+
+def test_the_floor_itself_is_covered_and_a_unit_more_is_not() -> None:
+    """`<=`, as in the filter."""
+    assert coverage_certified([3, 4], 7)
+    assert not coverage_certified([3, 5], 7)
+    assert coverage_certified([], 0)
+
+
+@given(UNITS.filter(lambda units: units > 0), UNITS, UNITS)
+def test_answers_left_is_the_most_that_stays_certified(price: int, spent: int, floor: int) -> None:
+    """One answer more would not be."""
+    left = answers_left(price, spent_units=spent, limit_floor_units=floor)
+
+    assert not coverage_certified([spent, (left + 1) * price], floor)
+    assert left == 0 or coverage_certified([spent, left * price], floor)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 1000), st.floats(0.3, 1e4)), min_size=1, max_size=8),
+    st.integers(0, 2**50),
+    st.randoms(),
+)
+def test_nobody_is_left_out_while_coverage_is_certified(
+    queries: list[tuple[int, float]], floor: int, random: Random
+) -> None:
+    """Whatever vectors within the clip the individuals have, on every path that public numbers certify."""
+    accounts = Accounts(spent=np.zeros(4, dtype=np.int64), limit=np.full(4, floor, dtype=np.int64))
+    slots = np.arange(4)
+    prices: list[int] = []
+    for clip, sigma in queries:
+        prices.append(worst_case_units(clip**2, sigma))
+        if not coverage_certified(prices, floor):
+            break
+        norms = np.array([random.randint(0, clip**2) for _ in slots], dtype=np.int64)
+        charges = charge_units(norms, sigma)
+        assert accounts.active(slots, charges).all()
+        accounts.debit(slots, charges)
+
+
+@pytest.mark.parametrize("sigma", [100.0, 30.0])
+def test_the_first_answers_of_theory_are_covered(sigma: float) -> None:
+    """floor(2 B sigma^2 / C^2) of them, for B = 1/4 and C = 2: 1250 at sigma 100, 112 at sigma 30."""
+    assert answers_left(worst_case_units(4, sigma), spent_units=0, limit_floor_units=2**38) == sigma**2 // 8 - (
+        sigma == 100.0
+    )
+
+
+def test_nothing_is_negative_and_no_price_is_zero() -> None:
+    """Mistakes of the caller's."""
+    with pytest.raises(ValueError, match="negative"):
+        coverage_certified([1, -1], 5)
+    with pytest.raises(ValueError, match="negative"):
+        coverage_certified([], -1)
+    with pytest.raises(ValueError, match="zero"):
+        answers_left(0, spent_units=0, limit_floor_units=1)
+    with pytest.raises(ValueError, match="negative"):
+        answers_left(1, spent_units=-1, limit_floor_units=1)
