@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparing_demo.choosing import TOPICS, Chooser, topic_of
@@ -21,6 +21,7 @@ def order(areas: tuple[Area, ...], answers: dict[str, float]) -> list[Area]:
     return asked
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=len(AREAS), max_size=len(AREAS)))
 def test_every_area_is_asked_about_exactly_once(answers: list[float]) -> None:
     """Whatever the answers are: 294 questions in all."""

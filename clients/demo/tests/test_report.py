@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparing import Answer, BudgetRow, LedgerRow
@@ -126,6 +126,7 @@ def test_an_answer_that_the_ledger_lacks_is_an_error() -> None:
         area_results([(Area(id="1", title="", path="/"), answer(8, 1.0))], ledger=[row(9, 1, 0)], truth={})
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=40), st.integers(1, 50))
 def test_active_shares(counts: Sequence[tuple[int, int]], window: int) -> None:
     """A share of visits: one when nobody is left out, the plain quotient over everything at the end."""
@@ -150,15 +151,15 @@ def test_budgets_in_a_few_numbers() -> None:
             spent_units=spent,
             budget_units=100,
         )
-        for spent in (0, 10, 15, 95, 100)
+        for spent in (0, 25, 50, 75, 100)
     ]
 
     assert budgets_of(rows, next_charge_rho=Decimal(5)) == Budgets(
         people=5,
-        spent_share_mean=pytest.approx(0.44),
+        spent_share_mean=0.5,
         spent_share_max=1.0,
         out_of_budget=1,
-        remaining_share=(2, 0, 0, 0, 0, 0, 0, 0, 1, 2),
+        remaining_share=(1, 0, 1, 0, 0, 1, 0, 1, 0, 1),
     )
 
 

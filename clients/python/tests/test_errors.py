@@ -39,6 +39,14 @@ def test_each_status_has_its_class(status: int, name: str, problem: Callable[...
     assert str(error) == f"{status} Not now. (request r-1)"
 
 
+def test_a_message_says_nothing_twice(problem: Callable[..., httpx.Response]) -> None:
+    """The detail sums up the first fields; the others follow, one a line."""
+    errors = [{"field": "noise.sigma", "message": "must be positive"}, {"field": "select", "message": "is empty"}]
+    error = error_of(problem(422, "invalid-request", detail="noise.sigma: must be positive", errors=errors))
+
+    assert str(error) == "422 noise.sigma: must be positive (request r-1)\n  select: is empty"
+
+
 @pytest.mark.parametrize("body", [b"<html>Bad gateway</html>", b"", b"[1]", b"null"])
 def test_a_proxy_that_speaks_html_is_still_understood(body: bytes) -> None:
     """Between client and service there are machines that know nothing of problem documents."""

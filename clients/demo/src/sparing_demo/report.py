@@ -185,7 +185,7 @@ def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budget
         spent = row.spent_units / row.budget_units if row.budget_units > 0 else 1.0
         people, spent_sum, spent_max = people + 1, spent_sum + spent, max(spent_max, spent)
         out_of_budget += row.remaining_rho < next_charge_rho
-        tenths[min(9, int(10 * (1.0 - spent)))] += 1
+        tenths[min(9, 10 * (row.budget_units - row.spent_units) // max(1, row.budget_units))] += 1
     return Budgets(
         people=people,
         spent_share_mean=spent_sum / max(1, people),

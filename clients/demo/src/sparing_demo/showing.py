@@ -36,8 +36,9 @@ def _headline(report: DemoReport) -> RenderableType:
         f"All answers took {report.seconds:.1f} seconds.",
     )
     if report.reused > 0:
+        those = "All" if report.reused == report.answered else f"{report.reused} of the"
         text.append(
-            f"\n{report.reused} of the {report.answered} answers had been released before: the same question gets the "
+            f"\n{those} {report.answered} answers had been released before: the same question gets the "
             "same answer, and nothing was charged again.",
             style=WARM,
         )

@@ -91,7 +91,9 @@ class APIStatusError(SparingError):
         return self.type.rpartition(":")[2]
 
     def _message(self) -> str:
-        where = "".join(f"\n  {item.field}: {item.message}" for item in self.errors)
+        # The service's detail usually has the first few already.
+        unsaid = (item for item in self.errors if item.message not in self.detail)
+        where = "".join(f"\n  {item.field}: {item.message}" for item in unsaid)
         quote = f" (request {self.request_id})" if self.request_id is not None else ""
         return f"{self.status} {self.detail}{quote}{where}"
 
