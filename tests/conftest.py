@@ -46,7 +46,8 @@ def postgres_server(server_directory: Path) -> Iterator[PostgresServer]:
     from service.store.embedded import EmbeddedPostgres  # noqa: PLC0415 -- see above
 
     home = server_directory / "postgres"
-    with EmbeddedPostgres(home, settings=TEST_SETTINGS, private_root=server_directory / "private") as server:
+    private_root = server_directory / "private"
+    with EmbeddedPostgres(home, settings=TEST_SETTINGS, private_root=private_root, throw_away=True) as server:
         dsn = server.url_of("postgres")
         with psycopg.connect(dsn) as connection:
             row = connection.execute("SELECT current_setting('data_directory')").fetchone()

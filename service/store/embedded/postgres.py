@@ -71,15 +71,18 @@ class EmbeddedPostgres:
         settings: Mapping[str, str] | None = None,
         private_root: Path = PRIVATE_ROOT,
         programs: Sequence[Path] | None = None,
+        throw_away: bool = False,
     ) -> None:
         """Take the home, extra server settings, where root keeps what its account cannot reach, and program folders.
 
         `programs` are folders with `postgres` and `initdb` to try instead of the wheel's and the system's.
+        `throw_away` leaves a new data directory unsynced, for tests: a power cut in its first minutes may lose it.
         """
         self._path = home
         self._settings = {**SETTINGS, **(settings or {})}
         self._private_root = private_root
         self._programs = programs
+        self._throw_away = throw_away
         self._supervision: Supervision | None = None
         self._runtime = Path()
         self._password = ""
@@ -133,7 +136,7 @@ class EmbeddedPostgres:
             _await_predecessor(data)
         self._runtime = supervision.open_runtime()
         if not present:
-            _initialise(home, programs, data, self._runtime)
+            _initialise(home, programs, data, self._runtime, sync=not self._throw_away)
         self._password = _read_password(home)
         settings = {**self._settings, "cluster_name": _mark(data), "unix_socket_directories": str(self._runtime)}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
@@ -164,7 +167,7 @@ def attach(path: Path) -> str | None:
     return _url(note.runtime, password, DATABASE) if served else None
 
 
-def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path) -> None:
+def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:
     """Make a data directory with a password of its own, so that an interruption leaves none rather than half of one."""
     fresh = home.state / f"{data.name}.new"
     if fresh.exists():
@@ -179,7 +182,9 @@ def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Pat
         collation = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     options = ["--auth=scram-sha-256", f"--username={SUPERUSER}", "--data-checksums", "--encoding=UTF8", *collation]
     command: list[str | Path] = [programs.directory / "initdb", "-D", fresh, f"--pwfile={password_file}"]
-    run_program([*command, *options], account=home.account, timeout_s=INITDB_TIMEOUT_S)
+    run_program(
+        [*command, *options, *([] if sync else ["--no-sync"])], account=home.account, timeout_s=INITDB_TIMEOUT_S
+    )
     password_file.unlink()
     write_private(home.path / PASSWORD_FILE, password)
     fresh.rename(data)

@@ -60,7 +60,7 @@ class Bench:
 
     def server(self, **options: Any) -> EmbeddedPostgres:
         """Return a server of this home that has not been started."""
-        return EmbeddedPostgres(self.home, private_root=self.private_root, **options)
+        return EmbeddedPostgres(self.home, private_root=self.private_root, throw_away=True, **options)
 
     @property
     def data(self) -> Path:
