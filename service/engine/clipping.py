@@ -36,8 +36,10 @@ def norms_squared(values: Integers, firsts: Integers) -> Integers:
 def clipped(values: Integers, firsts: Integers, norm_squared_max: int) -> tuple[Integers, Integers]:
     """The vectors and their squared norms (k,); a vector beyond the clip is scaled into it and truncated toward zero.
 
-    `norm_squared_max` at most 2^61. Raises BrokenInvariant if a vector cannot be brought within it.
+    Raises BrokenInvariant for a `norm_squared_max` outside [0, 2^61], or if a vector cannot be brought within it.
     """
+    if not 0 <= norm_squared_max <= SATURATED // 2:
+        raise BrokenInvariant("the clip is out of range")
     norms = norms_squared(values, firsts)
     beyond = norms > norm_squared_max
     if beyond.any():

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 class Entries:
     """Vector entries (m of them), those of one individual next to each other; `values` may be a zero-stride view."""
 
-    owners: Integers  # (m,) slots, not decreasing
+    owners: Integers  # (m,) slots or rows, not decreasing
     coordinates: Integers  # (m,)
     values: Integers  # (m,) grid steps
 
@@ -29,6 +29,17 @@ class Entries:
             return self
         return Entries(owners=self.owners[which], coordinates=self.coordinates[which], values=self.values[which])
 
+    def moved(self, slots: int) -> "Entries":
+        """The same with every owner `slots` further on, in place: the arrays are this object's own, and large."""
+        if slots != 0:
+            np.add(self.owners, slots, out=self.owners)
+        return self
+
+    def of(self, owners: NDArray[np.unsignedinteger]) -> "Entries":
+        """The same for owners that are places in `owners`."""
+        slots = owners[self.owners].astype(np.int64)
+        return Entries(owners=slots, coordinates=self.coordinates, values=self.values)
+
     def merged(self, dimension: int) -> "Entries":
         """One entry for each coordinate of each individual, in order; what cancels to zero is gone."""
         if self.values.size == 0:
@@ -36,12 +47,12 @@ class Entries:
         keys = self.owners if dimension == 1 else self.owners * np.int64(dimension) + self.coordinates
         if self.values.strides == (0,):
             keys = keys if dimension == 1 else np.sort(keys)
-            starts = _starts(keys)
+            starts = np.flatnonzero(_begins(keys))
             values = np.diff(starts, append=keys.size) * self.values[0]
         else:
             order = np.argsort(keys, kind="stable")
             keys = keys[order]
-            starts = _starts(keys)
+            starts = np.flatnonzero(_begins(keys))
             values = np.add.reduceat(self.values[order], starts)
         owners, coordinates = np.divmod(keys[starts], np.int64(dimension))
         return Entries(owners=owners, coordinates=coordinates, values=values).kept(values != 0)
@@ -51,7 +62,7 @@ class Entries:
 
         Raises BrokenInvariant if a vector is beyond a clip that cannot bind.
         """
-        firsts = _starts(self.owners)
+        firsts = np.flatnonzero(_begins(self.owners))
         if clip_binds:
             values, norms = clipped(self.values, firsts, norm_squared_max)
         else:
@@ -63,12 +74,14 @@ class Entries:
             slots=self.owners[firsts][norms > 0],
             norms_squared=norms[norms > 0],
             dimension=dimension,
-            owners=np.cumsum(np.diff(entries.owners, prepend=-1) > 0) - 1,
+            owners=np.cumsum(_begins(entries.owners)) - 1,
             coordinates=entries.coordinates,
             values=entries.values,
         )
 
 
-def _starts(keys: Integers) -> Integers:
-    """Where each run of equal keys begins."""
-    return np.flatnonzero(np.diff(keys, prepend=-1))
+def _begins(keys: Integers) -> NDArray[np.bool_]:
+    """Whether a run of equal keys (m,) begins at each of them."""
+    begins = np.ones(keys.shape, dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=begins[1:])
+    return begins

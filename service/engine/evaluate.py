@@ -79,19 +79,18 @@ class _Query:
         for name in self.required:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
-    def entries(self, columns: Mapping[str, Codes], rows: Integers, owners: Integers) -> Entries:
-        """The entries of the chosen `rows` (k,), which are of the slots `owners` (k,); row by row, item by item."""
+    def entries(self, columns: Mapping[str, Codes], rows: Integers) -> Entries:
+        """The entries of the chosen `rows` (k,), row by row and item by item; their owners are the rows."""
         bases = self.groups.bases(columns, rows)
+        coordinates = [term.coordinates(columns, rows, bases) for term in self.terms]
+        values = [term.values(columns, rows) for term in self.terms]
         if len(self.terms) == 1:
-            [term] = self.terms
-            places = term.coordinates(columns, rows, bases)
-            return Entries(owners=owners, coordinates=places, values=term.values(columns, rows))
-        has_entry = [self._is_known(term, columns, rows) for term in self.terms]
+            return Entries(owners=rows, coordinates=coordinates[0], values=values[0])
         return Entries(
-            owners=np.repeat(owners, len(self.terms)),
-            coordinates=np.stack([term.coordinates(columns, rows, bases) for term in self.terms], axis=1).reshape(-1),
-            values=np.stack([term.values(columns, rows) for term in self.terms], axis=1).reshape(-1),
-        ).kept(np.stack(has_entry, axis=1).reshape(-1))
+            owners=np.repeat(rows, len(self.terms)),
+            coordinates=np.stack(coordinates, axis=1).reshape(-1),
+            values=np.stack(values, axis=1).reshape(-1),
+        ).kept(np.stack([self._is_known(term, columns, rows) for term in self.terms], axis=1).reshape(-1))
 
     def _is_known(self, term: Term, columns: Mapping[str, Codes], rows: Integers) -> Mask:
         if term.column is None:
@@ -113,7 +112,7 @@ def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributi
             np.logical_and(chosen, memory.present[block], out=chosen)
         rows = chooser.rows(chosen)
         if rows.size > 0:
-            entries = query.entries(columns, rows, rows + start)
+            entries = query.entries(columns, rows).moved(start)
             yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
 
 
@@ -123,8 +122,8 @@ def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
         query.choose(page.columns, chosen)
         rows = np.flatnonzero(chosen)
         if rows.size > 0:
-            owners = page.owners[rows] + np.int64(number * PAGE_SLOTS)
-            yield _together(query, query.entries(page.columns, rows, owners).merged(query.plan.dimension))
+            entries = query.entries(page.columns, rows).of(page.owners).merged(query.plan.dimension)
+            yield _together(query, entries.moved(number * PAGE_SLOTS))
 
 
 def _alone(query: _Query, entries: Entries) -> Contributions:

@@ -1,0 +1,225 @@
+"""The engine's vectors against a reference in fractions, over every kind of query and both sides of every edge."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from service.core.contribution import Contributions
+from service.core.release import answer
+from service.engine.evaluate import BLOCK_SLOTS, contributions
+from service.engine.invariants import BrokenInvariant
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
+from service.query.parse import parse_query
+from service.query.plan import Histogram, Plan, Sum, compile_query
+from service.query.schema import Schema
+from tests.core.injected import seeded
+from tests.engine.reference import Row, vector
+from tests.engine.worlds import CAPACITY, SCHEMA, TABLES, Vector, memory_of, people, planned, queries, vectors, visits
+
+PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
+
+
+def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:
+    """Whoever is within the clip has the reference's very vector; whoever is beyond it, that vector scaled into it."""
+    clip_squared = plan.clip_squared_steps
+    norms = {slot: sum(value**2 for value in entries.values()) for slot, entries in wanted.items()}
+    assert set(found) <= set(wanted)
+    for slot, entries in wanted.items():
+        if norms[slot] <= clip_squared:
+            assert found.get(slot, (0, {})) == (norms[slot], entries)
+        else:
+            check_scaled(found[slot], entries, clip_squared)
+
+
+def check_scaled(found: Vector, entries: dict[int, int], clip_squared: int) -> None:
+    """Each coordinate is the exact one truncated toward zero, or a step less; the norm stays within the clip."""
+    norm_squared, scaled = found
+    assert norm_squared <= clip_squared
+    with localcontext(prec=60):
+        factor = (Decimal(clip_squared) / sum(value**2 for value in entries.values())).sqrt()
+        for coordinate, value in entries.items():
+            exact = abs(value * factor)
+            assert scaled.get(coordinate, 0) * value >= 0
+            assert exact - 2 < abs(scaled.get(coordinate, 0)) <= exact * (1 + Decimal(2) ** -45)
+
+
+@settings(max_examples=100, deadline=None)
+@given(records=people(), query=queries("people"))
+def test_a_record_counts_as_its_values_say(records: dict[int, Row], query: dict[str, Any]) -> None:
+    """Conditions, groups, sums, histograms, NULL, clipped and unknown values, on records at the edges of pages."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    columns = TABLES["people"]["columns"]
+    wanted = {slot: vector([row], query, columns, plan.grid_log2) for slot, row in records.items()}
+    check(vectors(plan, memory_of(records)), {slot: v for slot, v in wanted.items() if v}, plan)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), records=people(), query=queries("visits"))
+def test_an_individual_is_the_sum_of_their_events(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """Rows are summed before the norm is taken; what cancels is not touched; nobody else's rows matter."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    events = data.draw(visits(records))
+    columns = TABLES["visits"]["columns"]
+    wanted = {
+        slot: vector([row for owner, row in events if owner == slot], query, columns, plan.grid_log2)
+        for slot in records
+    }
+    check(vectors(plan, memory_of(records, [events])), {slot: v for slot, v in wanted.items() if v}, plan)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), records=people(), query=queries("visits"))
+def test_events_come_out_the_same_bit_by_bit_in_whatever_order_they_came_in(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """Appending is merging: one upload or several, in any order, give the very same arrays."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    events = data.draw(visits(records))
+    shuffled = data.draw(st.permutations(events))
+    cut = data.draw(st.integers(0, len(events)))
+    parts = [part for part in (shuffled[:cut], shuffled[cut:]) if part]
+    once = list(contributions(plan, memory_of(records, [events] if events else [])))
+    again = list(contributions(plan, memory_of(records, parts)))
+    assert [arrays(block) for block in once] == [arrays(block) for block in again]
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), records=people(), query=queries("people") | queries("visits"))
+def test_an_erased_individual_is_as_if_never_there(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """Erasing empties one slot, record and events, and changes no other vector."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    events = data.draw(visits(records))
+    gone = data.draw(st.sampled_from(sorted(records)))
+    memory = memory_of(records, [events] if events else [])
+    before = vectors(plan, memory)
+    memory.erase(gone)
+    assert vectors(plan, memory) == {slot: vector for slot, vector in before.items() if slot != gone}
+
+
+def test_two_rows_of_value_one_cost_four_times_one_row() -> None:
+    """T1.4: the rows are added up before the norm; at sigma 10 the charge is 4/200, not 2/200."""
+    row = {"item": 5, "amount": 1, "cost": 0, "online": True}
+    memory = memory_of({3: PERSON}, [[(3, row), (3, row)]])
+    plan = planned({"version": 1, "from": "visits", "select": [{"sum": {"column": "amount"}}], "noise": {"sigma": 10}})
+    assert plan is not None
+    assert vectors(plan, memory) == {3: (4, {0: 2})}
+    release = answer(contributions(plan, memory), memory.accounts, dimension=1, sigma_steps=10.0, entropy=seeded(1))
+    assert release.charges.tolist() == [-(-4 * 2**40 // 200)]
+
+
+def test_rows_that_cancel_touch_nobody() -> None:
+    """A vector of zero is not listed: it adds nothing and pays nothing."""
+    rows = [(3, {"item": 5, "amount": amount, "cost": 0, "online": True}) for amount in (2, -3, 1)]
+    plan = planned({"version": 1, "from": "visits", "select": [{"sum": {"column": "amount"}}], "noise": {"sigma": 10}})
+    assert plan is not None
+    assert vectors(plan, memory_of({3: PERSON}, [rows])) == {}
+
+
+def test_an_empty_slot_is_not_counted() -> None:
+    """Slots between people hold nobody, although a count without a condition selects rows of NULLs."""
+    nobody_known = dict.fromkeys(PERSON)
+    memory = memory_of({4: PERSON, 9: nobody_known})
+    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10}})
+    assert plan is not None
+    assert vectors(plan, memory) == {4: (1, {0: 1}), 9: (1, {0: 1})}
+
+
+@pytest.mark.parametrize("select", [[{"count": {}}], [{"count": {}}, {"sum": {"column": "level"}}]])
+def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
+    """The last slot of a block of several pages and the first of the next."""
+    edge = (0, BLOCK_SLOTS - 1, BLOCK_SLOTS, BLOCK_SLOTS + 1, 2 * BLOCK_SLOTS)
+    plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
+    assert plan is not None
+    blocks = list(contributions(plan, memory_of(dict.fromkeys(edge, PERSON))))
+    assert [slot for block in blocks for slot in block.slots.tolist()] == list(edge)
+
+
+@pytest.mark.parametrize("selected", [0.0005, 0.05, 0.5, 1.0])
+def test_a_crowd_is_found_however_dense(selected: float) -> None:
+    """Sparse and dense selections are looked for in different ways, which must find the same people."""
+    random = np.random.default_rng(5)
+    count = BLOCK_SLOTS + PAGE_SLOTS + 77
+    memory = DatasetMemory(SCHEMA)
+    codes = memory.null_codes("people", count)
+    codes["member"] = (random.random(count) < selected).astype(np.uint8)
+    memory.add_individuals(np.arange(count), codes, np.full(count, 1))
+    where = {"eq": [{"col": "member"}, True]}
+    plan = planned({"version": 1, "select": [{"count": {}}], "where": where, "noise": {"sigma": 10}})
+    assert plan is not None
+    found = np.concatenate([block.slots for block in contributions(plan, memory)])
+    assert found.tolist() == np.flatnonzero(codes["member"]).tolist()
+
+
+def test_a_million_coordinates_are_sparse() -> None:
+    """A histogram over 2^20 categories lists what is there, not what could be."""
+    wide = Schema.model_validate(
+        TABLES | {"visits": TABLES["visits"] | {"columns": {"item": {"type": "category", "size": 2**20}}}}
+    )
+    memory = DatasetMemory(wide)
+    memory.add_individuals(np.array([70_000]), memory.null_codes("people", 1), np.array([1]))
+    items = np.array([2**20 - 1, 0, 2**20 - 1], dtype=np.uint32)
+    memory.add_events("visits", np.full(3, 70_000), {"item": items})
+    query = {"version": 1, "from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 10}}
+    plan = compile_query(parse_query(json.dumps(query).encode()), wide, capacity=CAPACITY)
+    assert vectors(plan, memory) == {70_000: (5, {0: 1, 2**20 - 1: 2})}
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("people", {"dimension": 2}),
+        ("people", {"clip_squared_steps": 2**61 + 1}),
+        ("people", {"clip_squared_steps": 0}),
+        ("people", {"grid_log2": 3}),
+        ("visits", {"grid_log2": -60}),
+        ("people", {"items": (Histogram(column="area", size=4),), "dimension": 4}),
+        ("people", {"items": (Sum(column="spend"),), "grid_log2": -60}),
+        ("people", {"items": (Sum(column="spend"),), "grid_log2": 40}),
+    ],
+)
+def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(table: str, change: dict[str, Any]) -> None:
+    """Overflow is excluded by public numbers alone; a plan that does not exclude it is not evaluated."""
+    plan = planned({"version": 1, "from": table, "select": [{"count": {}}], "noise": {"sigma": 10}})
+    assert plan is not None
+    with pytest.raises(BrokenInvariant):
+        contributions(replace(plan, **change), DatasetMemory(SCHEMA))
+
+
+@pytest.mark.parametrize("select", [[{"sum": {"column": "level"}}], [{"count": {}}, {"sum": {"column": "level"}}]])
+def test_a_vector_beyond_a_clip_that_cannot_bind_stops_the_evaluation(select: list[Any]) -> None:
+    """The last line of defence behind the plan's public bounds."""
+    plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
+    assert plan is not None
+    with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
+        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}))
+
+
+def arrays(block: Contributions) -> tuple[Any, ...]:
+    """Everything in a block, for comparison bit by bit."""
+    owners = None if block.owners is None else block.owners.tobytes()
+    return (
+        block.slots.tobytes(),
+        block.norms_squared.tobytes(),
+        owners,
+        block.coordinates.tobytes(),
+        block.values.tobytes(),
+    )

@@ -1,0 +1,199 @@
+"""Small datasets in awkward slots, built as the service builds them, and the queries that can be asked about them."""
+
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from service.core.contribution import Contributions
+from service.engine.evaluate import contributions
+from service.engine.ingest import Rows, read_rows
+from service.engine.memory import DatasetMemory
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.query.schema import Schema
+
+CAPACITY = 2**20
+BUDGET = 2**40
+ROWS_MAX = 6
+
+TABLES: dict[str, Any] = {
+    "people": {
+        "kind": "individuals",
+        "key": "person_id",
+        "columns": {
+            "country": {"type": "category", "categories": ["NO", "SE", "DK"]},
+            "area": {"type": "category", "size": 5},
+            "level": {"type": "integer", "lower": -2, "upper": 3},
+            "spend": {"type": "real", "lower": 0, "upper": 500},
+            "balance": {"type": "real", "lower": -0.7, "upper": 0.1},
+            "member": {"type": "boolean"},
+        },
+    },
+    "visits": {
+        "kind": "events",
+        "key": "person_id",
+        "rows_per_individual": ROWS_MAX,
+        "columns": {
+            "item": {"type": "category", "size": 1000},
+            "amount": {"type": "integer", "lower": -3, "upper": 3},
+            "cost": {"type": "real", "lower": -5, "upper": 5},
+            "online": {"type": "boolean"},
+        },
+    },
+}
+SCHEMA = Schema.model_validate(TABLES)
+SLOTS = (0, 1, 7, 65_535, 65_536, 131_071)  # both sides of the edges of pages
+
+VALUES: dict[str, dict[str, list[Any]]] = {
+    "people": {
+        "country": [None, "NO", "SE", "DK", "XX"],
+        "area": [None, 0, 1, 4, 5, -1],
+        "level": [None, -7, -2, -1, 0, 1, 3, 9],
+        "spend": [None, -1, 0, 0.25, 13.5, 499.75, 500, 1e300],
+        "balance": [None, -3, -0.7, -0.5, 0, 0.0625, 0.1, 2],
+        "member": [None, False, True],
+    },
+    "visits": {
+        "item": [None, 0, 1, 2, 998, 999, 1000],
+        "amount": [None, -9, -3, -1, 0, 1, 2, 3, 4],
+        "cost": [None, -6, -4.5, -0.125, 0, 0.125, 4.5, 5.5],
+        "online": [None, False, True],
+    },
+}
+_ORDERED = {"level", "spend", "balance", "amount", "cost"}
+_LITERALS: dict[str, list[Any]] = {
+    "country": ["NO", "DK"],
+    "area": [0, 3, 4],
+    "level": [-3, -2, 0, 2, 3, 4],
+    "spend": [-1, 0, 13.5, 100, 500, 501],
+    "balance": [-0.5, 0, 0.0625],
+    "member": [False, True],
+    "item": [0, 1, 2, 5, 7, 11, 998, 999],
+    "amount": [-3, 0, 1, 4],
+    "cost": [-4.5, 0, 4.5],
+    "online": [False, True],
+}
+_GROUPS = {"people": ["country", "area", "level", "member"], "visits": ["amount", "online"]}
+_COUNTS: list[dict[str, Any]] = [{"count": {}}]
+_ITEMS: dict[str, list[dict[str, Any]]] = {
+    "people": _COUNTS
+    + [{"sum": {"column": name}} for name in ("level", "spend", "balance")]
+    + [{"histogram": {"column": name}} for name in ("area", "member")],
+    "visits": _COUNTS
+    + [{"sum": {"column": name}} for name in ("amount", "cost")]
+    + [{"histogram": {"column": "item"}}],
+}
+
+Row = dict[str, Any]
+Vector = tuple[int, dict[int, int]]
+"""The squared norm, and {coordinate: value}, in grid steps."""
+
+
+def rows(table: str) -> st.SearchStrategy[Row]:
+    """A row as uploaded: in and out of its domain, and NULL."""
+    return st.fixed_dictionaries({name: st.sampled_from(values) for name, values in VALUES[table].items()})
+
+
+def people() -> st.SearchStrategy[dict[int, Row]]:
+    """A record for each of a few slots."""
+    return st.dictionaries(st.sampled_from(SLOTS), rows("people"), min_size=1)
+
+
+def visits(slots: Iterable[int]) -> st.SearchStrategy[list[tuple[int, Row]]]:
+    """Events of the people in `slots`, in any order, at most ROWS_MAX each."""
+    event = st.tuples(st.sampled_from(sorted(slots)), rows("visits"))
+    return st.lists(event, max_size=20).map(_at_most_rows_max)
+
+
+def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Queries of all kinds; now and then one that no grid fits, which only compiling finds out."""
+    optional = {
+        "where": _conditions(table),
+        "group_by": st.lists(st.sampled_from(_GROUPS[table]), unique=True, max_size=2),
+        "per_individual": st.sampled_from([0.01, 0.5, 1.0, 2.5, 400.0, 1e6]).map(lambda clip: {"l2_clip": clip}),
+    }
+    return st.builds(
+        lambda select, rest: {"version": 1, "from": table, "select": select, "noise": {"sigma": 30.0}} | rest,
+        st.lists(st.sampled_from(_ITEMS[table]), min_size=1, max_size=3),
+        st.fixed_dictionaries({}, optional=optional),
+    )
+
+
+def planned(query: dict[str, Any]) -> Plan | None:
+    """The plan, or None where the query room refuses."""
+    try:
+        return compile_query(parse_query(json.dumps(query).encode()), SCHEMA, capacity=CAPACITY)
+    except QueryProblem:
+        return None
+
+
+def uploaded(table: str, slots: Iterable[int], table_rows: Iterable[Row]) -> Rows:
+    """The rows as the service reads them off the wire."""
+    lines = [json.dumps({"person_id": f"{slot}"} | row) for slot, row in zip(slots, table_rows, strict=True)]
+    body = io.BytesIO("\n".join(lines).encode())
+    return read_rows(body, "application/x-ndjson", SCHEMA.table(table), budget_units=BUDGET)
+
+
+def memory_of(records: dict[int, Row], events: Iterable[list[tuple[int, Row]]] = ()) -> DatasetMemory:
+    """A dataset with the given records by slot, and the events appended upload by upload."""
+    memory = DatasetMemory(SCHEMA)
+    slots = np.array(list(records), dtype=np.int64)
+    limits = np.full(slots.size, BUDGET)
+    memory.add_individuals(slots, uploaded("people", records, records.values()).codes, limits)
+    for batch in events:
+        codes = uploaded("visits", [slot for slot, _ in batch], [row for _, row in batch]).codes
+        memory.add_events("visits", np.array([slot for slot, _ in batch], dtype=np.int64), codes)
+    return memory
+
+
+def vectors(plan: Plan, memory: DatasetMemory) -> dict[int, Vector]:
+    """Everybody's squared norm and vector by slot, as the engine gives them, with the core's own check."""
+    found: dict[int, Vector] = {}
+    for block in contributions(plan, memory):
+        block.check()
+        found |= _vectors_of(block)
+    return found
+
+
+def _vectors_of(block: Contributions) -> dict[int, Vector]:
+    entries: list[dict[int, int]] = [{} for _ in block.slots]
+    owners = range(block.slots.size) if block.owners is None else block.owners.tolist()
+    for owner, coordinate, value in zip(owners, block.coordinates.tolist(), block.values.tolist(), strict=True):
+        assert coordinate not in entries[owner]
+        entries[owner][coordinate] = value
+    return dict(zip(block.slots.tolist(), zip(block.norms_squared.tolist(), entries, strict=True), strict=True))
+
+
+def _at_most_rows_max(events: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    counts: dict[int, int] = {}
+    kept = []
+    for slot, row in events:
+        counts[slot] = counts.get(slot, 0) + 1
+        if counts[slot] <= ROWS_MAX:
+            kept.append((slot, row))
+    return kept
+
+
+def _conditions(table: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.recursive(
+        st.sampled_from(sorted(VALUES[table])).flatmap(_leaves),
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"and": parts}),
+            st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"or": parts}),
+            inner.map(lambda part: {"not": part}),
+        ),
+        max_leaves=4,
+    )
+
+
+def _leaves(column: str) -> st.SearchStrategy[dict[str, Any]]:
+    operators = ["eq", "ne", *(["lt", "le", "gt", "ge"] if column in _ORDERED else [])]
+    literals = st.sampled_from(_LITERALS[column])
+    return st.builds(
+        lambda operator, literal: {operator: [{"col": column}, literal]}, st.sampled_from(operators), literals
+    ) | st.lists(literals, min_size=1, max_size=5).map(lambda listed: {"in": [{"col": column}, listed]})
