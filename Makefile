@@ -39,7 +39,7 @@ unit: .venv/.dev-ok ## The fast inner loop: what is not marked slow or browser
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python migrations loadtests tests)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests)
 
 format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 	@.venv/bin/ruff format .

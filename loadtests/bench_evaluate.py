@@ -53,6 +53,9 @@ _WHERES = {  # by the share of people they select: 3, 33 and 64 %
 }
 
 
+Codes = NDArray[np.unsignedinteger]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
     """The same people twice: in the engine's memory, and as bare columns (n,)."""
@@ -87,7 +90,11 @@ def make_people() -> People:
     district = random.integers(0, DISTRICTS, PEOPLE).astype(np.uint8)
     spend = np.round(random.random(PEOPLE) * 500, 2)
     step_log2 = coding_of(schema.table("people").columns["spend"]).step_log2
-    codes = {"age": age, "district": district, "spend": np.rint(np.ldexp(spend, -step_log2)).astype(np.uint64)}
+    codes: dict[str, Codes] = {
+        "age": age,
+        "district": district,
+        "spend": np.rint(np.ldexp(spend, -step_log2)).astype(np.uint64),
+    }
     memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, 2**40))
     item = random.integers(0, ITEMS, EVENTS).astype(np.uint32)
     memory.add_events("visits", random.integers(0, PEOPLE, EVENTS), {"item": item})

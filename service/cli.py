@@ -102,6 +102,23 @@ def migrate(
         run_migrations(servers.database_url, folder=folder or settings.migrations)
 
 
+@app.command()
+def demo(
+    home: Home = None,
+    stay: Annotated[bool, typer.Option("--stay", help="Serve on afterwards, until Ctrl-C.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
+) -> None:
+    """Register real data, ask 294 questions, show what was answered and who was charged."""
+    from service.demo import DemoFailed
+    from service.demo import demo as run_demo
+
+    try:
+        run_demo(_settings(home), host=host, port=port, stay=stay)
+    except DemoFailed as failure:
+        _fail(str(failure))
+
+
 def main() -> None:
     """The console script; known failures are one line on stderr, not a traceback."""
     from service.store.embedded import EmbeddedServerError

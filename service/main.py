@@ -1,8 +1,11 @@
 """Serving: the premises, the application on top of them, and uvicorn around it."""
 
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -15,30 +18,56 @@ from service.workflows.house import House
 _DRAIN_S: Final = 20
 
 
-def serve(
-    settings: Settings,
-    *,
-    host: str,
-    port: int,
-    ready: Callable[[str], None],
-    opened: Callable[[House], None] | None = None,
-) -> None:
+def serve(settings: Settings, *, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM, then drain. `ready` is called with the URL once connections are taken.
 
-    `opened` is called with the house before that. Raises OSError when the address is taken.
+    Raises OSError when the address is taken.
     """
-    with _bound(host, port) as listener, premises(settings) as open_premises:
-        if opened is not None:
-            opened(open_premises.house)
-        config = uvicorn.Config(
-            create_app(open_premises.house, settings),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=_DRAIN_S,
-        )
-        _Server(config, lambda: ready(_url(listener))).run(sockets=[listener])
+    end_on_signals()
+    with _bound(host, port) as listener, premises(settings) as opened:
+        _server(settings, opened.house, lambda: ready(_url(listener))).run(sockets=[listener])
+
+
+@contextmanager
+def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, House]]:
+    """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
+    end_on_signals()
+    started = threading.Event()
+    with _bound(host, port) as listener, premises(settings) as opened:
+        server = _server(settings, opened.house, started.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="uvicorn")
+        thread.start()
+        try:
+            started.wait()
+            yield _url(listener), opened.house
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGINT leave through every `with` of the way in."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+
+
+def _server(settings: Settings, house: House, ready: Callable[[], None]) -> "_Server":
+    config = uvicorn.Config(
+        create_app(house, settings),
+        log_level="warning",
+        access_log=False,  # paths hold the keys of individuals
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=_DRAIN_S,
+    )
+    return _Server(config, ready)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """End once: uvicorn drains first, then raises the signal that it caught again."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(0)
 
 
 class _Server(uvicorn.Server):

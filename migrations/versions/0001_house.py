@@ -62,6 +62,7 @@ CREATE TABLE ledger (
     grid_log2 integer NOT NULL,
     dimension integer NOT NULL CHECK (dimension > 0),
     worst_case_units bigint NOT NULL CHECK (worst_case_units >= 0),
+    worst_case_total_units bigint NOT NULL CHECK (worst_case_total_units >= worst_case_units),
     charge_form smallint NOT NULL CHECK (charge_form IN (0, 1)),
     slots bytea NOT NULL,
     active bytea,

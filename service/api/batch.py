@@ -15,12 +15,12 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from service.api.answers import Answer
-from service.api.layers import report_incident
 from service.api.problems import Problem, problem_bytes, problem_of
 from service.api.queries import arrived, checked_key
 from service.query.parse import parse_query
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.house import House
+from service.workflows.incidents import report_incident
 from service.workflows.views import Principal, StoredAnswer
 
 ENTRIES_MAX = 256
@@ -128,7 +128,7 @@ async def _outcome(future: "Future[StoredAnswer]", request_id: str) -> bytes:
     except Exception as error:  # noqa: BLE001 - the same
         problem, _ = problem_of(error, request_id)
         if problem.type.endswith(":internal-error"):
-            report_incident(error, request_id)
+            report_incident(error, f"request_id={request_id}")
         return problem_bytes(problem)
 
 

@@ -5,12 +5,9 @@ middle of a commit would leave an answer charged and unsent.
 """
 
 import asyncio
-import logging
 import re
-import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,8 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.problems import internal_error, request_id_of, response_of
-
-log = logging.getLogger("sparing.api")
+from service.workflows.incidents import report_incident
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -110,18 +106,10 @@ class Incidents:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - the last resort is for everything
-            report_incident(error, request_id_of(scope))
+            report_incident(error, f"request_id={request_id_of(scope)}")
         if started:
             raise ResponseAborted
         await response_of(internal_error(), request_id_of(scope))(scope, receive, send)
-
-
-def report_incident(error: BaseException, request_id: str) -> None:
-    """Log what kind of error it was and where, without a word of what it said."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames[-8:]))
-    kind = f"{type(error).__module__}.{type(error).__qualname__}"
-    log.error("incident request_id=%s error=%s at=%s", request_id, kind, places)
 
 
 class RequestLimits:

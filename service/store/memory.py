@@ -145,10 +145,8 @@ class MemoryTransaction:
         for principal, units in worst_cases.items():
             draft.worst_cases[principal] = min(draft.worst_cases.get(principal, 0) + units, _UNITS_MAX)
         if entries:
-            worst_case = draft.head.worst_case_units + sum(entry.worst_case_units for entry in entries)
-            draft.head = replace(
-                draft.head, seq=entries[-1].seq, hash=entries[-1].hash, worst_case_units=min(worst_case, _UNITS_MAX)
-            )
+            last = entries[-1]
+            draft.head = replace(draft.head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         for slot, key, limit in zip(slots.tolist(), keys, limits.tolist(), strict=True):

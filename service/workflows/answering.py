@@ -8,7 +8,7 @@ appended together. Nothing leaves before the caller's commit.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import orjson
@@ -122,9 +122,10 @@ class Batch:
     def _entry(self, question: Question, release: Release) -> LedgerEntry:
         plan, head = question.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
+        worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
         entry = LedgerEntry(
             seq=head.seq + len(self.entries) + 1,
-            query_id=uuid4(),
+            query_id=self._query_id(),
             analyst_id=question.analyst.id,
             analyst=question.analyst.name,
             epoch=head.epoch,
@@ -134,6 +135,7 @@ class Batch:
             grid_log2=plan.grid_log2,
             dimension=plan.dimension,
             worst_case_units=plan.worst_case_units,
+            worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
             charges=EncodedCharges.of(charged=release.charged, charges=release.charges, left_out=release.left_out),
             charged_count=int(release.charged.size),
             left_out_count=int(release.left_out.size),
@@ -145,9 +147,12 @@ class Batch:
         )
         return replace(entry, hash=chain_hash(entry))
 
+    def _query_id(self) -> UUID:
+        """A random id through the one door of entropy, so that frozen entropy freezes whole exchanges."""
+        return UUID(bytes=self.entropy(2).tobytes(), version=4)
+
     def _record(self, question: Question, entry: LedgerEntry, *, reused: bool) -> AnswerRecord:
-        worst_cases = [self.transaction.head.worst_case_units, *(entry.worst_case_units for entry in self.entries)]
-        certified = coverage_certified(worst_cases, limit_floor_units=self.limit_floor_units)
+        certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)
         body = document(question.plan, entry, reused=reused, certified=certified)
         return AnswerRecord(
             principal_id=question.analyst.id,

@@ -13,8 +13,6 @@
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
 
-from dataclasses import dataclass
-
 from service.query.problems import FieldError
 
 __all__ = [
@@ -87,15 +85,10 @@ class AllowanceExceeded(WorkflowError):
     title = "The query's worst-case cost exceeds what is left of your allowance."
 
 
-@dataclass
 class _RetryLater(WorkflowError):
     """A refusal that time cures; `retry_after_s` is a constant, never a function of load or data."""
 
-    retry_after_s: int = 1
-
-    def __post_init__(self) -> None:
-        """Use the title as the detail."""
-        super().__init__()
+    retry_after_s = 1
 
 
 class Busy(_RetryLater):

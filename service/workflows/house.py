@@ -4,10 +4,10 @@ import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import BinaryIO
+from typing import BinaryIO, Final
 from uuid import UUID
 
 import orjson
@@ -49,6 +49,8 @@ from service.workflows.views import (
 )
 from service.workflows.writer import DatasetWriter
 
+READY_FOR: Final = timedelta(seconds=1)
+
 
 class House:
     """All that can be done, for principals already recognised. Thread-safe; `close` drains every dataset's line."""
@@ -59,6 +61,7 @@ class House:
         self._writers: dict[int, DatasetWriter] = {}
         self._records: dict[str, DatasetRecord] = {}
         self._door = threading.Lock()
+        self._readiness: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
         self.create_principal = principals.create
@@ -73,8 +76,13 @@ class House:
             writer.close()
 
     def ready(self) -> list[str]:
-        """Public codes of what keeps the house from serving; empty when ready."""
-        return self._store.problems()
+        """Public codes of what keeps the house from serving; empty when ready. Asked anew at most once a second."""
+        now = self._clock()
+        asked_at, problems = self._readiness
+        if not asked_at <= now < asked_at + READY_FOR:
+            problems = self._store.problems()
+            self._readiness = now, problems
+        return problems
 
     # Curators
 
@@ -171,12 +179,12 @@ class House:
 
     def visible_datasets(self, principal: Principal) -> list[PublicDataset]:
         """The public part of every dataset the analyst may ask."""
-        views = [view.public for view in self.datasets()]
-        return [view for view in views if principal.dataset in (None, view.name)]
+        records = self._store.datasets()
+        return [self._public(record) for record in records if principal.dataset in (None, record.name)]
 
     def visible_dataset(self, principal: Principal, name: str) -> PublicDataset:
         """The public part of one dataset. Raises NotFound."""
-        return self._view(self._visible(principal, name)).public
+        return self._public(self._visible(principal, name))
 
     # Individuals
 
@@ -239,22 +247,23 @@ class House:
         )
 
     def _view(self, record: DatasetRecord) -> DatasetView:
-        head = self._store.head(record.id)
         individuals, rows = self._store.row_counts(record.id)
-        return DatasetView(
-            public=PublicDataset(
-                name=record.name,
-                guarantee=record.guarantee,
-                budget_rho=str(rho_of_units(record.budget_units)),
-                budget_units=record.budget_units,
-                mu=mu_of_units(record.budget_units),
-                limit_floor_rho=str(rho_of_units(record.limit_floor_units)),
-                capacity=record.capacity,
-                rule=record.rule,
-                epoch=head.epoch,
-                tables=record.schema,
-            ),
-            counts=DatasetCounts(sequence=head.seq, individuals=individuals, rows=rows),
+        counts = DatasetCounts(sequence=self._store.head(record.id).seq, individuals=individuals, rows=rows)
+        return DatasetView(public=self._public(record), counts=counts)
+
+    def _public(self, record: DatasetRecord) -> PublicDataset:
+        """Looks at no record, and so takes no time that depends on how many there are."""
+        return PublicDataset(
+            name=record.name,
+            guarantee=record.guarantee,
+            budget_rho=str(rho_of_units(record.budget_units)),
+            budget_units=record.budget_units,
+            mu=mu_of_units(record.budget_units),
+            limit_floor_rho=str(rho_of_units(record.limit_floor_units)),
+            capacity=record.capacity,
+            rule=record.rule,
+            epoch=self._store.head(record.id).epoch,
+            tables=record.schema,
         )
 
 

@@ -84,7 +84,12 @@ class EncodedCharges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One charged query. `values` are int64 grid steps, big-endian; `asked_at` is a whole second (UTC)."""
+    """One charged query.
+
+    `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
+    says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
+    second, in UTC.
+    """
 
     seq: int
     query_id: UUID
@@ -97,6 +102,7 @@ class LedgerEntry:
     grid_log2: int
     dimension: int
     worst_case_units: int
+    worst_case_total_units: int
     charges: EncodedCharges
     charged_count: int
     left_out_count: int
@@ -134,6 +140,7 @@ def chain_hash(entry: LedgerEntry) -> bytes:
         "grid_log2": entry.grid_log2,
         "dimension": entry.dimension,
         "worst_case_units": str(entry.worst_case_units),
+        "worst_case_total_units": str(entry.worst_case_total_units),
         "charges": entry.charges.digest(),
         "charged_count": entry.charged_count,
         "left_out_count": entry.left_out_count,

@@ -103,7 +103,9 @@ class Individuals:
 class Transaction(Protocol):
     """One dataset at one instant. Locked transactions are serial; leaving without `commit` undoes everything."""
 
-    head: Head
+    @property
+    def head(self) -> Head:
+        """The head as read, and moved along by what this transaction writes."""
 
     def answers(self, keys: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], AnswerRecord]:
         """The stored replies among (principal, key) pairs."""

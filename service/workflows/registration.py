@@ -55,7 +55,7 @@ class Registration(BaseModel):
     capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] = CAPACITY_DEFAULT
     tables: Schema
     rule: Literal["skip"] = "skip"
-    limit_floor_rho: PositiveDecimal | None = None
+    limit_floor_rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
 
 
 def register(registration: Registration, store: Store) -> DatasetRecord:

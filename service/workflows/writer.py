@@ -7,7 +7,6 @@ COMMIT is
 resolved by reading the keys under the lock, never by drawing noise again.
 """
 
-import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Final, TypeVar
 from service.core.noise import Entropy
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
+from service.workflows.incidents import report_incident
 from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import StoredAnswer
@@ -30,8 +30,6 @@ _COMMIT_READS_MAX: Final = 3
 
 Result = TypeVar("Result")
 Act = Callable[[Transaction, DatasetState], Result]
-
-incidents = logging.getLogger("sparing.incidents")
 
 
 @dataclass(slots=True)
@@ -138,11 +136,11 @@ class DatasetWriter:
         except StoreUnavailable:
             self._state.doubt()
             outcomes = [Unavailable() for _ in questions]
-        except Exception:  # noqa: BLE001 - every promise must be settled, and nothing of the fault may be shown
+        except Exception as error:  # noqa: BLE001 - every promise must be settled, and nothing of the fault be shown
             # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
             # transaction.
             self._state.doubt_all()
-            incidents.exception("a batch of %d failed on dataset %d", len(batch), self._record.id)
+            report_incident(error, f"batch of {len(batch)} on dataset {self._record.id}")
             if len(batch) > 1:
                 for waiting in batch:
                     self._answer([waiting])
@@ -211,9 +209,9 @@ class DatasetWriter:
                 self._state.catch_up(transaction)
                 self._state.write_checkpoint(transaction)
                 transaction.commit()
-        except (CommitUnclear, StoreUnavailable):
+        except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
-            incidents.warning("a checkpoint of dataset %d was not written", self._record.id)
+            report_incident(error, f"checkpoint of dataset {self._record.id}")
 
 
 def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:

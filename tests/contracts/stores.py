@@ -80,6 +80,7 @@ def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *
         grid_log2=0,
         dimension=2,
         worst_case_units=1_374_389_535,
+        worst_case_total_units=head.worst_case_units + 1_374_389_535,
         charges=EncodedCharges.of(charged=slots, charges=charges, left_out=np.array(left_out, dtype=np.int64)),
         charged_count=len(charged),
         left_out_count=len(left_out),

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from service.engine.memory import PAGE_SLOTS
 from service.workflows.errors import NameTaken
@@ -90,7 +92,7 @@ def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetReco
 def test_people_records_and_limits_read_back_by_slot(store: Store, record: DatasetRecord) -> None:
     """Accounts and typed columns, NULLs included, come back as the codes that went in."""
     slots = np.array([0, 1, 2])
-    codes = {
+    codes: dict[str, NDArray[Any]] = {
         "country": np.array([0, 1, 2], dtype=np.uint8),
         "age": np.array([0, 125, 126], dtype=np.uint8),
         "spend": np.array([0, 2**40 + 1, (int(502.5 * 2**43)) + 1], dtype=np.uint64),

@@ -15,7 +15,14 @@ import orjson
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from numpy.typing import NDArray
 
 from service.core.noise import rounded_gaussian
@@ -227,6 +234,7 @@ def registration(name: str) -> dict[str, Any]:
     }
 
 
-TestFilter = FilterMachine.TestCase
-TestFilter.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-TestFilter.pytestmark = [pytest.mark.slow]
+@pytest.mark.slow
+def test_every_order_of_events_gives_the_reference() -> None:
+    """Sixty histories of thirty events, each checked after every event."""
+    run_state_machine_as_test(FilterMachine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))

@@ -34,7 +34,7 @@ def spellings(number: float) -> list[str]:
     """Ways to write a number that every reader takes for the same double."""
     ways = [repr(number), f"{number!r}E0" if "e" not in repr(number) else repr(number)]
     if float(number).is_integer() and abs(number) < 2**53:
-        ways += [f"{int(number)}", f"{int(number)}.0", f"{int(number)}.000e+0", f"{int(number)}0e-1"]
+        ways += [f"{int(number)}", f"{int(number)}.0", f"{int(number)}.000e+0", f"{int(number)}.0E-0"]
     return ways
 
 

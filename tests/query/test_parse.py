@@ -159,9 +159,13 @@ def test_what_json_readers_disagree_about_is_refused(sent: bytes, named: list[st
     assert fields(sent) == named
 
 
-@pytest.mark.parametrize("digits", ["9007199254740991", "-9007199254740991", "1e20", "100000000000000000000", "2.50"])
+@pytest.mark.parametrize(
+    "digits",
+    ["9007199254740991", "-9007199254740991", "9007199254740992", "1e20", "100000000000000000000", "2.50"]
+    + ["1152921504606846976", "1152921504606847000", "-1152921504606847000"],
+)
 def test_numbers_that_a_double_holds_are_read(digits: str) -> None:
-    """Also the long spelling that the canonical form gives to 1e20."""
+    """Also 2^60, both in full and in the digits that its canonical form has."""
     sent = body(query(where={"lt": [AGE, 0]})).replace(b", 0]", f", {digits}]".encode())
     literal = parse_query(sent).model_dump()["where"]["lt"][1]
 

@@ -138,7 +138,7 @@ def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
         assert compiled.dimension == 2**20
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(queries())
 def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
     """Compiling a valid query gives a plan whose numbers agree with each other, or names a field of the scale."""
@@ -215,7 +215,7 @@ def _damaged(value: Any, draw: st.DrawFn) -> Any:
     return copy
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(nearly_queries() | JUNK)
 @example({"version": 1, "select": [{"sum": {"column": "level"}}], "noise": {"sigma": 1e100}})
 @example({"version": 1, "select": [{"sum": {"column": "spend"}}], "noise": {"rho": 5e-324}})

@@ -100,7 +100,7 @@ CSV = b"person_id,area\n1,1000\n"
     ("name", "content", "content_type"),
     [
         ("rows.csv", CSV, "text/csv"),
-        ("rows.csv.gz", gzip.compress(CSV), "text/csv"),
+        ("rows.csv.gz", gzip.compress(CSV, mtime=0), "text/csv"),
         ("rows.CSV", CSV, "text/csv"),
         ("rows.ndjson", b"{}", "application/x-ndjson"),
         ("rows.parquet", b"PAR1...", "application/vnd.apache.parquet"),
@@ -108,7 +108,7 @@ CSV = b"person_id,area\n1,1000\n"
         ("rows", CSV, "text/csv"),
         ("rows", b'{"a": 1}\n', "application/x-ndjson"),
         ("rows", b"PAR1...", "application/vnd.apache.parquet"),
-        ("rows", gzip.compress(b'{"a": 1}\n'), "application/x-ndjson"),
+        ("rows", gzip.compress(b'{"a": 1}\n', mtime=0), "application/x-ndjson"),
     ],
 )
 def test_upload_a_file_in_any_shape(
@@ -171,7 +171,7 @@ def test_budget_summary(client: Client, script: Any) -> None:
                 "sequence": 9,
                 "individuals": 3,
                 "exhausted": 1,
-                "remaining_share_histogram": [{"from": 0, "to": 0.1, "individuals": 3}],
+                "remaining_share_histogram": [{"low": 0, "high": 0.1, "individuals": 3}],
                 "quantiles": {"0.5": 0.25},
             },
         )

@@ -9,8 +9,8 @@ from service.workflows.ports import AnswerRecord
 
 ENTRY_COLUMNS: Final = (
     "seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2, dimension, worst_case_units, "
-    'charge_form, slots, active, charge_units, charges, charged_count, left_out_count, charged_units, "values", '
-    "asked_at, previous_hash, hash"
+    "worst_case_total_units, charge_form, slots, active, charge_units, charges, charged_count, left_out_count, "
+    'charged_units, "values", asked_at, previous_hash, hash'
 )
 ENTRY_COUNT: Final = ENTRY_COLUMNS.count(",") + 1
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
@@ -32,6 +32,7 @@ def entry_row(entry: LedgerEntry) -> tuple[object, ...]:
         entry.grid_log2,
         entry.dimension,
         entry.worst_case_units,
+        entry.worst_case_total_units,
         charges.form,
         charges.slots,
         charges.active,
@@ -61,20 +62,21 @@ def entry_of(row: Sequence[Any]) -> LedgerEntry:
         grid_log2=row[8],
         dimension=row[9],
         worst_case_units=row[10],
+        worst_case_total_units=row[11],
         charges=EncodedCharges(
-            form=row[11],
-            slots=bytes(row[12]),
-            active=None if row[13] is None else bytes(row[13]),
-            charge_units=row[14],
-            charges=None if row[15] is None else bytes(row[15]),
+            form=row[12],
+            slots=bytes(row[13]),
+            active=None if row[14] is None else bytes(row[14]),
+            charge_units=row[15],
+            charges=None if row[16] is None else bytes(row[16]),
         ),
-        charged_count=row[16],
-        left_out_count=row[17],
-        charged_units=int(row[18]),
-        values=bytes(row[19]),
-        asked_at=row[20].astimezone(UTC),
-        previous_hash=bytes(row[21]),
-        hash=bytes(row[22]),
+        charged_count=row[17],
+        left_out_count=row[18],
+        charged_units=int(row[19]),
+        values=bytes(row[20]),
+        asked_at=row[21].astimezone(UTC),
+        previous_hash=bytes(row[22]),
+        hash=bytes(row[23]),
     )
 
 

@@ -87,6 +87,7 @@ LEDGER: Final = Table(
     _required("grid_log2", Integer()),
     _required("dimension", Integer()),
     _required("worst_case_units", BigInteger()),
+    _required("worst_case_total_units", BigInteger()),
     _required("charge_form", SmallInteger()),
     _required("slots", LargeBinary()),
     Column("active", LargeBinary),

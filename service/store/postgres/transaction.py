@@ -165,10 +165,9 @@ class PostgresTransaction:
                 [(self._dataset_id, principal, units, _UNITS_MAX) for principal, units in worst_cases.items()],
             )
         if entries:
-            worst_case = self.head.worst_case_units + sum(entry.worst_case_units for entry in entries)
+            last = entries[-1]
             self._move_head(
-                "seq = %s, hash = %s, worst_case_units = %s",
-                [entries[-1].seq, entries[-1].hash, min(worst_case, _UNITS_MAX)],
+                "seq = %s, hash = %s, worst_case_units = %s", [last.seq, last.hash, last.worst_case_total_units]
             )
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:

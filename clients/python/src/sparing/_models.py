@@ -80,8 +80,8 @@ class BudgetRow:
 class ShareBin:
     """How many individuals have a remaining share of their budget in [low, high); the last bin includes 1."""
 
-    low: float = field(metadata={"wire": "from"})
-    high: float = field(metadata={"wire": "to"})
+    low: float
+    high: float
     individuals: int
 
 

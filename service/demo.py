@@ -1,0 +1,44 @@
+"""The demo: the house on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
+
+import signal
+from pathlib import Path
+
+from rich.console import Console
+
+from service.main import serving
+from service.settings import Settings
+
+OUT = "demo"  # the folder of the home in which the demo's files lie
+
+
+class DemoFailed(Exception):
+    """The demo could not be run to its end; the message says why in one line."""
+
+
+def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
+    """Run the demo once; with `stay`, serve on until a signal comes. Raises DemoFailed, OSError."""
+    try:
+        from sparing import SparingError  # noqa: PLC0415 - the same
+        from sparing_demo import NotTheDemo, run_demo  # noqa: PLC0415 - an installed server may lack the demo
+    except ImportError as error:
+        raise DemoFailed("the demo comes with a clone of the repository: make demo") from error
+
+    console = Console()
+    console.print("Starting Postgres, Valkey and the service …")
+    with serving(settings, host=host, port=port) as (url, house):
+        _, curator_key = house.create_principal(role="curator", name="demo curator")
+        try:
+            report = run_demo(base_url=url, curator_key=curator_key, out_dir=_out(settings.home))
+        except (SparingError, NotTheDemo) as error:
+            raise DemoFailed(str(error)) from error
+        if stay:
+            rows = {"curator": curator_key, "analyst": report.keys.analyst, "individual": report.keys.individual}
+            console.print(f"\nServing at [bold]{url}[/bold] until Ctrl-C. Keys, shown only now:")
+            for role, key in rows.items():
+                console.print(f"  {role:<11}{key}", soft_wrap=True, highlight=False)
+            while True:
+                signal.pause()
+
+
+def _out(home: Path) -> Path:
+    return home / OUT

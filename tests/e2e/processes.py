@@ -1,0 +1,94 @@
+"""The service as a person starts it: a process of its own with a home of its own, on loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SPARING = [sys.executable, "-m", "service"]
+
+
+@dataclass
+class Served:
+    """A running `sparing serve`."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    home: Path
+
+    def kill(self) -> None:
+        """Kill -9, and wait for the end."""
+        self.process.kill()
+        self.process.wait(timeout=30)
+
+
+def environment() -> dict[str, str]:
+    """The tests' environment without anything that would lead to somebody else's servers."""
+    return {
+        name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL", "SPARING_HOME"}
+    }
+
+
+@contextmanager
+def served(home: Path) -> Iterator[Served]:
+    """`sparing serve --port 0`, up; ended by SIGTERM unless it is dead already."""
+    command = [*SPARING, "serve", "--home", str(home), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            word, _, url = line.strip().partition(" ")
+            if word != "ready":
+                raise RuntimeError(f"serve said {line!r}")
+            yield Served(process, url, home)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+
+def sparing(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Run one command to its end."""
+    command = [*SPARING, *arguments, "--home", str(home)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120, check=False)
+
+
+def new_key(home: Path, role: str, *more: str) -> str:
+    """`sparing keys create`: the key alone on stdout."""
+    done = sparing("keys", "create", "--role", role, "--name", role, *more, home=home)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done.stdout.strip()
+
+
+def children_of(pid: int) -> set[tuple[int, str]]:
+    """(pid, start time) of every descendant of a process: a pid alone may be somebody else's tomorrow."""
+    found: set[tuple[int, str]] = set()
+    parents = {pid}
+    while parents:
+        rows = [row for row in _processes() if row[1] in parents and (row[0], row[2]) not in found]
+        found |= {(child, started) for child, _, started in rows}
+        parents = {child for child, _, _ in rows}
+    return found
+
+
+def living(processes: set[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Those that still run."""
+    return processes & {(pid, started) for pid, _, started in _processes()}
+
+
+def _processes() -> list[tuple[int, int, str]]:
+    """(pid, parent, start time) of everything that runs and is no zombie."""
+    rows = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                rows.append((int(entry.name), int(fields[1]), fields[19]))
+    return rows

@@ -1,0 +1,143 @@
+"""`sparing serve` and its neighbours on the command line, as processes, on real embedded servers."""
+
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from service.settings import Settings
+from service.store.embedded import EmbeddedPostgres
+from tests.e2e.processes import children_of, living, new_key, served, sparing
+
+pytestmark = pytest.mark.slow
+
+DATASET = {
+    "name": "survey",
+    "guarantee": {"epsilon": 1, "delta": 1e-6},
+    "capacity": 1000,
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}},
+        }
+    },
+}
+QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20.0}}
+
+
+@pytest.fixture
+def home(server_directory: Path, request: pytest.FixtureRequest) -> Path:
+    """A home of this test's own."""
+    return server_directory / f"home-{abs(hash(request.node.name)) % 10**8}"
+
+
+def client(url: str, key: str) -> httpx.Client:
+    """HTTP with a key."""
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30)
+
+
+def register(url: str, curator_key: str) -> None:
+    """Three people."""
+    with client(url, curator_key) as curator:
+        assert curator.post("/v1/datasets", json=DATASET).status_code == 201
+        rows = b"person_id,age\nann,44\nbob,30\neve,71\n"
+        uploaded = curator.post(
+            "/v1/datasets/survey/tables/people/rows", content=rows, headers={"Content-Type": "text/csv"}
+        )
+        assert uploaded.json()["individuals"] == 3
+
+
+def analyst_of(url: str, curator_key: str) -> str:
+    """An analyst's key, made over HTTP."""
+    with client(url, curator_key) as curator:
+        created = curator.post("/v1/principals", json={"role": "analyst", "name": "ana", "dataset": "survey"})
+    key: str = created.json()["key"]
+    return key
+
+
+def ask(url: str, analyst_key: str, key: str) -> httpx.Response:
+    """One query."""
+    with client(url, analyst_key) as analyst:
+        return analyst.post("/v1/datasets/survey/queries", json=QUERY, headers={"Idempotency-Key": key})
+
+
+def test_killed_it_leaves_no_process_and_loses_nothing(home: Path) -> None:
+    """Kill -9 after an answer: its servers end; the next start gives the same bytes for the key, charged once."""
+    with served(home) as first:
+        curator_key = new_key(home, "curator")
+        register(first.url, curator_key)
+        analyst_key = analyst_of(first.url, curator_key)
+        answered = ask(first.url, analyst_key, "k-1")
+        assert answered.status_code == 200
+        servers = children_of(first.process.pid)
+        assert len(servers) >= 3
+        first.kill()
+    deadline = time.monotonic() + 30
+    while living(servers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert living(servers) == set()
+
+    with served(home) as second:
+        again = ask(second.url, analyst_key, "k-1")
+        assert (again.status_code, again.content) == (200, answered.content)
+        with client(second.url, curator_key) as curator:
+            ledger = curator.get("/v1/datasets/survey/ledger").json()["items"]
+            budgets = curator.get("/v1/datasets/survey/budgets").json()["items"]
+        assert [(row["sequence"], row["charged"]) for row in ledger] == [(1, 3)]
+        assert {row["spent_units"] for row in budgets} == {1_374_389_535}
+    verified = sparing("ledger", "verify", home=home)
+    assert (verified.returncode, verified.stdout) == (0, "survey: 1 entries replayed, 0 findings\n")
+
+
+def test_terminated_it_drains_and_exits_zero(home: Path) -> None:
+    """SIGTERM: exit status 0, and nothing of it remains."""
+    with served(home) as running:
+        servers = children_of(running.process.pid)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(timeout=30) == 0
+        assert servers
+        assert living(servers) == set()
+
+
+def test_verify_names_the_row_that_was_changed(home: Path) -> None:
+    """A superuser who lifts the triggers and rewrites a charge is found out, with the row named and exit status 1."""
+    with served(home) as running:
+        curator_key = new_key(home, "curator")
+        register(running.url, curator_key)
+        analyst_key = analyst_of(running.url, curator_key)
+        for n in range(3):
+            with client(running.url, analyst_key) as analyst:
+                fresh = {**QUERY, "reuse": False}
+                analyst.post("/v1/datasets/survey/queries", json=fresh, headers={"Idempotency-Key": f"k{n}"})
+    with (
+        EmbeddedPostgres(Settings.of({}, home=home).home) as server,
+        psycopg.connect(server.url_of("sparing")) as owner,
+    ):
+        owner.execute("ALTER TABLE ledger DISABLE TRIGGER ledger_append_only")
+        owner.execute("UPDATE ledger SET charge_units = charge_units - 1 WHERE seq = 2")
+    verified = sparing("ledger", "verify", home=home)
+    assert verified.returncode == 1
+    assert "survey: ledger row 2: its contents do not give its hash" in verified.stderr
+
+
+def test_commands_that_cannot_work_say_so_in_one_line(home: Path) -> None:
+    """No traceback, exit status 1, and what to do."""
+    unknown = sparing("keys", "create", "--role", "analyst", "--name", "a", "--dataset", "nothing", home=home)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr == "sparing: dataset: no such dataset\n"
+    with served(home) as running:
+        port = running.url.rpartition(":")[2]
+        taken = sparing("serve", "--port", port, home=home)
+    assert taken.returncode == 1
+    assert taken.stderr.count("\n") == 1
+
+
+def test_migrate_is_ready_to_be_run_before_anything(home: Path) -> None:
+    """As the one-shot container does; twice does no harm."""
+    for _ in range(2):
+        done = sparing("migrate", home=home)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,89 @@
+"""What tests of the whole service are made of: a house over the in-memory store, with repeatable entropy."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.query.parse import parse_query
+from service.store.memory import MemoryStore
+from service.workflows.house import House
+from service.workflows.ports import Store
+from service.workflows.registration import Registration
+from service.workflows.secrets import Pepper
+from service.workflows.views import Principal, StoredAnswer
+
+CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
+PEOPLE = {
+    "kind": "individuals",
+    "key": "person_id",
+    "columns": {
+        "country": {"type": "category", "categories": ["NO", "SE"]},
+        "age": {"type": "integer", "lower": 0, "upper": 120},
+        "spend": {"type": "real", "lower": 0, "upper": 500},
+    },
+}
+VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 50}}}
+
+
+class SeededEntropy:
+    """Repeatable words; every draw is remembered so that it can be replayed."""
+
+    def __init__(self, seed: int = 5) -> None:
+        self._source = np.random.default_rng(seed)
+        self.drawn: list[NDArray[np.uint64]] = []
+
+    def __call__(self, count: int) -> NDArray[np.uint64]:
+        words = self._source.integers(0, 2**64, size=count, dtype=np.uint64)
+        self.drawn.append(words)
+        return words
+
+
+@contextmanager
+def open_house(store: Store | None = None, entropy: Any = None) -> Iterator[House]:
+    """A house that is closed at the end."""
+    house = House(
+        store=store or MemoryStore(), pepper=Pepper(bytes(32)), entropy=entropy or SeededEntropy(), clock=lambda: CLOCK
+    )
+    yield house
+    house.close()
+
+
+def register(house: House, name: str = "survey", *, rho: str = "0.5", **more: Any) -> None:
+    """A dataset of people and visits."""
+    document = {
+        "name": name,
+        "guarantee": {"rho": rho},
+        "capacity": 100_000,
+        "tables": {"people": PEOPLE, "visits": VISITS},
+    }
+    house.register(Registration.model_validate(document | more))
+
+
+def upload(house: House, table: str, rows: Sequence[Sequence[object]], name: str = "survey") -> None:
+    """Rows as CSV, the header from the table."""
+    header = {"people": "person_id,country,age,spend", "visits": "person_id,item"}[table]
+    lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
+    house.append_rows(name, table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+
+
+def analyst(house: House, name: str = "ana", **more: Any) -> Principal:
+    """An analyst who may ask."""
+    return house.create_principal(role="analyst", name=name, **more)[0]
+
+
+def ask(house: House, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
+    """Ask and wait."""
+    document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query
+    return house.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
+
+
+def values(answer: StoredAnswer) -> list[float]:
+    """The released values."""
+    shown: list[float] = orjson.loads(answer.body)["values"]
+    return shown

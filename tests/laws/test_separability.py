@@ -1,0 +1,326 @@
+"""Invariant (A): nobody's vector, norm, charge or participation depends on anybody else's record (theory: T0.1, T0.2).
+
+T0.1: a vector evaluated alone, in a full block and after any deletion is the same, bit by bit, for every type of query.
+T0.2: a session is frozen, its questions and its noise, and replayed without one individual: everybody else is charged,
+left out and left over as before, and each answer moves by exactly that individual's vector, if it was let in.
+Both laws are also shown to catch an evaluation that looks at others.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from service.core.contribution import Contributions
+from service.core.release import Release, answer
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.query.plan import Plan
+from tests.core.injected import seeded
+from tests.engine.worlds import ROWS_MAX, VALUES, Row, memory_of, people, planned, queries, uploaded, visits
+
+Evaluate = Callable[[Plan, DatasetMemory], Iterator[Contributions]]
+Vector = tuple[int, bytes, bytes]
+"""Squared norm, coordinates and values, as bytes: equal means equal bit by bit."""
+
+SIGMA = 30.0
+OLDER = {"or": [{"ge": [{"col": "level"}, 1]}, {"in": [{"col": "country"}, ["NO", "DK"]]}]}
+TYPES: dict[str, dict[str, Any]] = {
+    "count": {"select": [{"count": {}}]},
+    "count_where": {"select": [{"count": {}}], "where": OLDER},
+    "sum_of_integers": {"select": [{"sum": {"column": "level"}}]},
+    "sum_of_reals": {"select": [{"sum": {"column": "balance"}}]},
+    "sum_clipped": {"select": [{"sum": {"column": "spend"}}], "per_individual": {"l2_clip": 11.5}},
+    "histogram": {"select": [{"histogram": {"column": "area"}}]},
+    "grouped": {"select": [{"sum": {"column": "spend"}}], "group_by": ["country", "member"]},
+    "stacked": {"select": [{"count": {}}, {"sum": {"column": "spend"}}, {"histogram": {"column": "area"}}]},
+    "stacked_clipped": {
+        "select": [{"sum": {"column": "spend"}}, {"sum": {"column": "balance"}}, {"sum": {"column": "level"}}],
+        "group_by": ["member"],
+        "per_individual": {"l2_clip": 2.25},
+    },
+    "events": {"from": "visits", "select": [{"count": {}}]},
+    "events_where": {"from": "visits", "select": [{"count": {}}], "where": {"gt": [{"col": "amount"}, 0]}},
+    "events_sum": {"from": "visits", "select": [{"sum": {"column": "cost"}}]},
+    "events_histogram": {"from": "visits", "select": [{"histogram": {"column": "item"}}]},
+    "events_histogram_clipped": {
+        "from": "visits",
+        "select": [{"histogram": {"column": "item"}}],
+        "per_individual": {"l2_clip": 1.25},
+    },
+    "events_grouped": {
+        "from": "visits",
+        "select": [{"count": {}}, {"sum": {"column": "cost"}}],
+        "group_by": ["online", "amount"],
+        "per_individual": {"l2_clip": 3.0},
+    },
+}
+
+
+def plan_of(fields: dict[str, Any]) -> Plan:
+    """The plan of a type of query."""
+    plan = planned({"version": 1, "noise": {"sigma": SIGMA}} | fields)
+    assert plan is not None
+    return plan
+
+
+PLANS = {name: plan_of(fields) for name, fields in TYPES.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """Records by slot and events in order of arrival; it can be built without some of its people, or with one alone."""
+
+    records: dict[int, Row]
+    events: list[tuple[int, Row]]
+
+    def memory(self, slots: set[int] | None = None) -> DatasetMemory:
+        """The dataset of the people in `slots`, or of all."""
+        kept = self.records.keys() if slots is None else slots
+        events = [(slot, row) for slot, row in self.events if slot in kept]
+        return memory_of({slot: self.records[slot] for slot in self.records if slot in kept}, [events] * bool(events))
+
+
+def crowd(*, seed: int, size: int) -> Crowd:
+    """People on both sides of the edges of pages, with values that do not fall on round numbers, and NULLs."""
+    random = np.random.default_rng(seed)
+    near = [edge + offset for edge in (0, 65_536, 131_072) for offset in range(-size // 6, size // 6)]
+    slots = [slot for slot in near if slot >= 0]
+
+    def row(table: str) -> Row:
+        drawn = {name: values[random.integers(len(values))] for name, values in VALUES[table].items()}
+        fine = {
+            "spend": 500 * random.random(),
+            "balance": 0.8 * random.random() - 0.7,
+            "cost": 10 * random.random() - 5,
+        }
+        return drawn | {name: value for name, value in fine.items() if name in drawn and random.random() < 0.8}
+
+    records = {int(slot): row("people") for slot in random.permutation(slots)}
+    events = [(slot, row("visits")) for slot in records for _ in range(random.integers(ROWS_MAX + 1))]
+    return Crowd(records=records, events=[events[place] for place in random.permutation(len(events))])
+
+
+CROWD = crowd(seed=1, size=150)
+
+
+def vectors(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions) -> dict[int, Vector]:
+    """Everybody's norm and entries, as bytes."""
+    found: dict[int, Vector] = {}
+    for block in evaluate(plan, memory):
+        owners = np.arange(block.slots.size) if block.owners is None else block.owners
+        for place, (slot, norm) in enumerate(zip(block.slots.tolist(), block.norms_squared.tolist(), strict=True)):
+            own = owners == place
+            found[slot] = (norm, block.coordinates[own].tobytes(), block.values[own].tobytes())
+    return found
+
+
+def check_vectors_are_ones_own(plan: Plan, people_there: Crowd, evaluate: Evaluate = contributions) -> None:
+    """T0.1 for a few people of the crowd."""
+    memory = people_there.memory()
+    together = vectors(plan, memory, evaluate)
+    few = sorted(people_there.records)[:: max(1, len(people_there.records) // 8)]
+    for slot in few:
+        alone = vectors(plan, people_there.memory({slot}), evaluate)
+        assert alone == {own: vector for own, vector in together.items() if own == slot}
+    for slot in few[:3]:
+        others = {own: vector for own, vector in together.items() if own != slot}
+        assert vectors(plan, people_there.memory(set(people_there.records) - {slot}), evaluate) == others
+    for slot in few:
+        memory.erase(slot)
+        del_together = {own: vector for own, vector in together.items() if own not in few[: few.index(slot) + 1]}
+        assert vectors(plan, memory, evaluate) == del_together
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str) -> None:
+    """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip somebody."""
+    assert len(vectors(PLANS[name], CROWD.memory())) > 20
+    check_vectors_are_ones_own(PLANS[name], CROWD)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), records=people(), query=queries("people") | queries("visits"))
+def test_a_vector_is_ones_own_whatever_is_asked(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """T0.1 over random queries and datasets."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    check_vectors_are_ones_own(plan, Crowd(records=records, events=data.draw(visits(records))))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_vector_does_not_depend_on_the_slot(name: str) -> None:
+    """Slots are places, not data: the same record in another page has the same vector."""
+    slots = dict(zip(sorted(CROWD.records), sorted(CROWD.records, reverse=True), strict=True))
+    moved = Crowd(
+        records={slots[slot]: row for slot, row in CROWD.records.items()},
+        events=[(slots[slot], row) for slot, row in CROWD.events],
+    )
+    there = vectors(PLANS[name], moved.memory())
+    assert {slots[slot]: v for slot, v in vectors(PLANS[name], CROWD.memory()).items()} == there
+
+
+def scaled_by_the_largest(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
+    """A planted bug: values in shares of the largest one in the data."""
+    blocks = list(contributions(plan, memory))
+    largest = max((int(np.abs(block.values).max()) for block in blocks), default=1)
+    for block in blocks:
+        values = block.values * 1000 // largest
+        yield replace(block, values=values, norms_squared=values * values)
+
+
+def test_the_law_catches_values_that_are_normalised_by_the_data() -> None:
+    """Negative control for T0.1."""
+    plan = plan_of({"select": [{"sum": {"column": "spend"}}]})
+    with pytest.raises(AssertionError):
+        check_vectors_are_ones_own(plan, CROWD, scaled_by_the_largest)
+
+
+# T0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One question of a session: its plan and what its noise was made of."""
+
+    plan: Plan
+    words: int  # the seed of the injected words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one turn gave."""
+
+    values: NDArray[np.int64]
+    charged: dict[int, int]
+    left_out: set[int]
+    spent: NDArray[np.int64]
+
+    def without(self, slot: int) -> tuple[dict[int, int], set[int], list[int]]:
+        """Everybody but one: charges, who was left out, and spent totals."""
+        charged = {own: charge for own, charge in self.charged.items() if own != slot}
+        return charged, self.left_out - {slot}, np.delete(self.spent, slot).tolist()
+
+
+def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
+    """Ask, and debit, as the service does."""
+    release: Release = answer(
+        evaluate(turn.plan, memory),
+        memory.accounts,
+        dimension=turn.plan.dimension,
+        sigma_steps=turn.plan.sigma_steps,
+        entropy=seeded(turn.words),
+    )
+    memory.accounts.debit(release.charged, release.charges)
+    return Outcome(
+        values=release.values,
+        charged=dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True)),
+        left_out=set(release.left_out.tolist()),
+        spent=memory.accounts.spent.copy(),
+    )
+
+
+TURNS = 24
+BETWEEN = {6: "events", 13: "erasure"}
+LATE = {"item": 3, "amount": 2, "cost": 1.5, "online": True}
+
+
+def between(step: int, memory: DatasetMemory, bystander: int) -> None:
+    """What happens to somebody else in the middle of a session: new events, then an erasure."""
+    match BETWEEN.get(step):
+        case "events":
+            counts = memory.event_counts("visits", np.array([bystander]))
+            if counts[0] <= ROWS_MAX:
+                codes = uploaded("visits", [bystander], [LATE]).codes
+                memory.add_events("visits", np.array([bystander]), codes)
+        case "erasure":
+            memory.erase(bystander)
+
+
+def ready(memory: DatasetMemory) -> DatasetMemory:
+    """With limits that some queries of the session exhaust and others do not, and that differ by slot alone."""
+    memory.accounts.limit[:] = (1 + np.arange(memory.accounts.limit.size) % 7) * 2**31
+    return memory
+
+
+def session(memory: DatasetMemory, bystander: int, evaluate: Evaluate) -> tuple[list[Turn], list[Outcome]]:
+    """An analyst who chooses each question by the last answer, on a dataset where other things happen too."""
+    names, state = sorted(PLANS), 0
+    turns: list[Turn] = []
+    outcomes: list[Outcome] = []
+    for step in range(TURNS):
+        between(step, memory, bystander)
+        turn = Turn(plan=PLANS[names[(state + step) % len(names)]], words=1000 + step)
+        turns.append(turn)
+        outcomes.append(take(turn, memory, evaluate))
+        state = int(outcomes[-1].values.sum()) % 1009
+    return turns, outcomes
+
+
+def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributions) -> None:
+    """T0.2 for one individual: the frozen session without them, never there or erased before it began."""
+    bystander = next(other for other in sorted(people_there.records) if other != slot)
+    turns, with_them = session(ready(people_there.memory()), bystander, evaluate)
+    erased = people_there.memory()
+    erased.erase(slot)
+    for memory in (ready(erased), ready(people_there.memory(set(people_there.records) - {slot}))):
+        for step, (turn, there) in enumerate(zip(turns, with_them, strict=True)):
+            between(step, memory, bystander)
+            gone = take(turn, memory, evaluate)
+            assert gone.without(slot) == there.without(slot)
+            assert slot not in gone.charged.keys() | gone.left_out
+            moved = there.values - gone.values
+            wanted = np.zeros(turn.plan.dimension, dtype=np.int64)
+            if slot in there.charged:
+                [(_, coordinates, values)] = vectors(turn.plan, people_there.memory({slot}), evaluate).values()
+                wanted[np.frombuffer(coordinates, np.int64)] = np.frombuffer(values, np.int64)
+            assert moved.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_a_frozen_session_without_somebody_moves_by_their_vectors_and_nothing_else(seed: int) -> None:
+    """T0.2 on a session in which people run out of budget, for a few individuals."""
+    people_there = crowd(seed=seed, size=60)
+    for slot in sorted(people_there.records)[5::17]:
+        check_replay(people_there, slot)
+
+
+def test_the_session_exhausts_some_and_not_others() -> None:
+    """The law would be empty if the filter let everybody in, or nobody."""
+    people_there = crowd(seed=2, size=60)
+    _, outcomes = session(ready(people_there.memory()), min(people_there.records), contributions)
+    assert sum(len(outcome.left_out) > 0 for outcome in outcomes) > TURNS // 4
+    assert sum(len(outcome.charged) > 0 for outcome in outcomes) > TURNS // 2
+    asked = {json.dumps(sorted(outcome.charged)) for outcome in outcomes}
+    assert len(asked) > TURNS // 2
+
+
+def only_the_first_hundred(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
+    """A planted bug: a query takes the first thirty people it touches, so that everybody's part hangs on the others."""
+    left = 30
+    for block in contributions(plan, memory):
+        kept = block.slots.size if block.owners is not None else min(left, block.slots.size)
+        left -= kept
+        yield replace(
+            block,
+            slots=block.slots[:kept],
+            norms_squared=block.norms_squared[:kept],
+            coordinates=block.coordinates[:kept] if block.owners is None else block.coordinates,
+            values=block.values[:kept] if block.owners is None else block.values,
+        )
+
+
+def test_the_law_catches_participation_that_depends_on_others() -> None:
+    """Negative control for T0.2."""
+    people_there = crowd(seed=2, size=60)
+    with pytest.raises(AssertionError):
+        check_replay(people_there, sorted(people_there.records)[5], only_the_first_hundred)
