@@ -70,7 +70,10 @@ def _starts(text: TextIOWrapper, rows: Collection[int]) -> Iterator[tuple[int, i
 
 
 class _Watched:
-    """The file as the parser reads it: counts quotation marks, and ends the last line if it is open."""
+    """The file as the parser reads it: counts quotation marks, fills every block, and ends the last line if it is open.
+
+    The parser takes a short block for a whole one, and calls a file empty whose header comes without its line end.
+    """
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -79,13 +82,17 @@ class _Watched:
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; empty at the end."""
-        data = self._source.read(size)
-        if data:
-            self.quotes += data.count(_QUOTE)
-        elif self._last != b"\n":
-            data = b"\n"
-        self._last = data[-1:] or b"\n"
+        """`size` bytes, or all that is left if that is less; empty at the end. A byte of room is kept for a line end."""
+        pieces, left = [], size - 1
+        while left > 0 and (piece := self._source.read(left)):
+            pieces.append(piece)
+            left -= len(piece)
+        data = b"".join(pieces)
+        self.quotes += data.count(_QUOTE)
+        self._last = data[-1:] or self._last
+        if left > 0 and self._last != b"\n":
+            self._last = b"\n"
+            return data + b"\n"
         return data
 
     def close(self) -> None:

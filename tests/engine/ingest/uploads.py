@@ -1,0 +1,89 @@
+"""The same rows in all four formats, and what reading them gives."""
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from service.engine.ingest import Rows, RowsProblem, read_rows
+from service.query.schema import Schema, Table
+
+CSV = "text/csv"
+NDJSON = "application/x-ndjson"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+BUDGET = 2**40
+
+SCHEMA = Schema.model_validate(
+    {
+        "people": {
+            "kind": "individuals",
+            "key": "id",
+            "columns": {
+                "country": {"type": "category", "categories": ["NO", "SE"]},
+                "age": {"type": "integer", "lower": 0, "upper": 120},
+                "spend": {"type": "real", "lower": 0, "upper": 500},
+                "member": {"type": "boolean"},
+            },
+        },
+        "visits": {"kind": "events", "key": "id", "columns": {"item": {"type": "category", "size": 1000}}},
+    }
+)
+PEOPLE = SCHEMA.table("people")
+VISITS = SCHEMA.table("visits")
+NAMES = ("id", "country", "age", "spend", "member")
+
+
+def with_limits() -> Table:
+    """A table of individuals who bring limits."""
+    return Schema.model_validate(
+        {"people": {"kind": "individuals", "key": "id", "columns": {"rho": {"type": "budget"}}}}
+    ).table("people")
+
+
+def csv(*lines: str, header: str = ",".join(NAMES)) -> bytes:
+    """A file with a header line."""
+    return "\n".join([header, *lines, ""]).encode()
+
+
+def ndjson(*rows: Sequence[Any], names: Sequence[str] = NAMES) -> bytes:
+    """One object a line."""
+    return "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows).encode()
+
+
+def arrow(columns: dict[str, Any]) -> bytes:
+    """A stream of one batch for each two rows."""
+    table = pa.table(columns)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return sink.getvalue()
+
+
+def parquet(columns: dict[str, Any]) -> bytes:
+    """A file of one row group for each two rows."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, row_group_size=2)
+    return sink.getvalue()
+
+
+def read(body: bytes, content_type: str = CSV, table: Table = PEOPLE) -> Rows:
+    """The rows of a body."""
+    return read_rows(io.BytesIO(body), content_type, table, budget_units=BUDGET)
+
+
+def problems(body: bytes, content_type: str = CSV, table: Table = PEOPLE) -> list[tuple[int | None, str | None, str]]:
+    """(row, column, message) of everything that is wrong with a body."""
+    try:
+        read(body, content_type, table)
+    except RowsProblem as problem:
+        return [(error.row, error.column, error.message) for error in problem.errors]
+    raise AssertionError("nothing is wrong")
+
+
+def places(body: bytes, content_type: str = CSV, table: Table = PEOPLE) -> list[tuple[int | None, str | None]]:
+    """(row, column) of everything that is wrong with a body."""
+    return [(row, column) for row, column, _ in problems(body, content_type, table)]
