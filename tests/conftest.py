@@ -6,7 +6,7 @@ The stores are imported inside the fixtures: the tests of the pure rooms must ne
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,12 +67,24 @@ def migrated_template(postgres_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def database_url(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
+def new_database(postgres_server: PostgresServer, migrated_template: str) -> Iterator[Callable[[], str]]:
+    """Makes fresh, migrated databases, as many as a test asks for, and gives their URLs."""
+    names: list[str] = []
+
+    def make() -> str:
+        names.append(f"test_{uuid.uuid4().hex}")
+        _execute(postgres_server.dsn, f"CREATE DATABASE {names[-1]} TEMPLATE {migrated_template}")
+        return postgres_server.url_of(names[-1])
+
+    yield make
+    for name in names:
+        _execute(postgres_server.dsn, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], str]) -> str:
     """The URL of a fresh, migrated database of this test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    _execute(postgres_server.dsn, f"CREATE DATABASE {name} TEMPLATE {migrated_template}")
-    yield postgres_server.url_of(name)
-    _execute(postgres_server.dsn, f"DROP DATABASE {name} WITH (FORCE)")
+    return new_database()
 
 
 @pytest.fixture(scope="session")
