@@ -82,7 +82,7 @@ class _Watched:
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """`size` bytes, or all that is left if that is less; empty at the end. A byte of room is kept for a line end."""
+        """Up to `size` bytes, fewer only at the end, where a byte of room is kept for a line end; then empty."""
         pieces, left = [], size - 1
         while left > 0 and (piece := self._source.read(left)):
             pieces.append(piece)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, read_rows
+from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, read_rows, reader
 from service.query.coding import coding_of
 from tests.engine.ingest.uploads import (
     ARROW,
@@ -199,3 +199,10 @@ def test_an_unknown_content_type_is_the_callers_mistake() -> None:
     with pytest.raises(ValueError, match="content type") as caught:
         read_rows(io.BytesIO(b""), "text/html", PEOPLE, budget_units=1)
     assert not isinstance(caught.value, RowsProblem)
+
+
+def test_an_upload_has_a_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small Parquet file may hold any number of equal rows."""
+    monkeypatch.setattr(reader, "ROWS_MAX", 3)
+    assert len(read(csv("a,,,,", "b,,,,", "c,,,,")).keys) == 3
+    assert problems(csv("a,,,,", "b,,,,", "c,,,,", "d,,,,")) == [(None, None, "more than 3 rows in one upload")]

@@ -1,0 +1,82 @@
+"""Entries of rows become vectors of individuals: added up exactly, in order, without zeros."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.engine.entries import Entries
+from service.engine.invariants import BrokenInvariant
+
+DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])
+OWNERS = st.lists(st.integers(0, 5), max_size=12).map(sorted)
+
+
+def entries(owners: list[int], coordinates: list[int], values: list[int]) -> Entries:
+    """Entries of plain lists."""
+    return Entries(
+        owners=np.array(owners, dtype=np.int64),
+        coordinates=np.array(coordinates, dtype=np.int64),
+        values=np.array(values, dtype=np.int64),
+    )
+
+
+def summed(owners: list[int], coordinates: list[int], values: list[int]) -> dict[tuple[int, int], int]:
+    """The same in a dictionary."""
+    total: dict[tuple[int, int], int] = {}
+    for owner, coordinate, value in zip(owners, coordinates, values, strict=True):
+        total[owner, coordinate] = total.get((owner, coordinate), 0) + value
+    return {place: value for place, value in sorted(total.items()) if value != 0}
+
+
+@given(data=st.data(), owners=OWNERS, dimension=DIMENSIONS)
+def test_rows_add_up(data: st.DataObject, owners: list[int], dimension: int) -> None:
+    """Each coordinate of each individual once, in order; zeros are gone; large values add up without rounding."""
+    near = st.integers(0, min(dimension - 1, 3)) | st.just(dimension - 1)
+    coordinates = data.draw(st.lists(near, min_size=len(owners), max_size=len(owners)))
+    sizes = st.sampled_from([-1, 1, 2, -(2**57), 2**57, 2**57 + 1])
+    values = data.draw(st.lists(sizes, min_size=len(owners), max_size=len(owners)))
+    merged = entries(owners, coordinates, values).merged(dimension)
+    places = list(zip(merged.owners.tolist(), merged.coordinates.tolist(), strict=True))
+    wanted = summed(owners, coordinates, values)
+    assert places == list(wanted)
+    assert merged.values.tolist() == list(wanted.values())
+
+
+@given(data=st.data(), owners=OWNERS, dimension=DIMENSIONS)
+def test_equal_values_are_counted(data: st.DataObject, owners: list[int], dimension: int) -> None:
+    """The quick way for a value that is the same for all rows gives the same sums."""
+    near = st.integers(0, min(dimension - 1, 3))
+    coordinates = data.draw(st.lists(near, min_size=len(owners), max_size=len(owners)))
+    slow = entries(owners, coordinates, [3] * len(owners)).merged(dimension)
+    quick = Entries(
+        owners=np.array(owners, dtype=np.int64),
+        coordinates=np.array(coordinates, dtype=np.int64),
+        values=np.broadcast_to(np.int64(3), (len(owners),)),
+    ).merged(dimension)
+    for name in ("owners", "coordinates", "values"):
+        assert getattr(quick, name).tolist() == getattr(slow, name).tolist()
+
+
+def test_whoever_is_clipped_to_nothing_is_not_touched() -> None:
+    """A vector that the clip truncates to zero adds nothing and pays nothing; so does a single coordinate."""
+    some = entries([3, 3, 5, 9], [0, 1, 0, 1], [1, 1, 1, -100])
+    block = some.contributions(dimension=2, norm_squared_max=1, clip_binds=True)
+    block.check()
+    assert block.slots.tolist() == [5, 9]
+    assert block.norms_squared.tolist() == [1, 1]
+    assert block.owners is not None
+    assert (block.owners.tolist(), block.values.tolist()) == ([0, 1], [1, -1])
+
+
+def test_nobody_is_a_block_of_nobody() -> None:
+    """Rows may have been chosen and have no entry."""
+    block = entries([], [], []).merged(4).contributions(dimension=4, norm_squared_max=9, clip_binds=True)
+    block.check()
+    assert block.slots.tolist() == []
+
+
+def test_a_clip_that_cannot_bind_is_checked() -> None:
+    """The charge must be for what is added, so a vector beyond the public bound stops everything."""
+    with pytest.raises(BrokenInvariant):
+        entries([1], [0], [4]).contributions(dimension=1, norm_squared_max=15, clip_binds=False)
