@@ -46,7 +46,7 @@ format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 	@.venv/bin/ruff check --fix .
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/
-	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python "$$script"; done
+	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)"; done
 
 lock: .venv/.dev-ok ## Resolve both locks again after a change of pyproject.toml or requirements*.in
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

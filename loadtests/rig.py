@@ -1,0 +1,121 @@
+"""What the benchmarks stand on: a served house in a throw-away home, and a million made-up people in it."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+
+PEOPLE = 1_000_000
+DATASET = {
+    "name": "million",
+    "guarantee": {"epsilon": 1, "delta": 1e-6},
+    "capacity": PEOPLE,
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {
+                "age": {"type": "integer", "lower": 0, "upper": 120},
+                "country": {"type": "category", "size": 50},
+            },
+        }
+    },
+}
+TWO_COLUMNS = {"and": [{"ge": [{"col": "age"}, 40]}, {"in": [{"col": "country"}, [1, 2, 3]]}]}
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A running service and a curator's and an analyst's client of it."""
+
+    process: "subprocess.Popen[str]"
+    home: Path
+    url: str
+    curator: httpx.Client
+    analyst: httpx.Client
+
+
+def people(count: int = PEOPLE) -> pa.Table:
+    """Made-up people: ages and countries, uniform, the same every time."""
+    source = np.random.default_rng(1)
+    return pa.table(
+        {
+            "person_id": pa.array([f"p{n}" for n in range(count)]),
+            "age": pa.array(source.integers(0, 121, count)),
+            "country": pa.array(source.integers(0, 50, count)),
+        }
+    )
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+@contextmanager
+def throw_away_home() -> Iterator[Path]:
+    """A folder that an unprivileged account can pass through, gone at the end."""
+    home = Path(tempfile.mkdtemp(prefix="sparing-bench-"))
+    home.chmod(0o711)
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def serving(home: Path, *, environment: dict[str, str] | None = None) -> Iterator[Rig]:
+    """`sparing serve` on a free port, with keys for both roles."""
+    env = {**os.environ, **(environment or {})}
+    command = [sys.executable, "-m", "service"]
+    serve = [*command, "serve", "--home", str(home), "--port", "0"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            url = (process.stdout.readline() if process.stdout else "").split()[1]
+            curator_key = subprocess.run(
+                [*command, "keys", "create", "--role", "curator", "--name", "bench", "--home", str(home)],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=env,
+            ).stdout.strip()
+            with client(url, curator_key) as curator:
+                key = curator.post("/v1/principals", json={"role": "analyst", "name": "bench"}).json()["key"]
+                with client(url, key) as analyst:
+                    yield Rig(process, home, url, curator, analyst)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=120)
+
+
+def client(url: str, key: str) -> httpx.Client:
+    """A client with a key; loopback, so no proxy."""
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=300, trust_env=False)
+
+
+def register_million(rig: Rig) -> None:
+    """The dataset, uploaded as one Arrow stream."""
+    rig.curator.post("/v1/datasets", json=DATASET).raise_for_status()
+    rig.curator.post(
+        "/v1/datasets/million/tables/people/rows",
+        content=arrow_bytes(people()),
+        headers={"Content-Type": "application/vnd.apache.arrow.stream"},
+    ).raise_for_status()
+
+
+def count_query(**more: object) -> dict[str, Any]:
+    """A count with a large sigma, so that nobody's budget ends during a benchmark."""
+    return {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000.0}, "reuse": False, **more}
