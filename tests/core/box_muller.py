@@ -26,8 +26,13 @@ def rounded(pair: Pair, sigma: float) -> tuple[int, int]:
 def words_of_radius(steps: mpmath.mpf, sigma: float, *, shift: mpmath.mpf) -> list[int]:
     """Three words of the U1 whose radius times sigma is so many steps, but for a relative shift."""
     radius = steps / sigma * (1 + shift)
-    bits = int(_REALS.floor(_REALS.exp(-(radius**2) / 2) * _REALS.mpf(2) ** 192))
-    return [bits >> 64 * place & 2**64 - 1 for place in (2, 1, 0)]
+    return _words(_REALS.exp(-(radius**2) / 2))
+
+
+def words_of_sine(first: Sequence[int], sigma: float, *, shift: mpmath.mpf) -> list[int]:
+    """Three words of the least U2 that makes the second number half a step, but for a relative shift of U2."""
+    radius = _REALS.sqrt(-2 * _REALS.log(_uniform(first)))
+    return _words(_REALS.asin(1 / (2 * sigma * radius)) / (2 * _REALS.pi) * (1 + shift))
 
 
 def number(digits: str | int) -> mpmath.mpf:
@@ -38,6 +43,11 @@ def number(digits: str | int) -> mpmath.mpf:
 def elementary(name: str, argument: float) -> mpmath.mpf:
     """Its log, cos or sin, by name."""
     return getattr(_REALS, name)(_REALS.mpf(argument))
+
+
+def _words(uniform: mpmath.mpf) -> list[int]:
+    bits = int(_REALS.floor(uniform * _REALS.mpf(2) ** 192))
+    return [bits >> 64 * place & 2**64 - 1 for place in (2, 1, 0)]
 
 
 def _uniform(words: Sequence[int]) -> mpmath.mpf:

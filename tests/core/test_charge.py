@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from service.core.charge import charge_units, worst_case_units
 from service.core.units import CHARGE_UNITS_MAX
 
-SIGMAS_OF_SMALL_DENOMINATOR = [0.25, 0.75, 1.0, 3.0, 20.0, 100.0, 1000.0, 25 * 2.0**27, 2.0**32]
+SIGMAS_OF_SMALL_DENOMINATOR = [0.25, 0.75, 1.0, 3.0, 20.0, 100.0, 1000.0, 25 * 2.0**27, 2.0**32, 23726565 * 2.0**-15]
 # Neighbours of powers of two put every charge within a float's error of an integer.
 SIGMAS_OF_LARGE_DENOMINATOR = [
     *(0.1, 0.3, 1 / 3, math.pi, 12345.678, 1e9 / 7, 2.0**32 - 2.0**-20, 3.1e9),
     *(math.nextafter(64.0, 0), math.nextafter(64.0, 65), math.nextafter(2.0**28, 0), 16777217.0, 2.0**49 - 1),
+    *(23726567 * 2.0**-15, (2**29 - 1) * 2.0**-20),
 ]
 SIGMAS = SIGMAS_OF_SMALL_DENOMINATOR + SIGMAS_OF_LARGE_DENOMINATOR
 
@@ -69,7 +70,10 @@ def test_the_ceiling_is_exact_at_any_norm_and_any_sigma(norms: list[int], sigma:
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_charges_next_to_a_whole_number_fall_on_the_right_side(sigma: float) -> None:
-    """Denominators of the price's continued fraction come as close to whole charges as norms can, from both sides."""
+    """Denominators of the price's continued fraction come as close to whole charges as norms can, from both sides.
+
+    Their multiples stay as close and land where the float estimate is a rounding error to the other side.
+    """
     norms, (before, current), rest = [1], (0, 1), price(sigma)
     while current < 2**62:
         norms.append(current)
@@ -78,7 +82,9 @@ def test_charges_next_to_a_whole_number_fall_on_the_right_side(sigma: float) -> 
             break
         rest = 1 / fraction
         before, current = current, before + math.floor(rest) * current
-    near = np.array([max(0, norm + step) for norm in norms for step in (-1, 0, 1)], dtype=np.int64)
+    near = np.outer(norms, np.arange(1, 200, dtype=object)).reshape(-1)
+    near = near[near < 2**62].astype(np.int64)
+    near = np.concatenate([near - 1, near, near + 1])
 
     np.testing.assert_array_equal(charge_units(near, sigma), by_fractions(near, sigma))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.core import noise
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure, rounded_gaussian
-from tests.core.box_muller import number, rounded, standard_pair, words_of_radius
+from tests.core.box_muller import number, rounded, standard_pair, words_of_radius, words_of_sine
 from tests.core.injected import seeded, written
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 3.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
@@ -81,6 +81,21 @@ def test_both_numbers_of_a_pair_share_the_refinement() -> None:
 
         assert rounded_gaussian(2, 10.0, entropy).tolist() == [expected, expected]
         assert entropy.asked == [2, 2]
+
+
+@pytest.mark.parametrize("sigma", [2.0**24, SIGMA_STEPS_MAX])
+def test_an_angle_next_to_a_half_is_decided_by_the_words_that_follow(sigma: float) -> None:
+    """So small an angle that its sine is half a step: the undrawn bits of U2 decide, those of U1 hardly matter."""
+    first = [2**63, 0, 0]
+    for side, expected in ((-1, 0), (1, 1)):
+        second = words_of_sine(first, sigma, shift=side * number(2) ** -110)
+        entropy = Counting(written(interleaved(first, second)))
+
+        drawn = rounded_gaussian(2, sigma, entropy).tolist()
+
+        assert drawn[1] == expected
+        assert tuple(drawn) == rounded(standard_pair(first, second), sigma)
+        assert entropy.asked == [2, 2, 2]
 
 
 def test_words_are_asked_for_by_chunks_and_an_odd_draw_wastes_half_a_pair() -> None:

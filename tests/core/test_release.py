@@ -218,6 +218,24 @@ def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
     assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
 
 
+def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
+    """A view of one number only where it is the same number everywhere."""
+    dear = Contributions(
+        slots=row(2, 3),
+        norms_squared=np.broadcast_to(np.int64(4), 2),
+        dimension=1,
+        owners=None,
+        coordinates=row(0, 0),
+        values=row(2, -2),
+    )
+    for blocks in ([count_block([0, 1]), dear], [dear, count_block([4, 5])]):
+        release = answer(blocks, accounts_of([2**40] * 6), dimension=1, sigma_steps=100.0, entropy=seeded(3))
+
+        paid = dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True))
+        assert paid == {slot: 219902326 if slot in {2, 3} else 54975582 for slot in paid}
+        assert len(paid) == 4
+
+
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])
 def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) -> None:
     """The same law, shape and support as any other answer; nobody pays."""
