@@ -115,6 +115,8 @@ def test_integers_too_large_for_grid_1_are_rounded_rather_than_refused() -> None
 
     assert scale.grid_log2 > 0
     assert scale.clip_squared_steps >= 4**17
+    # 2^31 squared is more than a squared norm may be, whatever the capacity.
+    assert scale_of(request(integer(0, 2**31), capacity=1)).grid_log2 == 1
 
 
 def test_a_count_is_not_lost_beside_a_large_sum() -> None:
@@ -140,6 +142,7 @@ def test_a_count_is_not_lost_beside_a_large_sum() -> None:
         (request(real(500), noise=FixedSigma(field="noise.sigma", sigma=1e8)), "noise.sigma"),
         (request(real(1e15), clip=1e-3), "per_individual.l2_clip"),
         (request(ONE, capacity=2**62), "select"),
+        (request(ONE, integer(0, 2**53), rows=4096), "select"),
     ],
 )
 def test_what_fits_no_grid_is_refused_by_its_field(asked: Request, field: str) -> None:

@@ -161,8 +161,10 @@ def test_what_json_readers_disagree_about_is_refused(sent: bytes, named: list[st
 
 @pytest.mark.parametrize(
     "digits",
-    ["9007199254740991", "-9007199254740991", "9007199254740992", "1e20", "100000000000000000000", "2.50"]
-    + ["1152921504606846976", "1152921504606847000", "-1152921504606847000"],
+    [
+        *("9007199254740991", "-9007199254740991", "9007199254740992", "1e20", "100000000000000000000", "2.50"),
+        *("1152921504606846976", "1152921504606847000", "-1152921504606847000"),
+    ],
 )
 def test_numbers_that_a_double_holds_are_read(digits: str) -> None:
     """Also 2^60, both in full and in the digits that its canonical form has."""
@@ -244,12 +246,12 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bytes_are_dealt_with_at_once(name: str) -> None:
     """Whatever fills the body, reading it takes time proportional to its size, which is bounded."""
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         parse_query(HOSTILE[name])
     except QueryProblem as problem:
         assert len(str(problem)) < 2000  # noqa: PT017 - one of these bodies is a valid query
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 2  # seconds; what is quadratic takes minutes
 
 
 @settings(max_examples=300)

@@ -131,10 +131,11 @@ def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
         schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": columns}})
         asked = parse_query(body(query(select=[{"histogram": {"column": "item"}}])))
         compile_query(asked, schema, capacity=CAPACITY)
-        began = time.perf_counter()
+        began = time.process_time()
         compiled = compile_query(asked, schema, capacity=CAPACITY)
-        assert (compiled.labels, len(json.dumps(compiled.axes))) == ([], len(json.dumps(compiled.axes)))
-        assert time.perf_counter() - began < 0.05
+        assert compiled.labels == []
+        assert len(json.dumps(compiled.axes)) < 200
+        assert time.process_time() - began < 0.1
         assert compiled.dimension == 2**20
 
 

@@ -1,0 +1,108 @@
+"""The examples in docs/query-language.md are what they say: each is run."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.core.units import rho_of_units
+from service.query.coding import coding_of
+from service.query.language import Query
+from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
+from tests.query.samples import CAPACITY, holds
+
+PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+BLOCKS: list[tuple[str, str]] = re.findall(r"^```json (\w+)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+(SCHEMA,) = (Schema.model_validate(json.loads(text)) for kind, text in BLOCKS if kind == "schema")
+
+
+def answered(wanted: str) -> list[Any]:
+    """Each query that is followed by a block of that kind, with it."""
+    return [
+        pytest.param(text, json.loads(next_text), id=f"line {PAGE[: PAGE.index(text)].count(chr(10)) + 1}")
+        for (kind, text), (next_kind, next_text) in pairwise(BLOCKS)
+        if kind == "query" and next_kind == wanted
+    ]
+
+
+def compiled(text: str) -> Plan:
+    """What an example compiles to."""
+    return compile_query(parse_query(text.encode()), SCHEMA, capacity=CAPACITY)
+
+
+def shown(plan: Plan) -> dict[str, Any]:
+    """What the page shows of a plan, by the names that the interface has for it."""
+    return {
+        "grid": 2.0**plan.grid_log2,
+        "worst_case_rho": str(rho_of_units(plan.worst_case_units)),
+        "canonical": plan.canonical.decode(),
+    } | {
+        name: getattr(plan, name)
+        for name in ("axes", "dimension", "half_width_95", "l2_clip", "labels", "query_hash", "sigma")
+    }
+
+
+def codes(row: dict[str, Any]) -> dict[str, int]:
+    """A row of people as the engine holds it; what is not given is NULL."""
+    held = {}
+    for name, column in SCHEMA.table("people").columns.items():
+        if isinstance(column, BudgetColumn):
+            continue
+        coding, value = coding_of(column), row.get(name)
+        if value is None:
+            held[name] = coding.null_code
+        elif isinstance(column, CategoryColumn):
+            held[name] = list(column.domain).index(value)
+        else:
+            held[name] = coding.code_of(value) if isinstance(column, RealColumn) else value - coding.offset
+    return held
+
+
+@pytest.mark.parametrize(("text", "expected"), answered("plan"))
+def test_an_example_comes_to_what_the_page_says(text: str, expected: dict[str, Any]) -> None:
+    """Every number, label and hash that is shown."""
+    plan = shown(compiled(text))
+
+    assert {name: plan[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), answered("problem"))
+def test_an_example_is_refused_as_the_page_says(text: str, expected: dict[str, str]) -> None:
+    """With the field and the words."""
+    with pytest.raises(QueryProblem) as refusal:
+        compiled(text)
+
+    assert {"field": refusal.value.errors[0].field, "message": refusal.value.errors[0].message} == expected
+
+
+@pytest.mark.parametrize("example", [json.loads(text) for kind, text in BLOCKS if kind == "selection"])
+def test_an_example_selects_what_the_page_says(example: dict[str, Any]) -> None:
+    """Row by row."""
+    asked = {"version": 1, "select": [{"count": {}}], "where": example["where"], "noise": {"sigma": 1}}
+    plan = compiled(json.dumps(asked))
+
+    assert [holds(plan.predicate, codes(row)) for row in example["rows"]] == example["selected"]
+
+
+def test_no_block_of_the_page_goes_unread() -> None:
+    """Every query is followed by what it comes to, the first but for a sentence."""
+    kinds = [kind for kind, _ in BLOCKS]
+
+    assert set(kinds) == {"schema", "query", "plan", "problem", "selection"}
+    assert kinds.count("query") == kinds.count("plan") + kinds.count("problem")
+    assert all(later in {"plan", "problem"} for kind, later in pairwise(kinds) if kind == "query")
+    assert PAGE.count("```json ") == len(BLOCKS)
+
+
+def test_the_page_names_every_field_and_limit() -> None:
+    """A field that is added to the language is added to the page."""
+    for name, field in Query.model_fields.items():
+        assert f"| `{field.alias or name}` |" in PAGE
+    assert f"{BODY_BYTES_MAX // 1024} KiB" in PAGE
+    assert f"more than {DEPTH_MAX} deep" in PAGE
