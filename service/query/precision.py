@@ -43,12 +43,14 @@ class WorstCase:
         return sqrt((clip_squared_steps * (UNITS_PER_RHO // 2)) / self.units)
 
     def sigma_steps(self, clip_squared_steps: int, grid_log2: int) -> float:
-        """The smallest double at which a vector at the clip costs at most `units`, by the ledger's own arithmetic."""
+        """The smallest double at which a vector at the clip costs at most `units`, by the ledger's own arithmetic.
+
+        The estimate is one correctly rounded division and one correctly rounded root, so it exceeds the exact root by
+        less than the distance to the next smaller double: no smaller double will do, and a few larger ones may be tried.
+        """
         sigma = self.estimate(clip_squared_steps, grid_log2)
         while worst_case_units(clip_squared_steps, sigma) > self.units:
             sigma = nextafter(sigma, inf)
-        while worst_case_units(clip_squared_steps, below := nextafter(sigma, 0.0)) <= self.units:
-            sigma = below
         return sigma
 
 
