@@ -27,8 +27,7 @@ Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-BLOCK_SLOTS = 4 * PAGE_SLOTS  # of individuals: few calls for a million, and a block's columns fit a core's cache
-_SPARSE = 128
+BLOCK_SLOTS = 8 * PAGE_SLOTS  # of individuals, for one select item: few calls for a million people, in a few megabytes
 
 
 def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
@@ -102,9 +101,10 @@ def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributi
     columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
     needs_presence = selects_nulls(query.plan.predicate) and not query.required
-    chooser = _Chooser()
-    for start in range(0, memory.slots_used, BLOCK_SLOTS):
-        block = slice(start, min(start + BLOCK_SLOTS, memory.present.size))
+    slots = max(BLOCK_SLOTS // PAGE_SLOTS // len(query.terms), 1) * PAGE_SLOTS
+    chooser = _Chooser(slots)
+    for start in range(0, memory.slots_used, slots):
+        block = slice(start, min(start + slots, memory.present.size))
         columns = {name: codes[block] for name, codes in columns_read.items()}
         chosen = chooser.mask(block.stop - start)
         query.choose(columns, chosen)
@@ -173,8 +173,8 @@ class _Chooser:
     as writing every place down and keeping some. An eighth of True ones behind the block makes it do the latter.
     """
 
-    def __init__(self) -> None:
-        self._padded = np.ones(BLOCK_SLOTS + BLOCK_SLOTS // 8, dtype=np.bool_)
+    def __init__(self, size_max: int) -> None:
+        self._padded = np.empty(size_max + size_max // 8, dtype=np.bool_)
 
     def mask(self, size: int) -> Mask:
         """A mask (size,) of anything, to be written."""
@@ -183,7 +183,7 @@ class _Chooser:
     def rows(self, mask: Mask) -> Integers:
         """Where the mask last given is True, in order."""
         count = int(np.count_nonzero(mask))
-        if count < mask.size // _SPARSE:
+        if not mask.size // 128 <= count <= mask.size // 8:
             return np.flatnonzero(mask)
         padded = self._padded[: mask.size + mask.size // 8]
         padded[mask.size :] = True
