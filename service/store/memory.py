@@ -6,7 +6,7 @@ commit undoes everything.
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -19,17 +19,19 @@ from service.query.coding import coding_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import (
+    Address,
     AnswerRecord,
+    Asked,
     Codes,
     DatasetRecord,
     Head,
     Individuals,
+    Known,
     PrincipalRecord,
     StoreUnavailable,
 )
 
 _UNITS_MAX = 2**62
-Address = tuple[UUID, str]
 Rows = tuple[NDArray[np.int64], Codes]
 
 
@@ -69,26 +71,32 @@ class _Dataset:
 class MemoryTransaction:
     """The port's Transaction on a draft."""
 
-    def __init__(self, store: "MemoryStore", dataset_id: int, *, lock: bool) -> None:
+    def __init__(self, store: "MemoryStore", dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> None:
         """Draft the dataset as it stands."""
         self._store = store
         self._dataset_id = dataset_id
         self._draft = store.kept[dataset_id].draft()
         self._lock = lock
+        self._asked = asked
 
     @property
     def head(self) -> Head:
         return self._draft.head
 
-    def answers(self, keys: Sequence[Address]) -> dict[Address, AnswerRecord]:
-        return {key: self._draft.answers[key] for key in keys if key in self._draft.answers}
-
-    def reusable(self, query_hash: str, epoch: int) -> LedgerEntry | None:
-        matching = (e for e in reversed(self._draft.entries) if e.query_hash == query_hash and e.epoch == epoch)
-        return next(matching, None)
-
-    def worst_case_spent(self, principal_id: UUID) -> int:
-        return self._draft.worst_cases.get(principal_id, 0)
+    @property
+    def known(self) -> Known:
+        draft = self._draft
+        addresses = {asked.address for asked in self._asked}
+        hashes = {asked.query_hash for asked in self._asked}
+        return Known(
+            answers={address: answer for address, answer in draft.answers.items() if address in addresses},
+            reusable={
+                entry.query_hash: entry
+                for entry in draft.entries
+                if entry.query_hash in hashes and entry.epoch == draft.head.epoch
+            },
+            worst_cases={principal: draft.worst_cases.get(principal, 0) for principal, _ in addresses},
+        )
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         yield from self._draft.entries[after:][:limit]
@@ -201,12 +209,9 @@ class MemoryStore:
         self._door = threading.Lock()
 
     @contextmanager
-    def transaction(self, dataset_id: int, *, lock: bool) -> Iterator[MemoryTransaction]:
-        if not lock:
-            yield MemoryTransaction(self, dataset_id, lock=False)
-            return
-        with self._locks[dataset_id]:
-            yield MemoryTransaction(self, dataset_id, lock=True)
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        with self._locks[dataset_id] if lock else nullcontext():
+            yield MemoryTransaction(self, dataset_id, lock=lock, asked=asked)
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         with self._door:

@@ -22,7 +22,7 @@ from service.engine.evaluate import contributions
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import AnswerRecord, Transaction
+from service.workflows.ports import Address, AnswerRecord, Asked, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
 
@@ -40,9 +40,14 @@ class Question:
     accepted_at: datetime
 
     @property
-    def address(self) -> tuple[UUID, str]:
+    def address(self) -> Address:
         """Under what the reply is stored."""
         return self.analyst.id, self.key
+
+    @property
+    def asked(self) -> Asked:
+        """What the store has to look up for it."""
+        return Asked(address=self.address, query_hash=self.plan.query_hash if self.plan.reuse else None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,12 +59,12 @@ class Batch:
     entropy: Entropy
     limit_floor_units: int
     entries: list[LedgerEntry] = field(default_factory=list)
-    answers: dict[tuple[UUID, str], AnswerRecord] = field(default_factory=dict)
+    answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
 
     def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
         """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
-        self.answers = self.transaction.answers([question.address for question in questions])
+        self.answers = dict(self.transaction.known.answers)
         stored = set(self.answers)
         outcomes = [self._outcome(question) for question in questions]
         fresh = [record for address, record in self.answers.items() if address not in stored]
@@ -93,7 +98,7 @@ class Batch:
         for entry in reversed(self.entries):
             if entry.query_hash == plan.query_hash:
                 return entry
-        return self.transaction.reusable(plan.query_hash, self.transaction.head.epoch)
+        return self.transaction.known.reusable.get(plan.query_hash)
 
     def _charged(self, question: Question) -> LedgerEntry:
         """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
@@ -114,7 +119,7 @@ class Batch:
     def _spend_allowance(self, question: Question) -> None:
         """Public numbers only: the worst case of every query so far against the analyst's allowance."""
         analyst, cost = question.analyst, question.plan.worst_case_units
-        before = self.transaction.worst_case_spent(analyst.id) + self.worst_cases.get(analyst.id, 0)
+        before = self.transaction.known.worst_cases.get(analyst.id, 0) + self.worst_cases.get(analyst.id, 0)
         if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
             raise AllowanceExceeded
         self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)

@@ -91,6 +91,30 @@ class AnswerRecord:
     at: datetime
 
 
+Address = tuple[UUID, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a store can know something about: a key, and a query by its hash (None when reuse is not wanted)."""
+
+    address: Address
+    query_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a store knows about the questions a transaction was opened for, all read under the lock.
+
+    The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
+    queries may have cost anybody so far, in units.
+    """
+
+    answers: Mapping[Address, AnswerRecord]
+    reusable: Mapping[str, LedgerEntry]
+    worst_cases: Mapping[UUID, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Individuals:
     """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people."""
@@ -107,14 +131,9 @@ class Transaction(Protocol):
     def head(self) -> Head:
         """The head as read, and moved along by what this transaction writes."""
 
-    def answers(self, keys: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], AnswerRecord]:
-        """The stored replies among (principal, key) pairs."""
-
-    def reusable(self, query_hash: str, epoch: int) -> LedgerEntry | None:
-        """The newest entry with this canonical query and noise in this public epoch."""
-
-    def worst_case_spent(self, principal_id: UUID) -> int:
-        """What the analyst's queries may have cost anybody so far, in units."""
+    @property
+    def known(self) -> Known:
+        """What is known about the questions that the transaction was opened for."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
@@ -146,7 +165,10 @@ class Transaction(Protocol):
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
-        """Append entries and replies, add `worst_cases` units per analyst, and move the head (fenced)."""
+        """Append entries and replies, add `worst_cases` units per analyst, and move the head (fenced).
+
+        A store may send all of it with the commit; a head that has moved meanwhile then shows as CommitUnclear.
+        """
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         """New people in new slots; a slot that holds a tombstone is filled again and keeps what it has spent."""
@@ -175,8 +197,10 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Everything durable."""
 
-    def transaction(self, dataset_id: int, *, lock: bool) -> AbstractContextManager[Transaction]:
-        """One dataset's transaction: locked for writing, or a read-only snapshot."""
+    def transaction(
+        self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
+    ) -> AbstractContextManager[Transaction]:
+        """One dataset's transaction: locked for writing, or a snapshot. `asked` is what `known` will be about."""
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         """Register; the returned record has its id. Raises NameTaken."""

@@ -150,7 +150,8 @@ class DatasetWriter:
             waiting.settle(outcome)
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
-        with self._store.transaction(self._record.id, lock=True) as transaction:
+        asked = [question.asked for question in questions]
+        with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
             self._state.catch_up(transaction)
             batch = Batch(
                 transaction=transaction,
@@ -167,8 +168,9 @@ class DatasetWriter:
         """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
         for _ in range(_COMMIT_READS_MAX):
             try:
-                with self._store.transaction(self._record.id, lock=True) as transaction:
-                    known = transaction.answers([question.address for question in questions])
+                asked = [question.asked for question in questions]
+                with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
+                    known = transaction.known.answers
             except StoreUnavailable:
                 continue
             return [_as_stored(question, known.get(question.address)) for question in questions]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.engine.memory import PAGE_SLOTS
 from service.workflows.errors import NameTaken
-from service.workflows.ports import DatasetRecord, PrincipalRecord, Store
+from service.workflows.ports import Asked, DatasetRecord, PrincipalRecord, Store
 from tests.contracts.stores import ANALYST, AT, STORES, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
@@ -53,15 +53,20 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
         transaction.append([first], [reply(first)], {ANALYST: 1_374_389_535})
         transaction.commit()
 
-    with store.transaction(record.id, lock=False) as transaction:
+    nobody = UUID(int=8)
+    asked = [
+        Asked(address=(ANALYST, "key-1"), query_hash="q"),
+        Asked(address=(ANALYST, "other"), query_hash="unasked"),
+        Asked(address=(nobody, "key-1"), query_hash=None),
+    ]
+    with store.transaction(record.id, lock=False, asked=asked) as transaction:
         assert list(transaction.entries(after=0)) == [first]
         assert list(transaction.entries(after=1)) == []
         assert transaction.entries_before(before=5, limit=10) == [first]
-        assert transaction.answers([(ANALYST, "key-1"), (ANALYST, "other")]) == {(ANALYST, "key-1"): reply(first)}
-        assert transaction.reusable("q", 1) == first
-        assert transaction.reusable("q", 2) is None
-        assert transaction.worst_case_spent(ANALYST) == 1_374_389_535
-        assert transaction.worst_case_spent(UUID(int=8)) == 0
+        assert transaction.known.answers == {(ANALYST, "key-1"): reply(first)}
+        assert transaction.known.reusable == {"q": first}
+        assert transaction.known.worst_cases.get(ANALYST) == 1_374_389_535
+        assert transaction.known.worst_cases.get(nobody, 0) == 0
         assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
         assert transaction.head.worst_case_units == 1_374_389_535
     assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
@@ -82,9 +87,10 @@ def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetReco
         transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
         transaction.journal("rows", {}, slots=1)
 
-    with store.transaction(record.id, lock=False) as transaction:
+    asked = [Asked(address=(ANALYST, "key-1"), query_hash="q")]
+    with store.transaction(record.id, lock=False, asked=asked) as transaction:
         assert list(transaction.entries(after=0)) == []
-        assert transaction.answers([(ANALYST, "key-1")]) == {}
+        assert (transaction.known.answers, transaction.known.reusable) == ({}, {})
         assert transaction.slots_of(["ann"]).tolist() == [-1]
     assert store.head(record.id).slots == 0
 
@@ -183,6 +189,23 @@ def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: 
         transaction.commit()
     head = store.head(record.id)
     assert (head.epoch, head.data_version, head.slots, head.seq) == (2, 2, 0, 0)
+
+
+def test_what_can_be_reused_is_the_newest_of_this_epoch(store: Store, record: DatasetRecord) -> None:
+    """An older entry with the same hash is passed over, and the next public epoch knows none of them."""
+    asked = [Asked(address=(ANALYST, "new"), query_hash="q")]
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 1})
+        transaction.append([first], [reply(first, "a")], {})
+        second = entry(transaction.head, {0: 1})
+        transaction.append([second], [reply(second, "b")], {})
+        transaction.commit()
+    with store.transaction(record.id, lock=True, asked=asked) as transaction:
+        assert transaction.known.reusable == {"q": second}
+        transaction.journal("epoch", {"epoch": 2}, epoch=2)
+        transaction.commit()
+    with store.transaction(record.id, lock=True, asked=asked) as transaction:
+        assert transaction.known.reusable == {}
 
 
 def test_principals_are_kept_listed_and_revoked_once(store: Store, record: DatasetRecord) -> None:

@@ -1,7 +1,7 @@
 """The line of one dataset: batches, retries, reuse, allowances, and commits whose outcome is not known."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ from service.query.parse import parse_query
 from service.store.memory import MemoryStore, MemoryTransaction
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
 from service.workflows.verifying import verify_all
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, values
 
@@ -29,9 +29,9 @@ class FaultyStore(MemoryStore):
         self.locked = 0
 
     @contextmanager
-    def transaction(self, dataset_id: int, *, lock: bool) -> Iterator[MemoryTransaction]:
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
         self.locked += lock
-        with super().transaction(dataset_id, lock=lock) as transaction:
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
             if lock and self.faults:
                 _break_commit(transaction, self.faults.pop(0))
             yield transaction

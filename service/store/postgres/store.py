@@ -1,5 +1,6 @@
 """Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
 
+import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLU
 from service.store.postgres.transaction import HEAD_COLUMNS, Connection, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, DatasetRecord, Head, PrincipalRecord, StoreUnavailable
+from service.workflows.ports import AnswerRecord, Asked, DatasetRecord, Head, PrincipalRecord, StoreUnavailable
 from service.workflows.views import Guarantee
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
@@ -46,7 +47,7 @@ class PostgresStore:
             max_size=connections_max,
             timeout=5,
             configure=self._configure,
-            check=ConnectionPool.check_connection,
+            check=_check,
             open=False,
             kwargs={"connect_timeout": 2},
         )
@@ -66,10 +67,10 @@ class PostgresStore:
                     raise UnsafeDatabase(f"{setting} = {value}: a crash could forget charges that were answered")
 
     @contextmanager
-    def transaction(self, dataset_id: int, *, lock: bool) -> Iterator[PostgresTransaction]:
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         with self._connection() as connection:
-            yield PostgresTransaction(connection, dataset_id, self._tables_of(dataset_id), lock=lock)
+            yield PostgresTransaction(connection, dataset_id, self._tables_of(dataset_id), lock=lock, asked=asked)
             with translated():
                 connection.rollback()
 
@@ -233,6 +234,14 @@ class PostgresStore:
             ).format(sql.Literal(self._statement_timeout_ms))
         )
         connection.commit()
+
+
+def _check(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a pooled connection that has died, without a journey: an idle one has nothing to read, a dead one an end."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        ConnectionPool.check_connection(connection)
 
 
 def _of(alias: str, columns: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,12 +26,47 @@ from service.store.postgres.rows import (
     entry_row,
 )
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, Codes, CommitUnclear, Head, Individuals, StoreUnavailable
+from service.workflows.ports import (
+    AnswerRecord,
+    Asked,
+    Codes,
+    CommitUnclear,
+    Head,
+    Individuals,
+    Known,
+    StoreUnavailable,
+)
 
-_HEAD: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq"
 _UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
+
+HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq"
+READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
+KNOWN_ANSWERS: Final = (
+    f"SELECT {ANSWER_COLUMNS} FROM answers"
+    " JOIN unnest(%s::uuid[], %s::text[]) AS asked (principal_id, idempotency_key)"
+    " USING (principal_id, idempotency_key) WHERE dataset_id = %s"
+)
+KNOWN_ENTRIES: Final = (
+    f"SELECT DISTINCT ON (query_hash) {ENTRY_COLUMNS} FROM ledger"
+    " WHERE query_hash = ANY(%s::text[]) AND dataset_id = %s"
+    " AND epoch = (SELECT epoch FROM heads WHERE heads.dataset_id = ledger.dataset_id) ORDER BY query_hash, seq DESC"
+)
+KNOWN_WORST_CASES: Final = (
+    "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"
+)
+INSERT_ENTRY: Final = f"INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS}) VALUES (%s{', %b' * ENTRY_COUNT})"
+INSERT_ANSWER: Final = f"INSERT INTO answers (dataset_id, {ANSWER_COLUMNS}) VALUES (%s{', %b' * ANSWER_COUNT})"
+ADD_WORST_CASE: Final = (
+    "INSERT INTO worst_cases (dataset_id, principal_id, units) VALUES (%s, %s, %s) ON CONFLICT"
+    " (dataset_id, principal_id) DO UPDATE SET units = least(worst_cases.units + excluded.units, %s)"
+)
+# Sent together with COMMIT, so that a fenced writer must fail in the server: dividing by no row aborts the transaction.
+APPEND_TO_HEAD: Final = (
+    "WITH moved AS (UPDATE heads SET seq = %s, hash = %s, worst_case_units = %s"
+    " WHERE dataset_id = %s AND seq = %s AND fence = %s RETURNING 1) SELECT 1 / count(*) FROM moved"
+)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -39,41 +75,33 @@ class PostgresTransaction:
     """The port's Transaction; everything runs on one connection, and the pool undoes what was not committed."""
 
     def __init__(
-        self, connection: Connection, dataset_id: int, tables: Mapping[str, RecordsTable], *, lock: bool
+        self,
+        connection: Connection,
+        dataset_id: int,
+        tables: Mapping[str, RecordsTable],
+        *,
+        lock: bool,
+        asked: Sequence[Asked] = (),
     ) -> None:
-        """Read the head: locked for writing, or as of a read-only snapshot."""
+        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey."""
         self._connection = connection
         self._dataset_id = dataset_id
         self._tables = tables
-        if not lock:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self.head = self._read_head(lock=lock)
+        self._pending: list[tuple[str, Sequence[Sequence[object]]]] = []
+        with translated(), connection.pipeline():
+            if not lock:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            head = connection.execute(READ_HEAD + (" FOR UPDATE" if lock else ""), [dataset_id], binary=True)
+            known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
+            self.head = head_of(head.fetchall()[0])
+            answers, reusable, worst_cases = (cursor.fetchall() for cursor in known) if asked else ([], [], [])
+        self.known = Known(
+            answers={(record.principal_id, record.key): record for record in map(answer_of, answers)},
+            reusable={entry.query_hash: entry for entry in map(entry_of, reusable)},
+            worst_cases=dict(worst_cases),
+        )
 
     # Reading
-
-    def answers(self, keys: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], AnswerRecord]:
-        rows = self._rows(
-            f"SELECT {ANSWER_COLUMNS} FROM answers"
-            " JOIN unnest(%s::uuid[], %s::text[]) AS asked (principal_id, idempotency_key)"
-            " USING (principal_id, idempotency_key) WHERE dataset_id = %s",
-            [[principal for principal, _ in keys], [key for _, key in keys], self._dataset_id],
-        )
-        return {(record.principal_id, record.key): record for record in map(answer_of, rows)}
-
-    def reusable(self, query_hash: str, epoch: int) -> LedgerEntry | None:
-        rows = self._rows(
-            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND query_hash = %s AND epoch = %s"
-            " ORDER BY seq DESC LIMIT 1",
-            [self._dataset_id, query_hash, epoch],
-        )
-        return entry_of(rows[0]) if rows else None
-
-    def worst_case_spent(self, principal_id: UUID) -> int:
-        rows = self._rows(
-            "SELECT units FROM worst_cases WHERE dataset_id = %s AND principal_id = %s",
-            [self._dataset_id, principal_id],
-        )
-        return int(rows[0][0]) if rows else 0
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         left = _UNITS_MAX if limit is None else limit
@@ -150,25 +178,17 @@ class PostgresTransaction:
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
-        with translated(), self._connection.pipeline(), self._connection.cursor() as cursor:
-            cursor.executemany(
-                f"INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS}) VALUES (%s{', %b' * ENTRY_COUNT})",
-                [(self._dataset_id, *entry_row(entry)) for entry in entries],
-            )
-            cursor.executemany(
-                f"INSERT INTO answers (dataset_id, {ANSWER_COLUMNS}) VALUES (%s{', %b' * ANSWER_COUNT})",
-                [(self._dataset_id, *answer_row(answer)) for answer in answers],
-            )
-            cursor.executemany(
-                "INSERT INTO worst_cases (dataset_id, principal_id, units) VALUES (%s, %s, %s) ON CONFLICT"
-                " (dataset_id, principal_id) DO UPDATE SET units = least(worst_cases.units + excluded.units, %s)",
-                [(self._dataset_id, principal, units, _UNITS_MAX) for principal, units in worst_cases.items()],
-            )
+        dataset = self._dataset_id
+        self._pending += [
+            (INSERT_ENTRY, [(dataset, *entry_row(entry)) for entry in entries]),
+            (INSERT_ANSWER, [(dataset, *answer_row(answer)) for answer in answers]),
+            (ADD_WORST_CASE, [(dataset, principal, units, _UNITS_MAX) for principal, units in worst_cases.items()]),
+        ]
         if entries:
-            last = entries[-1]
-            self._move_head(
-                "seq = %s, hash = %s, worst_case_units = %s", [last.seq, last.hash, last.worst_case_total_units]
-            )
+            last, head = entries[-1], self.head
+            values = (last.seq, last.hash, last.worst_case_total_units, dataset, head.seq, head.fence)
+            self._pending.append((APPEND_TO_HEAD, [values]))
+            self.head = replace(head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         new = slots >= self.head.slots
@@ -238,23 +258,41 @@ class PostgresTransaction:
         )
 
     def commit(self) -> None:
+        """Everything appended and the commit itself travel together."""
         try:
-            self._connection.commit()
+            with self._connection.pipeline():
+                self._flush()
+                self._connection.commit()
         except psycopg.Error as fault:
             raise CommitUnclear(type(fault).__name__) from fault
 
     # Within
 
-    def _read_head(self, *, lock: bool) -> Head:
-        rows = self._rows(
-            f"SELECT {_HEAD} FROM heads WHERE dataset_id = %s" + (" FOR UPDATE" if lock else ""), [self._dataset_id]
-        )
-        return head_of(rows[0])
+    def _lookups(self, asked: Sequence[Asked]) -> Iterator[tuple[str, Sequence[object]]]:
+        """Replies, reusable entries and worst cases of the questions, each in one statement."""
+        if not asked:
+            return
+        principals = [each.address[0] for each in asked]
+        yield KNOWN_ANSWERS, [principals, [each.address[1] for each in asked], self._dataset_id]
+        hashes = [each.query_hash for each in asked if each.query_hash is not None]
+        yield KNOWN_ENTRIES, [hashes, self._dataset_id]
+        yield KNOWN_WORST_CASES, [self._dataset_id, principals]
+
+    def _flush(self) -> None:
+        """Send what waits. Statements that come later in the transaction must find it done."""
+        pending, self._pending = self._pending, []
+        with self._connection.cursor() as cursor:
+            for statement, rows in pending:
+                for row in rows:
+                    cursor.execute(statement, row)
 
     def _move_head(self, assignments: str, values: Sequence[object]) -> None:
         """Move the head if it is still the one that was read: a writer that was fenced off touches no row and fails."""
+        with translated():
+            self._flush()
         rows = self._rows(
-            f"UPDATE heads SET {assignments} WHERE dataset_id = %s AND seq = %s AND fence = %s RETURNING {_HEAD}",
+            f"UPDATE heads SET {assignments} WHERE dataset_id = %s AND seq = %s AND fence = %s"
+            f" RETURNING {HEAD_COLUMNS}",
             [*values, self._dataset_id, self.head.seq, self.head.fence],
         )
         if len(rows) != 1:
@@ -300,6 +338,3 @@ def head_of(row: Sequence[Any]) -> Head:
         worst_case_units=row[6],
         checkpoint_seq=row[7],
     )
-
-
-HEAD_COLUMNS: Final = _HEAD

@@ -17,7 +17,7 @@ from service.store.embedded import EmbeddedPostgres
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore, UnsafeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
-from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable
+from service.workflows.ports import Asked, CommitUnclear, DatasetRecord
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
@@ -167,12 +167,19 @@ def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -
 
 def test_a_writer_that_was_fenced_off_appends_nothing(store: PostgresStore, record: DatasetRecord) -> None:
     """Once somebody has moved the fence, the old head moves no row."""
-    with store.transaction(record.id, lock=True) as transaction:
-        second = entry(transaction.head, {0: 1})
-        transaction._connection.execute("UPDATE heads SET fence = fence + 1")
-        with pytest.raises(StoreUnavailable):
+
+    def append_behind_the_fence() -> None:
+        with store.transaction(record.id, lock=True) as transaction:
+            second = entry(transaction.head, {0: 1})
+            transaction._connection.execute("UPDATE heads SET fence = fence + 1")
             transaction.append([second], [reply(second, "b")], {})
-    assert store.head(record.id).seq == 1
+            transaction.commit()
+
+    with pytest.raises(CommitUnclear):
+        append_behind_the_fence()
+    asked = [Asked(address=(ANALYST, "b"), query_hash=None)]
+    with store.transaction(record.id, lock=True, asked=asked) as transaction:
+        assert (transaction.head.seq, dict(transaction.known.answers)) == (1, {})
 
 
 def test_a_cut_connection_at_commit_is_unclear(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
@@ -188,3 +195,16 @@ def test_a_cut_connection_at_commit_is_unclear(store: PostgresStore, record: Dat
 
     with pytest.raises(CommitUnclear):
         commit_on_a_cut_connection()
+
+
+def test_a_pooled_connection_that_died_is_replaced(
+    store: PostgresStore, record: DatasetRecord, database_url: str
+) -> None:
+    """After a restart of the server the next request works: no request is lost to a connection that lay idle."""
+    with store.transaction(record.id, lock=False) as transaction:
+        backend_pid = transaction._connection.info.backend_pid
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend_pid])
+    with store.transaction(record.id, lock=True) as transaction:
+        assert transaction.head.seq == 1
+        assert transaction._connection.info.backend_pid != backend_pid
