@@ -46,7 +46,7 @@ class WorstCase:
         """The smallest double at which a vector at the clip costs at most `units`, by the ledger's own arithmetic.
 
         The estimate is one correctly rounded division and one correctly rounded root, so it exceeds the exact root by
-        less than the distance to the next smaller double: no smaller double will do, and a few larger ones may be tried.
+        less than the distance to the next smaller double: no smaller one will do, and a few larger ones may be tried.
         """
         sigma = self.estimate(clip_squared_steps, grid_log2)
         while worst_case_units(clip_squared_steps, sigma) > self.units:

@@ -237,7 +237,7 @@ class PostgresStore:
 
 
 def _check(connection: psycopg.Connection[Any]) -> None:
-    """Refuse a pooled connection that has died, without a journey: an idle one has nothing to read, a dead one an end."""
+    """Refuse a pooled connection that has died, without a journey: an idle one has nothing to read, a dead one does."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
