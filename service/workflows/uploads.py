@@ -115,8 +115,9 @@ class _Upload:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
-        # A limit never rises, not even for somebody who left and came back.
-        limits[~new] = np.minimum(limits[~new], self.state.memory.accounts.limit[slots[~new]])
+        # For somebody who left and came back: a limit never rises, and never falls below what is spent.
+        back, accounts = slots[~new], self.state.memory.accounts
+        limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
         self.transaction.add_individuals(slots, keys, limits)
         self.state.grown(self.slots_used)
         self.state.memory.accounts.limit[slots] = limits

@@ -46,6 +46,30 @@ def test_active_is_the_inequality_of_algorithm_2(ledger: tuple[Accounts, NDArray
     assert book.active(slots, charges).tolist() == expected
 
 
+@given(ledgers(), CHARGES)
+def test_one_charge_for_all_is_the_same_inequality(
+    ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]], charge: int
+) -> None:
+    """A charge given once, as a broadcast view, decides as the same number written out for everyone."""
+    book, slots, _ = ledger
+    once = np.broadcast_to(np.int64(charge), slots.shape)
+
+    assert book.active(slots, once).tolist() == book.active(slots, once.copy()).tolist()
+
+
+@pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
+@pytest.mark.parametrize("poor", [None, 0, 5])
+def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], poor: int | None) -> None:
+    """Whether the accounts are read in one stretch or picked one by one; a poor neighbour in between changes nobody."""
+    book = accounts(row(*[0] * 100), row(*[10] * 100))
+    for slot in (1, *([] if poor is None else [poor])):
+        book.spent[slot] = 8
+
+    active = book.active(slots, np.broadcast_to(np.int64(3), slots.shape))
+
+    assert active.tolist() == [slot not in {1, poor} for slot in slots.tolist()]
+
+
 @given(ledgers())
 def test_debit_takes_from_those_and_only_those(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
     """Debiting the active ones adds exactly their charges and nobody else's account moves."""

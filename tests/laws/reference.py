@@ -32,7 +32,8 @@ class ReferenceDataset:
         if known is None:
             self.people[key] = Person(age=age, limit=wanted)
         else:
-            known.age, known.areas, known.present, known.limit = age, [], True, min(known.limit, wanted)
+            known.age, known.areas, known.present = age, [], True
+            known.limit = max(known.spent, min(known.limit, wanted))
 
     def ask(self, vector: "dict[str, dict[int, int]]", sigma: float) -> tuple[dict[str, int], set[str], dict[int, int]]:
         """Algorithm 2: (charges of those who can pay, those left out, the sum over those who can pay)."""
