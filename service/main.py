@@ -1,5 +1,6 @@
 """Serving: the premises, the application on top of them, and uvicorn around it."""
 
+import importlib
 import signal
 import socket
 import threading
@@ -10,7 +11,6 @@ from typing import Final
 
 import uvicorn
 
-from service.api.app import create_app
 from service.premises import premises
 from service.settings import Settings
 from service.workflows.house import House
@@ -24,6 +24,7 @@ def serve(settings: Settings, *, host: str, port: int, ready: Callable[[str], No
     Raises OSError when the address is taken.
     """
     end_on_signals()
+    preload()
     with _bound(host, port) as listener, premises(settings) as opened:
         _server(settings, opened.house, lambda: ready(_url(listener))).run(sockets=[listener])
 
@@ -32,6 +33,7 @@ def serve(settings: Settings, *, host: str, port: int, ready: Callable[[str], No
 def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, House]]:
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
+    preload()
     started = threading.Event()
     with _bound(host, port) as listener, premises(settings) as opened:
         server = _server(settings, opened.house, started.set)
@@ -45,6 +47,11 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
             thread.join()
 
 
+def preload() -> None:
+    """Load the web framework while Postgres starts: neither needs the other."""
+    threading.Thread(target=importlib.import_module, args=["service.api.app"], daemon=True).start()
+
+
 def end_on_signals() -> None:
     """Let SIGTERM and SIGINT leave through every `with` of the way in."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -52,6 +59,8 @@ def end_on_signals() -> None:
 
 
 def _server(settings: Settings, house: House, ready: Callable[[], None]) -> "_Server":
+    from service.api.app import create_app  # noqa: PLC0415 - see `preload`
+
     config = uvicorn.Config(
         create_app(house, settings),
         log_level="warning",

@@ -47,14 +47,15 @@ class Accounts:
         """
         reach = self._reach(slots)
         if isinstance(reach, slice) or charges.strides != (0,) or DENSE * slots.size < slots[-1] - slots[0]:
-            totals = self.spent[reach] + charges
-            return totals <= self.limit[reach]
+            totals: NDArray[np.int64] = self.spent[reach] + charges
+            return np.less_equal(totals, self.limit[reach])
         # Many pay alike: reading the whole stretch in order is quicker than picking two numbers for each of them.
         stretch = slice(int(slots[0]), int(slots[-1]) + 1)
         room = self.limit[stretch] - self.spent[stretch]
         if room.min() >= charges[0]:
             return np.ones(slots.shape, dtype=np.bool_)
-        return (room >= charges[0]).take(slots - stretch.start)
+        active: NDArray[np.bool_] = (room >= charges[0]).take(slots - stretch.start)
+        return active
 
     def debit(self, slots: NDArray[np.int64], charges: NDArray[np.int64]) -> None:
         """Spend the charges: everyone's or, when one of them is above a limit or negative, nobody's.
