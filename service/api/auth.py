@@ -51,7 +51,10 @@ class Guard:
 
     async def _admit(self, request: Request) -> Principal:
         api_key = _api_key(request)
-        principal = None if api_key is None else await run_in_threadpool(the_house(request).authenticate, api_key)
+        house = the_house(request)
+        principal = None if api_key is None else house.remembered(api_key)
+        if principal is None and api_key is not None:
+            principal = await run_in_threadpool(house.authenticate, api_key)
         if principal is None:
             raise unauthorized()
         if principal.role not in self.roles or not self._may_enter(principal, request):

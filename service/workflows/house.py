@@ -64,6 +64,7 @@ class House:
         self._readiness: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
+        self.remembered = principals.remembered
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
@@ -209,6 +210,11 @@ class House:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         units = None if limit_rho is None else units_down(Fraction(limit_rho))
         return self._writer(record).act(reading.lowering(record, key, limit_units=units))
+
+    def submits_at_once(self, dataset: str) -> bool:
+        """Whether `submit` would touch no database: its registration and its line are at hand."""
+        record = self._records.get(dataset)
+        return record is not None and record.id in self._writers
 
     # Within
 
