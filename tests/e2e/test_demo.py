@@ -1,0 +1,29 @@
+"""The demo as a newcomer runs it: real data, real servers, one command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import sparing
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_demo_answers_all_questions_and_charges_nobody_twice(server_directory: Path) -> None:
+    """294 answers within one guarantee; a second run finds them all and leaves every account as it was."""
+    home = server_directory / "demo"
+    runs = [sparing("demo", home=home) for _ in range(2)]
+    assert [(run.returncode, run.stderr) for run in runs] == [(0, ""), (0, "")]
+    assert "294" in runs[0].stdout
+    assert "worst-case accounting" in runs[0].stdout
+    assert "charged again" in runs[1].stdout
+    files = {path.suffix: path for path in (home / "demo").iterdir()}
+    assert files[".png"].read_bytes().startswith(b"\x89PNG")
+    report = json.loads(files[".json"].read_text())
+    assert str(files[".json"].parent) in runs[0].stdout.replace("\n", "")
+    assert len(files[".csv"].read_text().splitlines()) == 294 + 1
+    assert report
+
+    verified = sparing("ledger", "verify", home=home)
+    assert (verified.returncode, verified.stdout) == (0, "web-visits: 294 entries replayed, 0 findings\n")
