@@ -1,8 +1,8 @@
 """The modelled store: what several replicas share, with every fault that a database and a wire to it can have.
 
-Built on the in-memory twin. The dataset's lock is serial; a crash keeps what was committed and nothing else; COMMIT may be
-lost before or after it took effect, or be still under way when its sender has given up; a snapshot may be old, a locked
-transaction never is. `Flaws` are the faults that no correct database has: with each of them the laws must break.
+Built on the in-memory twin. The dataset's lock is serial; a crash keeps what was committed and nothing else; COMMIT may
+be lost before or after it took effect, or be still under way when its sender has given up; a snapshot may be old, a
+locked transaction never is. `Flaws` are the faults that no correct database has: with each of them the laws must break.
 """
 
 from collections import Counter
@@ -50,12 +50,12 @@ class Rates:
             "slow_commit": 0.2,
             "lock_timeout": 0.3,
             "old_snapshot": 0.6,
-            "replica_crash": 0.02,
-            "store_crash": 0.02,
-            "replica_pause": 0.05,
-            "rolling_restart": 0.02,
-            "impatient_client": 0.05,
-            "clock_jump": 0.05,
+            "replica_crash": 0.01,
+            "store_crash": 0.01,
+            "replica_pause": 0.02,
+            "rolling_restart": 0.01,
+            "impatient_client": 0.01,
+            "clock_jump": 0.01,
         }
         return cls(**{name: random.choice([0, 0, 0.2, 1]) * most for name, most in wild.items()})
 
@@ -73,13 +73,13 @@ class Flaws:
 class Disk:
     """The durable dataset, who holds its lock, and the COMMIT that is still under way (`limbo`)."""
 
+    store: MemoryStore
     scheduler: Scheduler
     random: Random
     rates: Rates
     flaws: Flaws
     committed: "Callable[[SimulatedTransaction], None]"
     trace: Callable[[str], None]
-    store: MemoryStore = field(default_factory=MemoryStore)
     holder: "SimulatedTransaction | None" = None
     limbo: "SimulatedTransaction | None" = None
     life: int = 0

@@ -115,7 +115,8 @@ class Laws:
         charged, units, out = entry.charges.decode()
         named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
         self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
-        self.law({self.keys[slot] for slot in out.tolist()} == left_out, f"A5: {place} leaves out others")
+        skipped = {self.keys[slot] for slot in out.tolist()}
+        self.law(skipped == left_out, f"A5: {place} leaves out {skipped}, the reference {left_out}")
         drawn = [next(words, np.zeros(0, dtype=np.uint64)) for _ in range(2)]
         for word in np.concatenate(drawn).tolist():
             self.law(word not in self.words, f"A9: {place} uses noise again")

@@ -150,7 +150,12 @@ class Lower:
     def send(self, house: House, wait: Wait) -> object:
         """Deliver it; a refusal is an answer."""
         principal = Principal(
-            id=UUID(int=99), role="individual", name=self.key, dataset=DATASET, individual=self.key, allowance_units=None
+            id=UUID(int=99),
+            role="individual",
+            name=self.key,
+            dataset=DATASET,
+            individual=self.key,
+            allowance_units=None,
         )
         limit = None if self.limit is None else Decimal(self.limit)
         try:
@@ -230,5 +235,3 @@ def opening(random: Random) -> list[Request]:
     people = [(key, random.randrange(10), random.choice([None, None, "0.5"])) for key in PEOPLE[: random.randint(2, 4)]]
     visits = [(person[0], random.randrange(AREAS)) for person in people for _ in range(random.randrange(3))]
     return [Upload("people", tuple(people)), *([Upload("visits", tuple(visits))] if visits else [])]
-
-

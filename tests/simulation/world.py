@@ -1,4 +1,4 @@
-"""One world: two or three replicas of the service over one modelled store, clients that retry, and faults by the seed."""
+"""One world: two or three replicas over one modelled store, clients that retry, and faults by the seed."""
 
 import logging
 import re
@@ -11,6 +11,7 @@ from random import Random
 from typing import TypeVar
 
 from service.core.noise import Entropy
+from service.store.memory import MemoryStore
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitUnclear, DatasetRecord, Store, StoreUnavailable
@@ -21,8 +22,8 @@ from service.workflows.writer import Act, Line
 from tests.houses import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
-from tests.simulation.requests import DATASET, REGISTRATION, Ask, Request, drawn, opening
-from tests.simulation.scheduler import Scheduler, Task
+from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
+from tests.simulation.scheduler import Scheduler
 
 Result = TypeVar("Result")
 REQUESTS = 25
@@ -80,9 +81,7 @@ class SteppedHouse(House):
 
     def _writer(self, record: DatasetRecord) -> SteppedLine:  # type: ignore[override]
         if self.line is None:
-            self.line = SteppedLine(
-                record=record, store=self._store, entropy=self._entropy, scheduler=self._scheduler
-            )
+            self.line = SteppedLine(record=record, store=self._store, entropy=self._entropy, scheduler=self._scheduler)
             self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
         return self.line
 
@@ -122,15 +121,17 @@ class World:
         self.trace = trace or (lambda _line: None)
         self.rates = Rates.drawn(self.random)
         self.scheduler = Scheduler(Random(seed + 1))
+        store = MemoryStore()
+        self.laws = Laws(register(Registration.model_validate(REGISTRATION), store))
         self.disk = Disk(
+            store=store,
             scheduler=self.scheduler,
             random=self.random,
             rates=self.rates,
             flaws=flaws or Flaws(),
-            committed=lambda transaction: self.laws.committed(transaction),
+            committed=self.laws.committed,
             trace=self.trace,
         )
-        self.laws = Laws(register(Registration.model_validate(REGISTRATION), self.disk.store))
         self.disk.versions.append(self.disk.store.kept[1])
         self.now = datetime(2026, 11, 21, 9, tzinfo=UTC)
         self.steps, self.births = 0, 0
@@ -212,14 +213,14 @@ class World:
     def _serve(self, client: Client, house: SteppedHouse) -> None:
         """One delivery, on the replica's side; a crash leaves the client without a reply."""
         request = client.request
+        was_replied = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
         try:
             reply = request.send(house, house.wait)
         except (Unavailable, Busy, StoreUnavailable):
             self.trace(f"  try again: {request}")
         except AllowanceExceeded:
             client.resolved = True
-            self.laws.law(getattr(request, "analyst", None) is not None, "an act was refused for an allowance")
-            self.laws.law((request.analyst.id, request.key) not in self.laws.seen, "B1: refused after a reply")  # type: ignore[union-attr]
+            self.laws.law(not was_replied, f"B1: {request} is refused after a reply")
         except KeyConflict:
             self.laws.law(holds=False, sentence=f"B2: {request} was taken for another request")
         except Exception as error:  # noqa: BLE001 - no fault may show as anything but a refusal
