@@ -127,9 +127,10 @@ class Erase:
     def send(self, house: House, wait: Wait) -> object:
         """Deliver it; nobody there is an answer."""
         try:
-            return house.erase_individual(DATASET, self.key)
+            house.erase_individual(DATASET, self.key)
         except NotFound as refusal:
             return refusal
+        return None
 
     def apply(self, model: ReferenceDataset) -> None:
         """The account stays."""

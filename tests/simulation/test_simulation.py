@@ -51,5 +51,9 @@ def test_a_seed_gives_one_run() -> None:
 def test_a_database_that_cannot_be_trusted_is_noticed(flaws: Flaws) -> None:
     """Wrong isolation, locked reads of an old version, commits that a crash forgets: some law breaks before long."""
     with pytest.raises(LawBroken):
-        for seed in range(60):
-            World(seed, flaws=flaws).run()
+        _run_all(range(60), flaws)
+
+
+def _run_all(seeds: range, flaws: Flaws) -> None:
+    for seed in seeds:
+        World(seed, flaws=flaws).run()

@@ -1,5 +1,7 @@
 """A replica's memory of a dataset: what it holds after something went wrong half way."""
 
+from typing import NoReturn
+
 import pytest
 
 from service.store.memory import MemoryStore, MemoryTransaction
@@ -13,7 +15,7 @@ ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
 
 def test_refused_events_leave_nobody_behind() -> None:
-    """Events that would have made somebody known, refused for having too many rows: nobody new is counted or charged."""
+    """Events of somebody new, refused for being too many: nobody new is counted or charged."""
     store = MemoryStore()
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
     with open_house(store) as house:
@@ -31,7 +33,7 @@ def test_refused_events_leave_nobody_behind() -> None:
 class CutTransaction(MemoryTransaction):
     """The connection goes while the records are read."""
 
-    def records(self, table: str) -> "object":  # type: ignore[override]
+    def records(self, table: str) -> NoReturn:
         raise StoreUnavailable
 
 
