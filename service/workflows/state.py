@@ -74,9 +74,9 @@ class DatasetState:
         self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
 
     def _load_records(self, transaction: Transaction) -> None:
+        self.doubt_all()  # until the last row has come: a load cut short must not pass for the version held before
         self.memory = DatasetMemory(self.record.schema)
         self._page_seqs = np.zeros(0, dtype=np.int64)
-        self.seq = _NEVER
         self.grown(transaction.head.slots)
         accounts = transaction.individuals()
         self.memory.accounts.limit[accounts.slots] = accounts.limits

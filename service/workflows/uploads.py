@@ -86,12 +86,15 @@ class _Upload:
         joined = 0
         slots = self.transaction.slots_of(self.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
-        if unknown.size and isinstance(table, EventsTable):
-            if table.unknown_individuals == "reject":
-                raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
-            joined = self._create(list(dict.fromkeys(self.keys[row] for row in unknown)))
-            slots = self.transaction.slots_of(self.keys)
+        if unknown.size and isinstance(table, EventsTable) and table.unknown_individuals == "reject":
+            raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
+        # Nobody may be in memory when rows are refused, so unknown people are counted in slots that nobody has.
+        new = {key: self.slots_used + n for n, key in enumerate(dict.fromkeys(self.keys[row] for row in unknown))}
+        slots[unknown] = [new[self.keys[row]] for row in unknown]
         self._check_rows_per_individual(table, slots)
+        if new:
+            joined = self._create(list(new))
+            slots = self.transaction.slots_of(self.keys)
         self.transaction.add_records(self.table_name, slots, self.rows.codes)
         self.state.memory.add_events(self.table_name, slots, self.rows.codes)
         return joined

@@ -1,4 +1,4 @@
-"""One dataset's single line of events: a thread that takes everything waiting and gives it one commit.
+"""One dataset's single line of events: whoever steps it takes everything waiting and gives it one commit.
 
 Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the
 dataset's row, catch up with
@@ -53,18 +53,21 @@ class _Errand:
     run: Callable[[], None]
 
 
-class DatasetWriter:
-    """Owns one dataset's state; everything that touches it runs on this object's thread, in order of arrival."""
+class Line:
+    """Owns one dataset's state; everything that touches it waits here in order of arrival, until somebody steps.
+
+    Passive, so that a simulation can decide what happens when; one caller of `step` at a time.
+    """
+
+    checkpoint_every = CHECKPOINT_EVERY
 
     def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
-        """Start the thread; the dataset is loaded when it is first needed."""
+        """The dataset is loaded when it is first needed."""
         self._record = record
         self._store = store
         self._entropy = entropy
         self._state = DatasetState(record)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
-        self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
-        self._thread.start()
 
     def submit(self, question: Question) -> Future[StoredAnswer]:
         """Queue a question. Raises Busy when the line is full."""
@@ -72,18 +75,31 @@ class DatasetWriter:
         self._enqueue(waiting)
         return waiting.future
 
-    def act(self, act: Act[Result]) -> Result:
-        """Run a change in the line, in a locked transaction of its own, and commit it."""
+    def submit_act(self, act: Act[Result]) -> Future[Result]:
+        """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
         return self._errand(lambda: self._act(act))
 
-    def read(self, reading: Act[Result]) -> Result:
-        """Run a reading in the line, on a snapshot that memory has caught up with."""
+    def submit_reading(self, reading: Act[Result]) -> Future[Result]:
+        """Queue a reading; it gets a snapshot that memory has caught up with. Raises Busy."""
         return self._errand(lambda: self._read(reading))
 
-    def close(self) -> None:
-        """Answer what waits, write a checkpoint, and stop."""
+    def end(self) -> None:
+        """Queue the end: the step that meets it answers what came before, writes a checkpoint, and is the last."""
         self._queue.put(None)
-        self._thread.join()
+
+    def step(self) -> bool:
+        """Work off everything that waits now, at least one thing. False after the last step."""
+        running = True
+        for kind, group in groupby(self._take(), key=type):
+            if kind is _Waiting:
+                self._answer([waiting for waiting in group if isinstance(waiting, _Waiting)])
+            elif kind is _Errand:
+                for errand in group:
+                    errand.run()  # type: ignore[union-attr]  # groupby keeps no type
+            else:
+                running = False
+        self._checkpoint(every=self.checkpoint_every if running else 1)
+        return running
 
     def _enqueue(self, item: _Waiting | _Errand) -> None:
         try:
@@ -91,7 +107,7 @@ class DatasetWriter:
         except queue.Full:
             raise Busy from None
 
-    def _errand(self, task: Callable[[], Result]) -> Result:
+    def _errand(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
 
         def run() -> None:
@@ -101,22 +117,9 @@ class DatasetWriter:
                 future.set_exception(error)
 
         self._enqueue(_Errand(run))
-        return future.result()
+        return future
 
-    # The loop
-
-    def _run(self) -> None:
-        running = True
-        while running:
-            for kind, group in groupby(self._take(), key=type):
-                if kind is _Waiting:
-                    self._answer([waiting for waiting in group if isinstance(waiting, _Waiting)])
-                elif kind is _Errand:
-                    for errand in group:
-                        errand.run()  # type: ignore[union-attr]  # groupby keeps no type
-                else:
-                    running = False
-            self._checkpoint(every=CHECKPOINT_EVERY if running else 1)
+    # One step
 
     def _take(self) -> list[_Waiting | _Errand | None]:
         """Everything that waits now, at least one thing."""
@@ -214,6 +217,33 @@ class DatasetWriter:
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
+
+
+class DatasetWriter(Line):
+    """A line with a thread of its own that steps it; whoever brings an act or a reading waits for it."""
+
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+        """Start the thread."""
+        super().__init__(record=record, store=store, entropy=entropy)
+        self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
+        self._thread.start()
+
+    def act(self, act: Act[Result]) -> Result:
+        """Run a change in the line and wait until it is committed."""
+        return self.submit_act(act).result()
+
+    def read(self, reading: Act[Result]) -> Result:
+        """Run a reading in the line and wait for it."""
+        return self.submit_reading(reading).result()
+
+    def close(self) -> None:
+        """Answer what waits, write a checkpoint, and stop."""
+        self.end()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self.step():
+            pass
 
 
 def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:

@@ -1,0 +1,213 @@
+"""The modelled store: what several replicas share, with every fault that a database and a wire to it can have.
+
+Built on the in-memory twin. The dataset's lock is serial; a crash keeps what was committed and nothing else; COMMIT may
+be lost before or after it took effect, or be still under way when its sender has given up; a snapshot may be old, a
+locked transaction never is. `Flaws` are the faults that no correct database has: with each of them the laws must break.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
+from tests.houses import SeededEntropy
+from tests.simulation.scheduler import Scheduler
+
+READS = ("entries", "entries_before", "pages", "individuals", "records", "slots_of", "slots_of_tombstones", "keys_of")
+WRITES = ("append", "add_individuals", "add_records", "erase", "set_limit", "write_pages", "journal")
+
+
+@dataclass(slots=True, kw_only=True)
+class Rates:
+    """How often what goes wrong; drawn for each seed, so that most worlds are calm in most ways and wild in some."""
+
+    unavailable: float = 0.0
+    refused_commit: float = 0.0
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    slow_commit: float = 0.0
+    lock_timeout: float = 0.0
+    old_snapshot: float = 0.0
+    replica_crash: float = 0.0
+    store_crash: float = 0.0
+    replica_pause: float = 0.0
+    rolling_restart: float = 0.0
+    impatient_client: float = 0.0
+    clock_jump: float = 0.0
+
+    @classmethod
+    def drawn(cls, random: Random) -> "Rates":
+        """Half of the dimensions calm, the others anywhere up to wild."""
+        wild = {
+            "unavailable": 0.04,
+            "refused_commit": 0.3,
+            "lost_request": 0.3,
+            "lost_reply": 0.3,
+            "slow_commit": 0.2,
+            "lock_timeout": 0.3,
+            "old_snapshot": 0.6,
+            "replica_crash": 0.01,
+            "store_crash": 0.01,
+            "replica_pause": 0.02,
+            "rolling_restart": 0.01,
+            "impatient_client": 0.01,
+            "clock_jump": 0.01,
+        }
+        return cls(**{name: random.choice([0, 0, 0.2, 1]) * most for name, most in wild.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaws:
+    """Databases that must not be trusted; the simulation has to notice each."""
+
+    no_lock: bool = False
+    old_locked_reads: bool = False
+    asynchronous_commit: bool = False
+
+
+@dataclass(eq=False)
+class Disk:
+    """The durable dataset, who holds its lock, and the COMMIT that is still under way (`limbo`)."""
+
+    store: MemoryStore
+    scheduler: Scheduler
+    random: Random
+    rates: Rates
+    flaws: Flaws
+    committed: "Callable[[SimulatedTransaction], None]"
+    trace: Callable[[str], None]
+    holder: "SimulatedTransaction | None" = None
+    limbo: "SimulatedTransaction | None" = None
+    life: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    versions: list[Any] = field(default_factory=list)
+
+    def happens(self, fault: str) -> bool:
+        """Draw a fault by its rate, and count it."""
+        rate: float = getattr(self.rates, fault)
+        if rate == 0 or self.random.random() >= rate:
+            return False
+        self.faults[fault] += 1
+        self.trace(f"fault: {fault}")
+        return True
+
+    def keep(self, transaction: "SimulatedTransaction") -> None:
+        """The instant at which a transaction becomes durable and visible."""
+        MemoryTransaction.commit(transaction)
+        self.versions.append(self.store.kept[1])
+        self.committed(transaction)
+
+    def settle(self) -> None:
+        """A COMMIT whose sender has given up comes to its end, one way or the other; only now the lock is free."""
+        late, self.limbo = self.limbo, None
+        if late is not None:
+            durable = late.life == self.life and self.random.random() < 0.5
+            self.trace(f"{late.owner.name}: the slow commit {'took effect' if durable else 'was lost'}")
+            if durable:
+                self.keep(late)
+            self.free(late)
+
+    def crash(self) -> None:
+        """The server restarts: open transactions are gone, committed ones are not."""
+        self.settle()
+        self.life += 1
+        self.holder = None
+        if self.flaws.asynchronous_commit and len(self.versions) > 1:
+            self.versions.pop()
+            self.store.kept[1] = self.versions[-1]
+
+    def free(self, transaction: "SimulatedTransaction") -> None:
+        """Let the lock go, if it is this transaction's and not still needed by its COMMIT under way."""
+        if self.holder is transaction and self.limbo is not transaction:
+            self.holder = None
+
+
+class SimulatedTransaction(MemoryTransaction):
+    """The port's Transaction where every call is a chance to be interrupted, cut off or crashed.
+
+    `act` is the client's request that a curator's transaction is for; `words` are the entropy drawn since it began.
+    """
+
+    def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked]) -> None:
+        """As of now; a snapshot possibly as of a while ago."""
+        self.owner, self.disk, self.life = owner, owner.disk, owner.disk.life
+        super().__init__(self.disk.store, 1, lock=lock, asked=asked)
+        old_reads = not lock or self.disk.flaws.old_locked_reads
+        if old_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
+            self._draft = self.disk.versions[-self.disk.random.randint(2, min(4, len(self.disk.versions)))].draft()
+        self.act: object = None
+        self._drawn = len(owner.entropy.drawn)
+
+    @property
+    def words(self) -> list[Any]:
+        """What was drawn in this transaction, draw by draw."""
+        return self.owner.entropy.drawn[self._drawn :]
+
+    @property
+    def dataset(self) -> Any:
+        """The draft, for the laws."""
+        return self._draft
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in READS or name in WRITES:
+            self.called(name)
+        return super().__getattribute__(name)
+
+    def called(self, name: str) -> None:
+        """One journey to the server."""
+        self.disk.scheduler.pause()
+        if self.life != self.disk.life or self.disk.happens("unavailable"):
+            raise StoreUnavailable(name)
+
+    def commit(self) -> None:
+        disk = self.disk
+        disk.scheduler.pause()
+        if self.life != disk.life or disk.happens("lost_request"):
+            raise CommitUnclear
+        if disk.happens("refused_commit"):
+            raise StoreUnavailable
+        if disk.holder is self and disk.happens("slow_commit"):
+            disk.limbo = self
+            raise CommitUnclear
+        disk.keep(self)
+        disk.trace(f"{self.owner.name}: committed, sequence {self.head.seq}")
+        disk.scheduler.pause()  # whoever crashes here has committed and does not know
+        if disk.happens("lost_reply"):
+            raise CommitUnclear
+
+
+class ReplicaStore(MemoryStore):
+    """One replica's connection to the disk. What needs no transaction is read straight from it."""
+
+    def __init__(self, name: str, disk: Disk, entropy: SeededEntropy) -> None:
+        """Share what the disk keeps."""
+        super().__init__()
+        self.name, self.disk, self.entropy = name, disk, entropy
+        self.kept = disk.store.kept
+        self._principals = disk.store._principals
+
+    @contextmanager
+    def transaction(
+        self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
+    ) -> Iterator[SimulatedTransaction]:
+        disk = self.disk
+        disk.scheduler.pause()
+        if disk.happens("unavailable"):
+            raise StoreUnavailable("no connection")
+        if lock and not disk.flaws.no_lock:
+            if disk.holder is not None and disk.happens("lock_timeout"):
+                raise StoreUnavailable("lock timeout")
+            while disk.holder is not None:
+                disk.scheduler.pause(lambda: disk.holder is None)
+        transaction = SimulatedTransaction(self, lock=lock, asked=asked)
+        if lock and not disk.flaws.no_lock:
+            disk.holder = transaction
+        try:
+            disk.scheduler.pause()
+            yield transaction
+        finally:
+            disk.free(transaction)

@@ -1,0 +1,173 @@
+"""What must hold after every step, whatever went wrong: the letters are those of the reliability design, section 1.
+
+A broken law is kept and raised by the world, never inside the workflows, whose handlers would take it for a fault.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.core.noise import rounded_gaussian
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.workflows.ledger import LedgerEntry, chain_hash
+from service.workflows.ports import DatasetRecord
+from service.workflows.state import DatasetState
+from tests.laws.reference import ReferenceDataset
+from tests.simulation.disk import SimulatedTransaction
+from tests.simulation.requests import ANALYSTS, Ask, Look
+
+
+class LawBroken(AssertionError):
+    """The service did what it must never do."""
+
+
+class Laws:
+    """The reference, replayed in the order of the commits, and everything that any client has seen."""
+
+    def __init__(self, record: DatasetRecord) -> None:
+        """Nothing has happened."""
+        self.record = record
+        self.broken: list[str] = []
+        self.model = ReferenceDataset(budget=record.budget_units)
+        self.seen: dict[tuple[UUID, str], bytes] = {}
+        self.durable: dict[tuple[UUID, str], bytes] = {}
+        self.asked: dict[bytes, Ask] = {}
+        self.words: set[int] = set()
+        self.keys: dict[int, str] = {}
+        self.spent: list[NDArray[np.int64]] = [np.zeros(record.capacity, dtype=np.int64)]
+        self.hash = record.genesis
+        self.checkpoint_seq = 0
+        self.data_version = 0
+        self.commits = 0
+
+    @property
+    def seq(self) -> int:
+        """The last ledger entry there is."""
+        return len(self.spent) - 1
+
+    def law(self, holds: bool, sentence: str) -> None:
+        """Keep what is broken."""
+        if not holds:
+            self.broken.append(sentence)
+
+    def expect(self, ask: Ask) -> None:
+        """Remember what the canonical form of a question means."""
+        plan = compile_query(parse_query(ask.body), self.record.schema, capacity=self.record.capacity)
+        self.asked[plan.canonical] = ask
+
+    def committed(self, transaction: SimulatedTransaction) -> None:
+        """A transaction has just become durable."""
+        self.commits += 1
+        after = transaction.dataset
+        self.keys |= {slot: person.key for slot, person in after.people.items() if person.key is not None}
+        if isinstance(transaction.act, Look):
+            self.law(holds=False, sentence="a reading was committed")
+        elif transaction.act is not None:
+            transaction.act.apply(self.model)  # type: ignore[attr-defined]
+        words = iter(transaction.words)
+        self.law(len(after.entries) >= self.seq, "A1: ledger entries are gone")
+        for entry in after.entries[self.seq :]:
+            self._entry(entry, words)
+        self.law(after.head.seq == self.seq and after.head.hash == self.hash, "A7: the head is not the last entry")
+        self._accounts(after)
+        self._answers(after)
+        self._pages(after)
+        moved = after.head.data_version - self.data_version
+        self.law(moved == (transaction.act is not None), "an act was lost, or came twice")
+        self.data_version = after.head.data_version
+
+    def replied(self, ask: Ask, body: bytes, stored: Any) -> None:
+        """A client has read an answer: durable before, and the same for ever."""
+        address = (ask.analyst.id, ask.key)
+        record = stored.answers.get(address)
+        self.law(record is not None and record.body == body, f"A1: the reply under {ask.key} is not what is stored")
+        self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
+
+    def idle(self, name: str, state: DatasetState, stored: Any) -> None:
+        """A line at rest: what it believes of the accounts is what the ledger gives at its sequence."""
+        if state.seq < 0 or state.data_version < 0:
+            return
+        accounts = state.memory.accounts
+        if state.seq > self.seq:
+            self.law(holds=False, sentence=f"{name} stands at {state.seq}, the ledger at {self.seq}")
+            return
+        size = min(accounts.spent.size, self.record.capacity)
+        right = bool((accounts.spent[:size] == self.spent[state.seq][:size]).all()) and not accounts.spent[size:].any()
+        self.law(right, f"A3: the memory of {name} at {state.seq} is not the replay")
+        if state.data_version == stored.head.data_version:
+            present = {slot for slot, person in stored.people.items() if person.key is not None}
+            self.law(set(np.flatnonzero(state.memory.present).tolist()) == present, f"{name} holds other people")
+            limits = {slot: int(accounts.limit[slot]) for slot in stored.people}
+            kept = {slot: person.limit_units for slot, person in stored.people.items()}
+            self.law(limits == kept, f"{name} holds other limits")
+
+    def _entry(self, entry: LedgerEntry, words: Any) -> None:
+        """One new ledger entry against the reference: who pays what, who is left out, and which noise was added."""
+        place = f"entry {entry.seq}"
+        self.law(entry.seq == self.seq + 1, f"A7: {place} does not follow {self.seq}")
+        self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
+        ask = self.asked[entry.canonical]
+        charges, left_out, total = self.model.ask(self.model.vectors(ask.kind, ask.number), ask.sigma)
+        charged, units, out = entry.charges.decode()
+        named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
+        self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
+        skipped = {self.keys[slot] for slot in out.tolist()}
+        self.law(skipped == left_out, f"A5: {place} leaves out {skipped}, the reference {left_out}")
+        drawn = [next(words, np.zeros(0, dtype=np.uint64)) for _ in range(2)]
+        for word in np.concatenate(drawn).tolist():
+            self.law(word not in self.words, f"A9: {place} uses noise again")
+            self.words.add(word)
+        exact = np.array([total.get(coordinate, 0) for coordinate in range(entry.dimension)])
+        noise = rounded_gaussian(entry.dimension, ask.sigma, lambda _: drawn[0]) if drawn[0].size else exact * 0
+        self.law(bool((entry.steps() == exact + noise).all()), f"A10: {place} is not the sum and its own noise")
+        spent = self.spent[-1].copy()
+        spent[charged] += units
+        self.spent.append(spent)
+        self.hash = entry.hash
+
+    def _accounts(self, after: Any) -> None:
+        """A2, A3: nobody above a limit, and every account is the reference's."""
+        for slot, person in after.people.items():
+            name, spent = self.keys[slot], int(self.spent[-1][slot])
+            known = self.model.people.get(name)
+            self.law(spent <= person.limit_units, f"A2: {name} has spent {spent} of {person.limit_units}")
+            same = known is not None and (known.spent, known.limit) == (spent, person.limit_units)
+            self.law(same, f"A3: {name} has {spent} of {person.limit_units}, the reference {known}")
+            self.law(known is not None and known.present == (person.key is not None), f"{name} is there, or not")
+        self.law(len(after.people) == len(self.model.people), "G6: somebody has two accounts")
+
+    def _answers(self, after: Any) -> None:
+        """B1, B3, B4: replies never change; every entry belongs to exactly one key; allowances hold."""
+        for address, body in self.durable.items():
+            record = after.answers.get(address)
+            self.law(record is not None and record.body == body, f"B4: the reply under {address[1]} has changed")
+        fresh = [record for address, record in after.answers.items() if address not in self.durable]
+        self.durable |= {(record.principal_id, record.key): record.body for record in fresh}
+        executed = sorted(record.seq for record in after.answers.values() if not _is_reused(record.body))
+        self.law(executed == list(range(1, self.seq + 1)), f"B3: the keys executed entries {executed}")
+        for analyst in ANALYSTS:
+            costs = sum(entry.worst_case_units for entry in after.entries if entry.analyst_id == analyst.id)
+            self.law(costs == after.worst_cases.get(analyst.id, 0), f"{analyst.name}'s worst cases do not add up")
+            allowed = analyst.allowance_units is None or costs <= analyst.allowance_units
+            self.law(allowed, f"{analyst.name} is above the allowance")
+
+    def _pages(self, after: Any) -> None:
+        """A6: the checkpoint is the replay up to its sequence."""
+        at = after.head.checkpoint_seq
+        if at == self.checkpoint_seq:
+            return
+        self.law(self.checkpoint_seq < at <= self.seq, f"A6: a checkpoint at {at} after {self.checkpoint_seq}")
+        self.checkpoint_seq = at
+        kept = after.pages.get(0, np.zeros(self.record.capacity, dtype=np.int64))
+        size = self.record.capacity
+        right = bool((kept[:size] == self.spent[at]).all()) and not kept[size:].any() and set(after.pages) <= {0}
+        self.law(right, f"A6: the pages at {at} are not the replay")
+
+
+def _is_reused(body: bytes) -> bool:
+    reused: bool = orjson.loads(body)["reused"]
+    return reused

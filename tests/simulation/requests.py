@@ -1,0 +1,238 @@
+"""What clients want of the service, and what each request does to the reference."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from decimal import Decimal
+from io import BytesIO
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from service.query.parse import parse_query
+from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.house import House
+from service.workflows.views import Principal, StoredAnswer
+from tests.laws.reference import ReferenceDataset
+
+DATASET = "survey"
+AREAS = 4
+ROWS_MAX = 6
+PEOPLE = tuple(f"p{n}" for n in range(6))
+REGISTRATION: dict[str, Any] = {
+    "name": DATASET,
+    "guarantee": {"rho": "2"},
+    "capacity": 50,
+    "tables": {
+        "people": {
+            "kind": "individuals",
+            "key": "person_id",
+            "columns": {"age": {"type": "integer", "lower": 0, "upper": 9}, "limit_rho": {"type": "budget"}},
+        },
+        "visits": {
+            "kind": "events",
+            "key": "person_id",
+            "rows_per_individual": ROWS_MAX,
+            "unknown_individuals": "create",
+            "columns": {"area": {"type": "category", "size": AREAS}},
+        },
+    },
+}
+Wait = Callable[["Future[StoredAnswer]"], StoredAnswer]
+ANALYSTS = [
+    Principal(id=UUID(int=n), role="analyst", name=f"analyst {n}", dataset=None, individual=None, allowance_units=units)
+    for n, units in ((1, None), (2, None), (3, 2**40))
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """A question under a key; sent again and again, to any replica, it has one answer."""
+
+    analyst: Principal
+    key: str
+    kind: str
+    number: int
+    sigma: float
+    reuse: bool
+
+    def __str__(self) -> str:
+        return f"{self.analyst.name} asks {self.kind}({self.number}) at sigma {self.sigma} under {self.key}"
+
+    @property
+    def body(self) -> bytes:
+        """The question as an analyst writes it."""
+        document: dict[str, Any] = {
+            "version": 1,
+            "select": [{"count": {}}],
+            "noise": {"sigma": self.sigma},
+            "reuse": self.reuse,
+        }
+        if self.kind == "older":
+            document |= {"where": {"ge": [{"col": "age"}, self.number]}}
+        elif self.kind == "visits":
+            document |= {"from": "visits", "where": {"eq": [{"col": "area"}, self.number]}}
+        else:
+            document |= {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
+        return orjson.dumps(document)
+
+    def send(self, house: House, wait: Wait) -> bytes:
+        """Deliver it and wait."""
+        return wait(house.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Upload:
+    """Rows; a refusal is an answer too."""
+
+    table: str
+    rows: tuple[tuple[object, ...], ...]
+
+    def __str__(self) -> str:
+        return f"a curator uploads {self.table} {self.rows}"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Deliver it; that somebody is there already, or has too many rows, ends it."""
+        header = {"people": "person_id,age,limit_rho", "visits": "person_id,area"}[self.table]
+        lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in self.rows)]
+        try:
+            return house.append_rows(DATASET, self.table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+        except InvalidRequest as refusal:
+            return refusal
+
+    def apply(self, model: ReferenceDataset) -> None:
+        """What it means."""
+        for row in self.rows:
+            if self.table == "people":
+                key, age, limit = row
+                model.join(str(key), age, None if limit is None else int(Decimal(str(limit)) * 2**40))  # type: ignore[arg-type]
+                continue
+            key, area = str(row[0]), row[1]
+            if key not in model.people or not model.people[key].present:
+                model.join(key, None, None)
+            model.people[key].areas.append(area)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Erase:
+    """Somebody's record goes."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"a curator erases {self.key}"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Deliver it; nobody there is an answer."""
+        try:
+            house.erase_individual(DATASET, self.key)
+        except NotFound as refusal:
+            return refusal
+        return None
+
+    def apply(self, model: ReferenceDataset) -> None:
+        """The account stays."""
+        person = model.people[self.key]
+        person.present, person.areas, person.age = False, [], None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lower:
+    """An individual lowers the own limit, or pauses."""
+
+    key: str
+    limit: str | None
+
+    def __str__(self) -> str:
+        return f"{self.key} lowers the limit to {self.limit or 'what is spent'}"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Deliver it; a refusal is an answer."""
+        principal = Principal(
+            id=UUID(int=99),
+            role="individual",
+            name=self.key,
+            dataset=DATASET,
+            individual=self.key,
+            allowance_units=None,
+        )
+        limit = None if self.limit is None else Decimal(self.limit)
+        try:
+            return house.lower_my_limit(principal, DATASET, limit_rho=limit, pause=limit is None)
+        except (InvalidRequest, NotFound) as refusal:
+            return refusal
+
+    def apply(self, model: ReferenceDataset) -> None:
+        """Never below what is spent."""
+        person = model.people[self.key]
+        units = person.spent if self.limit is None else int(Decimal(self.limit) * 2**40)
+        person.limit = max(units, person.spent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenEpoch:
+    """Nothing released before is reused."""
+
+    def __str__(self) -> str:
+        return "a curator opens an epoch"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Deliver it."""
+        return house.open_epoch(DATASET)
+
+    def apply(self, model: ReferenceDataset) -> None:
+        """Nobody's account moves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """A curator reads."""
+
+    def __str__(self) -> str:
+        return "a curator reads budgets and ledger"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Nobody above a limit, and sequences without a gap, in whatever instant is shown."""
+        for row in house.budgets(DATASET, cursor=None, limit=100).items:
+            if row.spent_units > row.budget_units:
+                raise RuntimeError(f"{row.key} is shown with {row.spent_units} spent of {row.budget_units}")
+        shown = [row.sequence for row in house.ledger(DATASET, cursor=None, limit=1000).items]
+        if shown != list(range(len(shown), 0, -1)):
+            raise RuntimeError(f"the ledger is shown as {shown}")
+        return house.budget_summary(DATASET)
+
+
+Request = Ask | Upload | Erase | Lower | OpenEpoch | Look
+
+
+def drawn(random: Random, number: int) -> Request:
+    """The next thing that some client wants."""
+    key, kind = random.choice(PEOPLE), random.random()
+    if kind < 0.62:
+        return Ask(
+            analyst=random.choice(ANALYSTS),
+            key=f"k{number}",
+            kind=random.choice(["older", "visits", "all"]),
+            number=random.randrange(AREAS),
+            sigma=random.choice([0.7, 1.0, 1.0, 3.0, 20.0]),
+            reuse=random.random() < 0.4,
+        )
+    if kind < 0.70:
+        return Upload("people", ((key, random.choice([None, 1, 2, 5, 9]), random.choice([None, "0.5"])),))
+    if kind < 0.82:
+        rows = [(random.choice(PEOPLE), random.randrange(AREAS)) for _ in range(random.randint(1, 4))]
+        return Upload("visits", tuple(rows) * random.choice([1, 1, 1, ROWS_MAX + 1]))
+    if kind < 0.88:
+        return Erase(key)
+    if kind < 0.92:
+        return Lower(key, random.choice([None, "0.25", "1", "1.5"]))
+    return OpenEpoch() if kind < 0.95 else Look()
+
+
+def opening(random: Random) -> list[Request]:
+    """Somebody to ask about."""
+    people = [(key, random.randrange(10), random.choice([None, None, "0.5"])) for key in PEOPLE[: random.randint(2, 4)]]
+    visits = [(person[0], random.randrange(AREAS)) for person in people for _ in range(random.randrange(3))]
+    return [Upload("people", tuple(people)), *([Upload("visits", tuple(visits))] if visits else [])]

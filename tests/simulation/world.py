@@ -1,0 +1,285 @@
+"""One world: two or three replicas over one modelled store, clients that retry, and faults by the seed."""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TypeVar
+
+from service.core.noise import Entropy
+from service.store.memory import MemoryStore
+from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
+from service.workflows.house import House
+from service.workflows.ports import CommitUnclear, DatasetRecord, Store, StoreUnavailable
+from service.workflows.registration import Registration, register
+from service.workflows.secrets import Pepper
+from service.workflows.verifying import verify_all
+from service.workflows.writer import Act, Line
+from tests.houses import SeededEntropy
+from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
+from tests.simulation.laws import LawBroken, Laws
+from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
+from tests.simulation.scheduler import Scheduler
+
+Result = TypeVar("Result")
+REQUESTS = 25
+STEPS_MAX = 20_000
+EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear)}
+
+
+class SteppedLine(Line):
+    """The line that `DatasetWriter` runs on a thread, stepped by the world instead."""
+
+    checkpoint_every = 4
+
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, scheduler: Scheduler) -> None:
+        super().__init__(record=record, store=store, entropy=entropy)
+        self._scheduler = scheduler
+        self.is_idle = True
+
+    def act(self, act: Act[Result]) -> Result:
+        """The act of the client whose task this is; its transaction says so to the laws."""
+        task = self._scheduler.current
+        request = task.note if task is not None else None
+
+        def noted(transaction: object, state: object) -> Result:
+            transaction.act = request  # type: ignore[attr-defined]
+            return act(transaction, state)  # type: ignore[arg-type]
+
+        return self.wait(self.submit_act(noted))
+
+    def read(self, reading: Act[Result]) -> Result:
+        """A reading, waited for."""
+        return self.wait(self.submit_reading(reading))
+
+    def wait(self, future: "Future[Result]") -> Result:
+        """Let the others go on until the future is settled."""
+        self._scheduler.pause(future.done)
+        return future.result(timeout=0)
+
+    def run(self) -> None:
+        """Step whenever something waits."""
+        running = True
+        while running:
+            self._scheduler.pause(lambda: not self._queue.empty())
+            self.is_idle = False
+            running = self.step()
+            self.is_idle = True
+
+
+class SteppedHouse(House):
+    """The house of one replica; its lines are tasks of the world."""
+
+    def __init__(self, *, name: str, store: ReplicaStore, scheduler: Scheduler, clock: Callable[[], datetime]) -> None:
+        super().__init__(store=store, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
+        self.name, self._scheduler = name, scheduler
+        self.line: SteppedLine | None = None
+
+    def _writer(self, record: DatasetRecord) -> SteppedLine:  # type: ignore[override]
+        if self.line is None:
+            self.line = SteppedLine(record=record, store=self._store, entropy=self._entropy, scheduler=self._scheduler)
+            self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
+        return self.line
+
+    def wait(self, future: "Future[Result]") -> Result:
+        """As the API waits for an answer."""
+        self._scheduler.pause(future.done)
+        return future.result(timeout=0)
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One request and what became of it; `deliveries` are under way."""
+
+    request: Request
+    deliveries: int = 0
+    resolved: bool = False
+
+
+class Incidents(logging.Handler):
+    """Only faults of the store may be incidents; anything else is a bug that a handler swallowed."""
+
+    def __init__(self, laws: Laws) -> None:
+        super().__init__()
+        self.laws = laws
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = re.search(r"error=(\S+)", record.getMessage())
+        self.laws.law(kind is not None and kind[1] in EXPECTED, record.getMessage())
+
+
+class World:
+    """Everything that happens for one seed. `run` returns quietly or raises LawBroken."""
+
+    def __init__(self, seed: int, *, flaws: Flaws | None = None, trace: Callable[[str], None] | None = None) -> None:
+        """Draw the rates, register the dataset, start the replicas."""
+        self.seed, self.random = seed, Random(seed)
+        self.trace = trace or (lambda _line: None)
+        self.rates = Rates.drawn(self.random)
+        self.scheduler = Scheduler(Random(seed + 1))
+        store = MemoryStore()
+        self.laws = Laws(register(Registration.model_validate(REGISTRATION), store))
+        self.disk = Disk(
+            store=store,
+            scheduler=self.scheduler,
+            random=self.random,
+            rates=self.rates,
+            flaws=flaws or Flaws(),
+            committed=self.laws.committed,
+            trace=self.trace,
+        )
+        self.disk.versions.append(self.disk.store.kept[1])
+        self.now = datetime(2026, 11, 21, 9, tzinfo=UTC)
+        self.steps, self.births = 0, 0
+        self.clients: list[Client] = []
+        self.houses = [self._born(f"replica {n}") for n in range(self.random.choice([2, 2, 3]))]
+        self.trace(f"seed {seed}: {self.rates}")
+
+    @property
+    def faults(self) -> Counter[str]:
+        """What went wrong so far, by kind."""
+        return self.disk.faults
+
+    def run(self, *, requests: int = REQUESTS) -> None:
+        """Live through the faults, then heal, and see every request resolved."""
+        incidents, log = Incidents(self.laws), logging.getLogger("sparing.incidents")
+        log.addHandler(incidents)
+        propagate, log.propagate = log.propagate, False
+        try:
+            for request in opening(self.random):
+                self._want(request)
+            while len(self.clients) < requests or self.random.random() < 0.95:
+                if self.random.random() < 0.1 and len(self.clients) < requests:
+                    self._want(drawn(self.random, len(self.clients)))
+                self._misfortune()
+                self._retry()
+                self._step()
+            self._heal()
+        finally:
+            for place in {task.place for task in self.scheduler.tasks}:
+                self.scheduler.kill(place)
+            log.removeHandler(incidents)
+            log.propagate = propagate
+
+    def _born(self, name: str) -> SteppedHouse:
+        self.births += 1
+        store = ReplicaStore(name, self.disk, SeededEntropy(self.seed * 1000 + self.births))
+        return SteppedHouse(name=name, store=store, scheduler=self.scheduler, clock=lambda: self.now)
+
+    def _want(self, request: Request) -> None:
+        self.clients.append(Client(request))
+        if isinstance(request, Ask):
+            self.laws.expect(request)
+        self.trace(f"{request}")
+
+    def _step(self) -> None:
+        """One task goes to its next pause; then every law is looked at."""
+        task = self.scheduler.step()
+        self.steps += 1
+        if task is not None:
+            self.trace(f"  {task.name}")
+        for house in self.houses:
+            if house.line is not None and house.line.is_idle:
+                self.laws.idle(house.name, house.line._state, self.disk.store.kept[1])
+        self._judge()
+
+    def _judge(self) -> None:
+        if self.laws.broken:
+            raise LawBroken(f"seed {self.seed}, step {self.steps}: {'; '.join(self.laws.broken)}")
+
+    # Clients
+
+    def _retry(self) -> None:
+        """Deliver what waits, sometimes twice, sometimes again after it was resolved; to any replica."""
+        for client in self.clients:
+            waiting = not client.resolved and client.deliveries == 0
+            again = isinstance(client.request, Ask) and (
+                self.random.random() < 0.004 or (client.deliveries and self.disk.happens("impatient_client"))
+            )
+            if (waiting and self.random.random() < 0.3) or again:
+                self._deliver(client)
+
+    def _deliver(self, client: Client) -> None:
+        house = self.random.choice(self.houses)
+        client.deliveries += 1
+        self.trace(f"  to {house.name}: {client.request}")
+        place, name = house.name, f"{house.name} serves {client.request}"
+        self.scheduler.spawn(name, place, lambda: self._serve(client, house), note=client.request)
+
+    def _serve(self, client: Client, house: SteppedHouse) -> None:
+        """One delivery, on the replica's side; a crash leaves the client without a reply."""
+        request = client.request
+        was_replied = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
+        try:
+            reply = request.send(house, house.wait)
+        except (Unavailable, Busy, StoreUnavailable):
+            self.trace(f"  try again: {request}")
+        except AllowanceExceeded:
+            client.resolved = True
+            self.laws.law(not was_replied, f"B1: {request} is refused after a reply")
+        except KeyConflict:
+            self.laws.law(holds=False, sentence=f"B2: {request} was taken for another request")
+        except Exception as error:  # noqa: BLE001 - no fault may show as anything but a refusal
+            self.laws.law(holds=False, sentence=f"{request}: {error!r}")
+        else:
+            client.resolved = True
+            self.trace(f"  done: {request}")
+            if isinstance(request, Ask) and isinstance(reply, bytes):
+                self.laws.replied(request, reply, self.disk.store.kept[1])
+        finally:
+            client.deliveries -= 1
+
+    # Faults
+
+    def _misfortune(self) -> None:
+        house = self.random.choice(self.houses)
+        if self.disk.limbo is not None and self.random.random() < 0.1:
+            self.disk.settle()
+        if self.disk.happens("replica_crash"):
+            self.trace(f"{house.name} crashes")
+            self.scheduler.paused.discard(house.name)
+            self.scheduler.kill(house.name)
+            self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+        elif self.disk.happens("rolling_restart"):
+            self.trace(f"{house.name} drains")
+            if house.line is not None:
+                house.line.end()
+            self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+        if self.disk.happens("store_crash"):
+            self.disk.crash()
+        if self.disk.happens("replica_pause"):
+            self.scheduler.paused ^= {house.name}
+        if self.disk.happens("clock_jump"):
+            self.now += timedelta(seconds=self.random.choice([-3600, 1, 86_400 * 400]))
+
+    def _heal(self) -> None:
+        """No more faults: every request is resolved, every answer can be had again, and the ledger verifies."""
+        self.trace("healed")
+        self.disk.rates = Rates()
+        self.disk.settle()
+        self.scheduler.paused.clear()
+        for _ in range(3):
+            self._run_dry()
+            for client in self.clients:
+                if not client.resolved:
+                    self._deliver(client)
+        self._run_dry()
+        late = [str(client.request) for client in self.clients if not client.resolved]
+        self.laws.law(not late, f"liveness: never resolved: {late}")
+        for client in self.clients:
+            if isinstance(client.request, Ask):
+                self._deliver(client)
+        self._run_dry()
+        for report in verify_all(self.disk.store):
+            self.laws.law(not report.findings, f"the verifier finds {report.findings}")
+        self._judge()
+
+    def _run_dry(self) -> None:
+        while self.scheduler.runnable():
+            self._step()
+            if self.steps > STEPS_MAX:
+                raise LawBroken(f"seed {self.seed}: no end after {self.steps} steps")

@@ -1,0 +1,56 @@
+"""A replica's memory of a dataset: what it holds after something went wrong half way."""
+
+from typing import NoReturn
+
+import pytest
+
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.workflows.errors import InvalidRequest
+from service.workflows.ports import StoreUnavailable
+from service.workflows.state import DatasetState
+from service.workflows.verifying import verify_all
+from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload, values
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+
+
+def test_refused_events_leave_nobody_behind() -> None:
+    """Events of somebody new, refused for being too many: nobody new is counted or charged."""
+    store = MemoryStore()
+    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
+    with open_house(store) as house:
+        register(house, tables={"people": PEOPLE, "visits": visits})
+        upload(house, "people", ROWS)
+        with pytest.raises(InvalidRequest, match="rows_per_individual"):
+            upload(house, "visits", [("new", 1)] * 3)
+        ask(house, analyst(house), "k")
+        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
+        upload(house, "visits", [("new", 1)] * 2)
+        assert house.budget_summary("survey").individuals == len(ROWS) + 1
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+class CutTransaction(MemoryTransaction):
+    """The connection goes while the records are read."""
+
+    def records(self, table: str) -> NoReturn:
+        raise StoreUnavailable
+
+
+def test_a_load_cut_short_is_begun_again() -> None:
+    """Even if the version to load then is the one that was held before: half a load is no version at all."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        older = store.kept[1]
+        upload(house, "people", ROWS)
+        assert len(values(ask(house, analyst(house), "k"))) == 1
+    record = store.datasets()[0]
+    state = DatasetState(record)
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    newest, store.kept[1] = store.kept[1], older
+    with pytest.raises(StoreUnavailable):
+        state.catch_up(CutTransaction(store, 1, lock=False))
+    store.kept[1] = newest
+    state.catch_up(MemoryTransaction(store, 1, lock=True))
+    assert int(state.memory.present.sum()) == len(ROWS)
