@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeVar
 
@@ -21,7 +21,8 @@ from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowErr
 from service.workflows.incidents import report_incident
 from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
 from service.workflows.state import DatasetState
-from service.workflows.views import StoredAnswer
+from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.views import PendingAnswer
 
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
@@ -37,7 +38,7 @@ class _Waiting:
     """A question and the promise of its answer."""
 
     question: Question
-    future: Future[StoredAnswer] = field(default_factory=Future)
+    future: PendingAnswer
 
     def settle(self, outcome: Outcome) -> None:
         if isinstance(outcome, WorkflowError):
@@ -56,20 +57,30 @@ class _Errand:
 class DatasetWriter:
     """Owns one dataset's state; everything that touches it runs on this object's thread, in order of arrival."""
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         """Start the thread; the dataset is loaded when it is first needed."""
         self._record = record
         self._store = store
         self._entropy = entropy
+        self._telemetry = telemetry
         self._state = DatasetState(record)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
+        self._open, self._door = True, threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
         self._thread.start()
 
-    def submit(self, question: Question) -> Future[StoredAnswer]:
-        """Queue a question. Raises Busy when the line is full."""
-        waiting = _Waiting(question)
-        self._enqueue(waiting)
+    @property
+    def length(self) -> int:
+        """How much waits in the line."""
+        return self._queue.qsize()
+
+    def submit(self, question: Question) -> PendingAnswer:
+        """Queue a question. When the line is full the promise fails with Busy, when it is closed with Unavailable."""
+        waiting = _Waiting(question, PendingAnswer(question.plan.dimension))
+        try:
+            self._enqueue(waiting)
+        except WorkflowError as refusal:
+            waiting.settle(refusal)
         return waiting.future
 
     def act(self, act: Act[Result]) -> Result:
@@ -81,15 +92,26 @@ class DatasetWriter:
         return self._errand(lambda: self._read(reading))
 
     def close(self) -> None:
-        """Answer what waits, write a checkpoint, and stop."""
-        self._queue.put(None)
-        self._thread.join()
+        """Take nothing new, and end the line once it has answered what waits and written a checkpoint."""
+        with self._door:
+            if not self._open:
+                return
+            self._open = False
+        self._queue.put(None)  # the last thing that ever comes: nobody can be left waiting behind it
+
+    def ended(self, *, within_s: float) -> bool:
+        """Wait for a closed line to end; False when it has not by then."""
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
 
     def _enqueue(self, item: _Waiting | _Errand) -> None:
-        try:
-            self._queue.put_nowait(item)
-        except queue.Full:
-            raise Busy from None
+        with self._door:
+            if not self._open:
+                raise Unavailable
+            try:
+                self._queue.put_nowait(item)
+            except queue.Full:
+                raise Busy from None
 
     def _errand(self, task: Callable[[], Result]) -> Result:
         future: Future[Result] = Future()
@@ -131,6 +153,7 @@ class DatasetWriter:
         try:
             outcomes: list[Outcome] = self._transact(questions)
         except CommitUnclear:
+            self._telemetry.commit_unclear()
             self._state.doubt()
             outcomes = self._read_outcomes(questions)
         except StoreUnavailable:
@@ -150,6 +173,7 @@ class DatasetWriter:
             waiting.settle(outcome)
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
+        self._telemetry.batched(len(questions))
         asked = [question.asked for question in questions]
         with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
             self._state.catch_up(transaction)
@@ -162,6 +186,7 @@ class DatasetWriter:
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
                 transaction.commit()
+                self._telemetry.committed("questions")
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
@@ -183,10 +208,13 @@ class DatasetWriter:
                 result = act(transaction, self._state)
                 transaction.commit()
                 self._state.data_version = transaction.head.data_version
+                self._telemetry.committed("act")
         except WorkflowError:
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
             self._state.doubt_all()
+            if isinstance(fault, CommitUnclear):
+                self._telemetry.commit_unclear()
             raise Unavailable from fault
         except BaseException:
             self._state.doubt_all()
@@ -207,10 +235,11 @@ class DatasetWriter:
         if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
             return
         try:
-            with self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._telemetry.checkpointing(), self._store.transaction(self._record.id, lock=True) as transaction:
                 self._state.catch_up(transaction)
                 self._state.write_checkpoint(transaction)
                 transaction.commit()
+            self._telemetry.committed("checkpoint")
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
