@@ -36,7 +36,8 @@ class PrometheusTelemetry:
 
     def __init__(self) -> None:
         """Begin at zero."""
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # the instants at which counters were made would differ between equal houses
+        # The instants at which counters were made would differ between equal houses.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "sparing_requests", "Requests by route and status.", ["route", "status"], registry=registry
