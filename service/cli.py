@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -37,11 +38,24 @@ def serve(
     home: Home = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+    metrics_port: Annotated[
+        Optional[int],  # noqa: UP045 - as above
+        typer.Option(min=0, max=65535, help="Port of /metrics; by default SPARING_METRICS_PORT, else none."),
+    ] = None,
 ) -> None:
-    """Serve. Prints one line `ready http://host:port` when connections are taken."""
+    """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
     from service.main import serve as serve_house
 
-    serve_house(_settings(home), host=host, port=port, ready=lambda url: print(f"ready {url}", flush=True))
+    settings = _settings(home)
+    if metrics_port is not None:
+        settings = replace(settings, metrics_port=metrics_port)
+    serve_house(
+        settings,
+        host=host,
+        port=port,
+        ready=lambda url: print(f"ready {url}", flush=True),
+        measured=lambda url: print(f"metrics {url}", flush=True),
+    )
 
 
 @keys.command()

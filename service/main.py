@@ -1,42 +1,64 @@
 """Serving: the premises, the application on top of them, and uvicorn around it."""
 
-import importlib
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final
 
 import uvicorn
 
+from service.api.app import Edge, create_app
+from service.api.life import Life
+from service.api.slots import Slots
+from service.metrics import PrometheusTelemetry, metrics_served
 from service.premises import premises
 from service.settings import Settings
 from service.workflows.house import House
+from service.workflows.telemetry import SILENT, Telemetry
 
-_DRAIN_S: Final = 20
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(settings: Settings, *, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, then drain. `ready` is called with the URL once connections are taken.
+def serve(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    measured: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then drain. `ready` is called with the URL once connections are taken.
 
-    Raises OSError when the address is taken.
+    If metrics are served, `measured` is called with their URL after that. Raises OSError when an address is taken.
     """
     end_on_signals()
-    preload()
-    with _bound(host, port) as listener, premises(settings) as opened:
-        _server(settings, opened.house, lambda: ready(_url(listener))).run(sockets=[listener])
+    with ExitStack() as stack:
+        listener = stack.enter_context(_bound(host, port))
+        telemetry, metrics_url = stack.enter_context(_telemetry(settings))
+        opened = stack.enter_context(premises(settings, telemetry))
+        if isinstance(telemetry, PrometheusTelemetry):
+            telemetry.watch(opened.house.waiting)
+
+        def tell() -> None:
+            ready(_url(listener))
+            if metrics_url is not None:
+                measured(metrics_url)
+
+        _server(settings, opened.house, tell, telemetry).run(sockets=[listener])
+        _ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 
 @contextmanager
 def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, House]]:
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
-    preload()
     started = threading.Event()
     with _bound(host, port) as listener, premises(settings) as opened:
-        server = _server(settings, opened.house, started.set)
+        server = _server(settings, opened.house, started.set, SILENT)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="uvicorn")
         thread.start()
         try:
@@ -47,50 +69,80 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
             thread.join()
 
 
-def preload() -> None:
-    """Load the web framework while Postgres starts: neither needs the other."""
-    threading.Thread(target=importlib.import_module, args=["service.api.app"], daemon=True).start()
-
-
 def end_on_signals() -> None:
     """Let SIGTERM and SIGINT leave through every `with` of the way in."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         signal.signal(number, _end)
 
 
-def _server(settings: Settings, house: House, ready: Callable[[], None]) -> "_Server":
-    from service.api.app import create_app  # noqa: PLC0415 - see `preload`
+class GracefulServer(uvicorn.Server):
+    """Uvicorn, saying when it takes connections and going in good order.
 
-    config = uvicorn.Config(
-        create_app(house, settings),
-        log_level="warning",
-        access_log=False,  # paths hold the keys of individuals
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=_DRAIN_S,
-    )
-    return _Server(config, ready)
+    SIGTERM: refuse what is new for `notice_s`, then close the door and let what is in the house finish. SIGINT, or any
+    second signal: close the door at once. Any signal after that: wait for nobody.
+    """
 
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    """End once: uvicorn drains first, then raises the signal that it caught again."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(0)
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn, saying when it takes connections."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None], life: Life, notice_s: float) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._life, self._notice_s = ready, life, notice_s
+        self._leave_at: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start as uvicorn does, then tell."""
         await super().startup(sockets=sockets)
         if self.started:
             self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """Begin to leave, or hurry."""
+        if self.should_exit:
+            self.force_exit = True
+        elif self._life.draining or sig == signal.SIGINT:
+            self.should_exit = True
+        self._life.drain()
+        self._leave_at = self._leave_at or time.monotonic() + self._notice_s
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether the notice is over."""
+        self.should_exit = self.should_exit or (self._leave_at is not None and time.monotonic() >= self._leave_at)
+        return await super().on_tick(counter)
+
+
+def _server(settings: Settings, house: House, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
+    life = Life()
+    slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
+    edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)
+    config = uvicorn.Config(
+        create_app(house, settings, edge),
+        log_level="warning",
+        access_log=False,  # paths hold the keys of individuals
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=-(-settings.drain_ms // 1000),
+    )
+    return GracefulServer(config, ready=ready, life=life, notice_s=settings.drain_notice_ms / 1000)
+
+
+@contextmanager
+def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None]]:
+    """Where the counts go, and the URL at which they are served, if they are."""
+    if settings.metrics_port is None:
+        yield SILENT, None
+        return
+    telemetry = PrometheusTelemetry()
+    with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
+        yield telemetry, url
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """End once."""
+    _ignore_signals()
+    raise SystemExit(0)
+
+
+def _ignore_signals() -> None:
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

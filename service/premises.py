@@ -16,6 +16,7 @@ from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
 from service.workflows.house import House
 from service.workflows.secrets import Pepper
+from service.workflows.telemetry import SILENT, Telemetry
 
 _PEPPER_FILE: Final = "pepper"
 _START_WAIT_S: Final = 30
@@ -54,14 +55,23 @@ def _found_or_started(settings: Settings) -> Servers:
 
 
 @contextmanager
-def premises(settings: Settings) -> Iterator[Premises]:
+def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator[Premises]:
     """Servers, migrations, store and house, opened in this order and closed in the other."""
     with servers_of(settings) as servers:
         migrate(servers.database_url, folder=settings.migrations)
-        store = PostgresStore(servers.database_url, connections_max=settings.connections_max)
+        store = PostgresStore(
+            servers.database_url,
+            connections_max=settings.connections_max,
+            statement_timeout_ms=settings.statement_timeout_ms,
+            lock_timeout_ms=settings.lock_timeout_ms,
+            idle_timeout_ms=settings.idle_transaction_timeout_ms,
+            tcp_timeout_ms=settings.tcp_timeout_ms,
+        )
         try:
             store.refuse_unsafe()
-            house = House(store=store, pepper=Pepper(pepper_of(settings)), entropy=system_entropy, clock=now)
+            house = House(
+                store=store, pepper=Pepper(pepper_of(settings)), entropy=system_entropy, clock=now, telemetry=telemetry
+            )
             try:
                 yield Premises(house=house, store=store, servers=servers)
             finally:

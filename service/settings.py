@@ -22,8 +22,43 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
     ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
+    (
+        "SPARING_RELEASE_SLOT_MS",
+        "10",
+        "Responses to analysts leave this long after their request's arrival, or a multiple of it; 0 holds nothing.",
+    ),
+    (
+        "SPARING_REQUEST_DEADLINE_MS",
+        "30000",
+        "After so long a request other than an upload is answered 503; its work goes on, and its key has the answer.",
+    ),
+    (
+        "SPARING_DRAIN_NOTICE_MS",
+        "3000",
+        "How long after SIGTERM connections are still taken, only to be refused, so that a balancer notices.",
+    ),
+    ("SPARING_DRAIN_MS", "20000", "How long after that the requests in the house have to be answered."),
+    (
+        "SPARING_STATEMENT_TIMEOUT_MS",
+        "300000",
+        "How long Postgres works on one statement; the copying of a whole upload is one.",
+    ),
+    ("SPARING_LOCK_TIMEOUT_MS", "10000", "How long a statement waits for what another replica has locked."),
+    (
+        "SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
+        "30000",
+        "How long Postgres keeps the locks of a replica that has fallen silent in a transaction.",
+    ),
+    (
+        "SPARING_TCP_TIMEOUT_MS",
+        "10000",
+        "How long either end waits for the other to acknowledge before it gives the connection up.",
+    ),
+    ("SPARING_METRICS_PORT", "", "The port of /metrics; empty serves none, 0 picks a free one."),
+    ("SPARING_METRICS_HOST", "127.0.0.1", "The address of /metrics. Whoever reaches it reads it: there is no key."),
 )
 _PEPPER_BYTES: Final = 32
+_PORT_MAX: Final = 65535
 
 
 class SettingsError(ValueError):
@@ -41,6 +76,16 @@ class Settings:
     migrations: Path
     upload_bytes_max: int
     connections_max: int
+    release_slot_ms: int
+    request_deadline_ms: int
+    drain_notice_ms: int
+    drain_ms: int
+    statement_timeout_ms: int
+    lock_timeout_ms: int
+    idle_transaction_timeout_ms: int
+    tcp_timeout_ms: int
+    metrics_port: int | None
+    metrics_host: str
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
@@ -54,12 +99,36 @@ class Settings:
             migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
+            release_slot_ms=_whole(text, "SPARING_RELEASE_SLOT_MS"),
+            request_deadline_ms=_positive(text, "SPARING_REQUEST_DEADLINE_MS"),
+            drain_notice_ms=_whole(text, "SPARING_DRAIN_NOTICE_MS"),
+            drain_ms=_positive(text, "SPARING_DRAIN_MS"),
+            statement_timeout_ms=_positive(text, "SPARING_STATEMENT_TIMEOUT_MS"),
+            lock_timeout_ms=_positive(text, "SPARING_LOCK_TIMEOUT_MS"),
+            idle_transaction_timeout_ms=_positive(text, "SPARING_IDLE_TRANSACTION_TIMEOUT_MS"),
+            tcp_timeout_ms=_positive(text, "SPARING_TCP_TIMEOUT_MS"),
+            metrics_port=_port(text, "SPARING_METRICS_PORT"),
+            metrics_host=text["SPARING_METRICS_HOST"],
         )
 
 
 def _positive(text: Mapping[str, str], name: str) -> int:
     if not text[name].isdecimal() or int(text[name]) == 0:
         raise SettingsError(f"{name} must be a positive whole number, got {text[name]!r}")
+    return int(text[name])
+
+
+def _whole(text: Mapping[str, str], name: str) -> int:
+    if not text[name].isdecimal():
+        raise SettingsError(f"{name} must be a whole number, got {text[name]!r}")
+    return int(text[name])
+
+
+def _port(text: Mapping[str, str], name: str) -> int | None:
+    if not text[name]:
+        return None
+    if not text[name].isdecimal() or int(text[name]) > _PORT_MAX:
+        raise SettingsError(f"{name} must be a port, got {text[name]!r}")
     return int(text[name])
 
 

@@ -4,13 +4,16 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Header, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.api.answers import ANSWER, JSON, respond
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
+from service.api.leaving import announce
 from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.problems import request_id_of
-from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, answered
+from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, arrived
+from service.api.slots import PublicWork
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
 
 router = guarded_router("analyst")
@@ -21,10 +24,18 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 @router.post("/datasets/{dataset}/queries", response_class=Response, responses=ANSWER, openapi_extra=KEYED_QUERY)
 async def ask(
-    house: TheHouse, caller: Caller, dataset: str, key: SentKey, query: SentQuery, accept: Accept = None
+    request: Request,
+    house: TheHouse,
+    caller: Caller,
+    dataset: str,
+    key: SentKey,
+    query: SentQuery,
+    accept: Accept = None,
 ) -> Response:
     """Ask. The same key and body give the same bytes for ever, charged once."""
-    return respond(await answered(house, caller, dataset, key, query), accept)
+    pending = await run_in_threadpool(house.submit, caller, dataset, key, query)
+    announce(request.scope, PublicWork(coordinates=pending.dimension))
+    return respond(await arrived(pending), accept)
 
 
 @router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
@@ -39,7 +50,8 @@ def preview(house: TheHouse, caller: Caller, dataset: str, query: SentQuery) -> 
 async def ask_many(request: Request, house: TheHouse, caller: Caller, dataset: str) -> Response:
     """Ask many, in order; each is answered or refused on its own."""
     entries = parse_batch(await request.body())
-    body = await answer_all(house, caller, dataset, entries, request_id=request_id_of(request.scope))
+    body, coordinates = await answer_all(house, caller, dataset, entries, request_id=request_id_of(request.scope))
+    announce(request.scope, PublicWork(queries=len(entries), coordinates=coordinates))
     return Response(body, media_type=JSON)
 
 

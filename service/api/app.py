@@ -1,16 +1,34 @@
-"""The whole onion at a glance: request id, headers, incidents, limits; then refusals; then guard, route, workflow."""
+"""The whole onion at a glance, outermost layer first; within it guard, route, workflow.
 
+request id, headers      on every response
+counts                   for the operator
+draining                 refuses what is new once the service is leaving
+release slots            hold what an analyst is sent until its instant
+deadline                 answers for what takes too long
+incidents                answer for what nobody foresaw
+limits                   on what a request may bring
+"""
+
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from service.api import analyst, auditor, catalogue, curator, individual, ops
+from service.api.counts import RequestCounts
 from service.api.layers import Incidents, RequestIds, RequestLimits, ResponseHeaders
+from service.api.leaving import Deadline, ReleaseSlots
+from service.api.life import Draining, Life
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
+from service.api.release_clock import ReleaseClock, system_clock
+from service.api.slots import Slots
 from service.workflows.house import House
+from service.workflows.telemetry import SILENT as UNHEARD
+from service.workflows.telemetry import Telemetry
 
 BODY_BYTES_MAX = 256 * 1024
 
@@ -32,8 +50,20 @@ class ApiSettings(Protocol):
         """The largest upload that is taken, in bytes."""
 
 
-def create_app(house: House, settings: ApiSettings) -> FastAPI:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """How the edge behaves in time, and whom it tells. As it stands, nothing is held and nobody is told."""
+
+    slots: Slots | None = None
+    clock: ReleaseClock | None = None
+    deadline_s: float = 30.0
+    life: Life = field(default_factory=Life)
+    telemetry: Telemetry = UNHEARD
+
+
+def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) -> FastAPI:
     """The application that serves one house."""
+    edge = edge or Edge()
     app = FastAPI(
         title="Sparing",
         summary="Answers linear queries about people and spends each person's privacy sparingly.",
@@ -49,6 +79,10 @@ def create_app(house: House, settings: ApiSettings) -> FastAPI:
         middleware=[
             Middleware(RequestIds),
             Middleware(ResponseHeaders),
+            Middleware(RequestCounts, telemetry=edge.telemetry),
+            Middleware(Draining, life=edge.life),
+            *_held(edge),
+            Middleware(Deadline, deadline_s=edge.deadline_s, exempt=[curator.UPLOAD_PATH]),
             Middleware(Incidents),
             Middleware(
                 RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies={curator.UPLOAD_PATH: settings.upload_bytes_max}
@@ -56,6 +90,7 @@ def create_app(house: House, settings: ApiSettings) -> FastAPI:
         ],
     )
     app.state.house = house
+    app.state.life = edge.life
     app.include_router(ops.router)
     app.include_router(catalogue.router)  # curators and analysts
     app.include_router(curator.house_router)  # curators that are bound to no dataset
@@ -65,3 +100,12 @@ def create_app(house: House, settings: ApiSettings) -> FastAPI:
     app.include_router(auditor.router)  # auditors and curators
     describe(app)
     return app
+
+
+def _held(edge: Edge) -> list[Middleware]:
+    """Release slots on every path of the analyst's: what stands there is an answer, or may be told from one by time."""
+    if edge.slots is None:
+        return []
+    paths = [route.path_regex for route in analyst.router.routes if isinstance(route, Route)]
+    clock = edge.clock or system_clock()
+    return [Middleware(ReleaseSlots, slots=edge.slots, clock=clock, paths=paths, telemetry=edge.telemetry)]

@@ -5,7 +5,6 @@ The entries go to the dataset's queue in their order, a window at a time, so tha
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ from service.query.parse import parse_query
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.house import House
 from service.workflows.incidents import report_incident
-from service.workflows.views import Principal, StoredAnswer
+from service.workflows.views import PendingAnswer, Principal
 
 ENTRIES_MAX = 256
 WINDOW = 32  # in flight at once: enough to share commits, too few to fill a dataset's queue
@@ -93,38 +92,41 @@ def parse_batch(body: bytes) -> list[Entry]:
 
 async def answer_all(
     house: House, principal: Principal, dataset: str, entries: Sequence[Entry], *, request_id: str
-) -> bytes:
+) -> tuple[bytes, int]:
     """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
 
-    Raises NotFound for a dataset that the principal may not see.
+    With it comes how many numbers the queries asked for, all together. Raises NotFound for a dataset that the principal
+    may not see.
     """
     outcomes: list[bytes] = []
+    coordinates = 0
     for start in range(0, len(entries), WINDOW):
         window = entries[start : start + WINDOW]
         submitted = await run_in_threadpool(_submit, house, principal, dataset, window)
-        outcomes += [await _outcome(future, request_id) for future in submitted]
-    return b'{"answers":[' + b",".join(outcomes) + b"]}"
+        coordinates += sum(pending.dimension for pending in submitted)
+        outcomes += [await _outcome(pending, request_id) for pending in submitted]
+    return b'{"answers":[' + b",".join(outcomes) + b"]}", coordinates
 
 
-def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> "list[Future[StoredAnswer]]":
+def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
     return [_submitted(house, principal, dataset, entry) for entry in entries]
 
 
-def _submitted(house: House, principal: Principal, dataset: str, entry: Entry) -> "Future[StoredAnswer]":
+def _submitted(house: House, principal: Principal, dataset: str, entry: Entry) -> PendingAnswer:
     try:
         key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
         return house.submit(principal, dataset, key, parse_query(entry.query))
     except NotFound:
         raise  # the dataset: it stands in the path, and is the same for all
     except Exception as error:  # noqa: BLE001 - whatever it is, it takes this entry's place and no other's
-        refused: Future[StoredAnswer] = Future()
+        refused = PendingAnswer(0)
         refused.set_exception(error)
         return refused
 
 
-async def _outcome(future: "Future[StoredAnswer]", request_id: str) -> bytes:
+async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
     try:
-        return (await arrived(future)).body
+        return (await arrived(pending)).body
     except Exception as error:  # noqa: BLE001 - the same
         problem, _ = problem_of(error, request_id)
         if problem.type.endswith(":internal-error"):

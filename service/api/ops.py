@@ -1,8 +1,9 @@
 """For the operator's probes: public codes alone, no key needed."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from service.api.auth import TheHouse
+from service.api.life import Life
 from service.api.problems import Refusal
 
 router = APIRouter(tags=["ops"])
@@ -15,9 +16,10 @@ async def livez() -> dict[str, str]:
 
 
 @router.get("/readyz")
-def readyz(house: TheHouse) -> dict[str, str]:
+def readyz(request: Request, house: TheHouse) -> dict[str, str]:
     """Whether queries can be answered. 503 with public codes while they cannot."""
-    codes = house.ready()
+    life: Life = request.app.state.life
+    codes = ["draining"] if life.draining else house.ready()
     if codes:
         raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
     return {"status": "ready"}

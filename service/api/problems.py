@@ -15,7 +15,7 @@ The statuses, drawn:
     422  invalid-request, idempotency-key-reused     `errors` names each field
     431  headers-too-large
     500  internal-error             one fixed text; what happened is in the log under the request id, without its data
-    503  busy, unavailable, ledger-rollback, not-ready
+    503  busy, unavailable, ledger-rollback, not-ready, draining
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
 (`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.

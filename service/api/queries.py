@@ -6,13 +6,11 @@ from concurrent.futures import Future
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.house import House
-from service.workflows.views import Principal, StoredAnswer
+from service.workflows.views import StoredAnswer
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
 
@@ -59,13 +57,11 @@ KEYED_QUERY: dict[str, Any] = {
 }
 
 
-async def answered(house: House, principal: Principal, dataset: str, key: str, query: Query) -> StoredAnswer:
-    """Submit a query and wait for its release. Raises what the workflow refuses with, all of it public."""
-    return await arrived(await run_in_threadpool(house.submit, principal, dataset, key, query))
-
-
 async def arrived(future: "Future[StoredAnswer]") -> StoredAnswer:
-    """Wait for a submitted query; the caller may be cancelled, the query never is."""
+    """Wait for a submitted query; the caller may be cancelled, the query never is.
+
+    Raises what the workflow refuses with, all of it public.
+    """
     waiting = asyncio.wrap_future(future)
     waiting.add_done_callback(_retrieve)
     return await asyncio.shield(waiting)

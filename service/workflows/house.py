@@ -2,8 +2,8 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -22,13 +22,14 @@ from service.query.problems import QueryProblem
 from service.workflows import reading
 from service.workflows.answering import Question, stored_answer
 from service.workflows.erasing import erasing
-from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction
 from service.workflows.principals import Principals
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
+from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.uploads import placing, read_upload
 from service.workflows.views import (
     Allowance,
@@ -39,6 +40,7 @@ from service.workflows.views import (
     LedgerRow,
     MyBudget,
     Page,
+    PendingAnswer,
     Preview,
     Principal,
     PublicDataset,
@@ -50,14 +52,25 @@ from service.workflows.views import (
 from service.workflows.writer import DatasetWriter
 
 READY_FOR: Final = timedelta(seconds=1)
+CLOSING_S: Final = 5.0
+"""How long a closing house waits for its lines. Whatever has not committed by then was promised to nobody."""
 
 
 class House:
     """All that can be done, for principals already recognised. Thread-safe; `close` drains every dataset's line."""
 
-    def __init__(self, *, store: Store, pepper: Pepper, entropy: Entropy, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        pepper: Pepper,
+        entropy: Entropy,
+        clock: Callable[[], datetime],
+        telemetry: Telemetry = SILENT,
+    ) -> None:
         """Open the house; datasets are loaded when first asked for."""
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
+        self._telemetry, self._open = telemetry, True
         self._writers: dict[int, DatasetWriter] = {}
         self._records: dict[str, DatasetRecord] = {}
         self._door = threading.Lock()
@@ -70,11 +83,24 @@ class House:
         self.revoke_principal = principals.revoke
 
     def close(self) -> None:
-        """Let every line finish what waits, and stop."""
+        """Take nothing new, let all lines finish what waits at the same time, and stop.
+
+        The store must outlive this call. A line that does not end in time is left behind: its thread ends with the
+        process, and what it had not committed the database undoes.
+        """
         with self._door:
-            writers, self._writers = list(self._writers.values()), {}
+            self._open = False
+            writers = list(self._writers.values())
         for writer in writers:
-            writer.close()
+            writer.end()
+        until = time.monotonic() + CLOSING_S
+        for writer in writers:
+            writer.ended(within_s=max(until - time.monotonic(), 0))
+
+    def waiting(self) -> int:
+        """How much waits in all lines together."""
+        with self._door:
+            return sum(writer.length for writer in self._writers.values())
 
     def ready(self) -> list[str]:
         """Public codes of what keeps the house from serving; empty when ready. Asked anew at most once a second."""
@@ -128,8 +154,8 @@ class House:
 
     # Analysts
 
-    def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> Future[StoredAnswer]:
-        """Put a query in the dataset's line. Raises NotFound, InvalidRequest, Busy; the future any WorkflowError."""
+    def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> PendingAnswer:
+        """Put a query in the dataset's line. Raises NotFound, InvalidRequest; the promise fails with all else."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
         question = Question(
@@ -238,8 +264,12 @@ class House:
 
     def _writer(self, record: DatasetRecord) -> DatasetWriter:
         with self._door:
+            if not self._open:
+                raise Unavailable
             if record.id not in self._writers:
-                self._writers[record.id] = DatasetWriter(record=record, store=self._store, entropy=self._entropy)
+                self._writers[record.id] = DatasetWriter(
+                    record=record, store=self._store, entropy=self._entropy, telemetry=self._telemetry
+                )
             return self._writers[record.id]
 
     def _allowance(self, principal: Principal, dataset: str) -> Allowance:

@@ -44,13 +44,17 @@ class EncodedCharges:
     @classmethod
     def of(cls, *, charged: NDArray[np.int64], charges: NDArray[np.int64], left_out: NDArray[np.int64]) -> Self:
         """Encode increasing slots `charged` (a,), their `charges` (a,) in units, and increasing `left_out` (b,)."""
-        touched = np.union1d(charged, left_out) if left_out.size else charged
+        # A stable sort merges two increasing runs in one pass; set operations took a second for a million people, and
+        # so told whether anybody was left out.
+        both = np.concatenate([charged, left_out])
+        order = np.argsort(both, kind="stable")
+        touched = both[order]
         form, slots = _encode_slots(touched)
         uniform = charges.size == 0 or charges.strides == (0,) or bool((charges == charges[0]).all())
         return cls(
             form=form,
             slots=slots,
-            active=np.packbits(np.isin(touched, charged, assume_unique=True)).tobytes() if left_out.size else None,
+            active=np.packbits(order < charged.size).tobytes() if left_out.size else None,
             charge_units=(int(charges[0]) if charges.size else 0) if uniform else None,
             charges=None if uniform else charges.astype(">i8").tobytes(),
         )

@@ -1,6 +1,7 @@
 """What reading returns: frozen rows named as on the wire. Rho values are exact decimal strings, units integers."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
@@ -163,6 +164,15 @@ class StoredAnswer:
     body: bytes
     values: Callable[[], NDArray[np.int64]]
     grid: float
+
+
+class PendingAnswer(Future[StoredAnswer]):
+    """The promise of an answer, and what is public of it beforehand: how many numbers it will have."""
+
+    def __init__(self, dimension: int) -> None:
+        """Promise an answer of `dimension` numbers."""
+        super().__init__()
+        self.dimension = dimension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeVar
 
@@ -21,7 +21,8 @@ from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowErr
 from service.workflows.incidents import report_incident
 from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
 from service.workflows.state import DatasetState
-from service.workflows.views import StoredAnswer
+from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.views import PendingAnswer
 
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
@@ -37,7 +38,7 @@ class _Waiting:
     """A question and the promise of its answer."""
 
     question: Question
-    future: Future[StoredAnswer] = field(default_factory=Future)
+    future: PendingAnswer
 
     def settle(self, outcome: Outcome) -> None:
         if isinstance(outcome, WorkflowError):
@@ -61,18 +62,28 @@ class Line:
 
     checkpoint_every = CHECKPOINT_EVERY
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         """The dataset is loaded when it is first needed."""
         self._record = record
         self._store = store
         self._entropy = entropy
+        self._telemetry = telemetry
         self._state = DatasetState(record)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
+        self._open, self._door = True, threading.Lock()
 
-    def submit(self, question: Question) -> Future[StoredAnswer]:
-        """Queue a question. Raises Busy when the line is full."""
-        waiting = _Waiting(question)
-        self._enqueue(waiting)
+    @property
+    def length(self) -> int:
+        """How much waits in the line."""
+        return self._queue.qsize()
+
+    def submit(self, question: Question) -> PendingAnswer:
+        """Queue a question. When the line is full the promise fails with Busy, when it is closed with Unavailable."""
+        waiting = _Waiting(question, PendingAnswer(question.plan.dimension))
+        try:
+            self._enqueue(waiting)
+        except WorkflowError as refusal:
+            waiting.settle(refusal)
         return waiting.future
 
     def submit_act(self, act: Act[Result]) -> Future[Result]:
@@ -84,8 +95,12 @@ class Line:
         return self._errand(lambda: self._read(reading))
 
     def end(self) -> None:
-        """Queue the end: the step that meets it answers what came before, writes a checkpoint, and is the last."""
-        self._queue.put(None)
+        """Take nothing new, and let the step that meets this end answer what came before and write a checkpoint."""
+        with self._door:
+            if not self._open:
+                return
+            self._open = False
+        self._queue.put(None)  # the last thing that ever comes: nobody can be left waiting behind it
 
     def step(self) -> bool:
         """Work off everything that waits now, at least one thing. False after the last step."""
@@ -102,10 +117,13 @@ class Line:
         return running
 
     def _enqueue(self, item: _Waiting | _Errand) -> None:
-        try:
-            self._queue.put_nowait(item)
-        except queue.Full:
-            raise Busy from None
+        with self._door:
+            if not self._open:
+                raise Unavailable
+            try:
+                self._queue.put_nowait(item)
+            except queue.Full:
+                raise Busy from None
 
     def _errand(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
@@ -134,6 +152,7 @@ class Line:
         try:
             outcomes: list[Outcome] = self._transact(questions)
         except CommitUnclear:
+            self._telemetry.commit_unclear()
             self._state.doubt()
             outcomes = self._read_outcomes(questions)
         except StoreUnavailable:
@@ -153,6 +172,7 @@ class Line:
             waiting.settle(outcome)
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
+        self._telemetry.batched(len(questions))
         asked = [question.asked for question in questions]
         with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
             self._state.catch_up(transaction)
@@ -165,6 +185,7 @@ class Line:
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
                 transaction.commit()
+                self._telemetry.committed("questions")
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
@@ -186,10 +207,13 @@ class Line:
                 result = act(transaction, self._state)
                 transaction.commit()
                 self._state.data_version = transaction.head.data_version
+                self._telemetry.committed("act")
         except WorkflowError:
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
             self._state.doubt_all()
+            if isinstance(fault, CommitUnclear):
+                self._telemetry.commit_unclear()
             raise Unavailable from fault
         except BaseException:
             self._state.doubt_all()
@@ -210,10 +234,11 @@ class Line:
         if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
             return
         try:
-            with self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._telemetry.checkpointing(), self._store.transaction(self._record.id, lock=True) as transaction:
                 self._state.catch_up(transaction)
                 self._state.write_checkpoint(transaction)
                 transaction.commit()
+            self._telemetry.committed("checkpoint")
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
@@ -222,9 +247,9 @@ class Line:
 class DatasetWriter(Line):
     """A line with a thread of its own that steps it; whoever brings an act or a reading waits for it."""
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         """Start the thread."""
-        super().__init__(record=record, store=store, entropy=entropy)
+        super().__init__(record=record, store=store, entropy=entropy, telemetry=telemetry)
         self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
         self._thread.start()
 
@@ -236,10 +261,10 @@ class DatasetWriter(Line):
         """Run a reading in the line and wait for it."""
         return self.submit_reading(reading).result()
 
-    def close(self) -> None:
-        """Answer what waits, write a checkpoint, and stop."""
-        self.end()
-        self._thread.join()
+    def ended(self, *, within_s: float) -> bool:
+        """Wait for a line that was told to end; False when it has not by then."""
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while self.step():

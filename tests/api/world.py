@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from service.api.app import create_app
+from service.api.app import Edge, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.store.memory import MemoryStore
@@ -74,11 +74,11 @@ class World:
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
-def build_world(**settings: int) -> World:
+def build_world(*, edge: Edge | None = None, store: MemoryStore | None = None, **settings: int) -> World:
     """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names."""
-    store = MemoryStore()
+    store = store or MemoryStore()
     house = House(store=store, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=lambda: datetime.now(UTC))
-    app = create_app(house, Settings(**settings))
+    app = create_app(house, Settings(**settings), edge)
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
     world = World(house=house, store=store, app=app, client=client)
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}

@@ -232,8 +232,9 @@ def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.Monke
     assert waiting.wait(30)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
     futures = [house.submit(who, "small", f"k{n}", query) for n in range(2)]
-    with pytest.raises(Busy):
-        house.submit(who, "small", "k3", query)
+    refused = house.submit(who, "small", "k3", query)
+    assert isinstance(refused.exception(timeout=30), Busy)
+    assert refused.dimension == 1
     gate.set()
     holder.join()
     assert [future.result(timeout=30).sequence for future in futures] == [1, 1]

@@ -37,9 +37,23 @@ class UnsafeDatabase(Exception):
 class PostgresStore:
     """The port's Store. One pool, one role without DELETE on the ledger; check `refuse_unsafe` before serving."""
 
-    def __init__(self, database_url: str, *, connections_max: int = 10, statement_timeout_ms: int = 300_000) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        connections_max: int = 10,
+        statement_timeout_ms: int = 300_000,
+        lock_timeout_ms: int = 10_000,
+        idle_timeout_ms: int = 30_000,
+        tcp_timeout_ms: int = 10_000,
+    ) -> None:
         """Open the pool; raises StoreUnavailable when no connection comes."""
-        self._statement_timeout_ms = statement_timeout_ms
+        self._limits = {
+            "statement_timeout": statement_timeout_ms,
+            "lock_timeout": lock_timeout_ms,
+            "idle_in_transaction_session_timeout": idle_timeout_ms,
+            "tcp_user_timeout": tcp_timeout_ms,  # the server's end; ours is below
+        }
         self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             database_url,
@@ -49,7 +63,7 @@ class PostgresStore:
             configure=self._configure,
             check=_check,
             open=False,
-            kwargs={"connect_timeout": 2},
+            kwargs={"connect_timeout": 2, "tcp_user_timeout": tcp_timeout_ms},
         )
         with translated():
             self._pool.open(wait=True, timeout=30)
@@ -228,11 +242,8 @@ class PostgresStore:
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
         connection.execute("SET ROLE sparing_api")
-        connection.execute(
-            sql.SQL(
-                "SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'"
-            ).format(sql.Literal(self._statement_timeout_ms))
-        )
+        for name, limit_ms in self._limits.items():
+            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))
         connection.commit()
 
 

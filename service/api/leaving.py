@@ -1,0 +1,120 @@
+"""The layers that decide when a response leaves: on a release slot, and before the deadline.
+
+Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
+a replay and an incident pass here alike.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.problems import request_id_of, response_of
+from service.api.release_clock import ReleaseClock
+from service.api.slots import PublicWork, Slots
+from service.workflows.errors import Unavailable
+from service.workflows.telemetry import Telemetry
+
+
+def announce(scope: Scope, work: PublicWork) -> None:
+    """Say what the request asks for in public, as soon as that is known; until then it counts as one small query."""
+    scope["state"]["public_work"] = work
+
+
+class ReleaseSlots:
+    """Holds every response of the given paths until its instant (`service.api.slots`)."""
+
+    def __init__(
+        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, paths: Sequence[re.Pattern[str]], telemetry: Telemetry
+    ) -> None:
+        self.app = app
+        self.slots, self.clock, self.paths, self.telemetry = slots, clock, paths, telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note when the request came, and let the response begin when it is due."""
+        if scope["type"] != "http" or not any(path.fullmatch(scope["path"]) for path in self.paths):
+            await self.app(scope, receive, send)
+            return
+        arrived_ns = whole_ns = self.clock.now_ns()
+
+        async def receive_timed() -> Message:
+            nonlocal whole_ns
+            message = await receive()
+            if message["type"] == "http.request":
+                whole_ns = self.clock.now_ns()
+            return message
+
+        async def send_on_slot(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await self._leave(scope["state"].get("public_work", PublicWork()), arrived_ns, whole_ns)
+            await send(message)
+
+        await self.app(scope, receive_timed, send_on_slot)
+
+    async def _leave(self, work: PublicWork, arrived_ns: int, whole_ns: int) -> None:
+        instant_ns = self.slots.due(work, arrived_ns=arrived_ns, whole_ns=whole_ns)
+        now_ns = self.clock.now_ns()
+        if now_ns > instant_ns:
+            self.telemetry.slot_overrun()
+            instant_ns = self.slots.next(arrived_ns=arrived_ns, now_ns=now_ns)
+        await self.clock.until(instant_ns)
+
+
+class Deadline:
+    """Answers 503 for what takes too long, and lets the work go on: an answer is then under its key for a retry.
+
+    Nothing is cancelled. The work runs in a task that belongs to the application; when the deadline passes, what it
+    still sends is dropped, and what it still wants to receive is a disconnect. Paths of `exempt` have all the time
+    they need.
+    """
+
+    def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
+        self.app = app
+        self.deadline_s, self.exempt = deadline_s, exempt
+        self._left_behind: set[asyncio.Task[None]] = set()  # the loop itself keeps no hold on a task
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, watch the time, and answer for what is late."""
+        if scope["type"] != "http" or any(path.fullmatch(scope["path"]) for path in self.exempt):
+            await self.app(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send)
+        work = asyncio.ensure_future(self.app(scope, exchange.receive, exchange.send))
+        try:
+            await asyncio.wait({work}, timeout=self.deadline_s)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if work.done() or exchange.started:
+            await work
+            return
+        exchange.over.set()
+        self._left_behind.add(work)
+        work.add_done_callback(self._forget)
+        await response_of(Unavailable(), request_id_of(scope))(scope, receive, send)
+
+    def _forget(self, work: asyncio.Task[None]) -> None:
+        self._left_behind.discard(work)
+        if not work.cancelled():
+            work.exception()  # looked at, so that the event loop does not write its text into the log
+
+
+class _Exchange:
+    """A request's two ends, which can be taken away from whoever works on it."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self.started, self.over = False, asyncio.Event()
+
+    async def receive(self) -> Message:
+        """What the client sends; a disconnect once it is over."""
+        if self.over.is_set():
+            return {"type": "http.disconnect"}
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        """Send it, unless it is over."""
+        if not self.over.is_set():
+            self.started = True
+            await self._send(message)

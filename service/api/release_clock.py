@@ -1,0 +1,163 @@
+"""The clock by which responses leave: one timer for all that wait, set to absolute instants.
+
+`asyncio.sleep` is no such clock. An event loop waits in epoll for whole milliseconds, counted from when it begins to
+wait, which is when the work ended: a response would leave a whole number of milliseconds after the end of its work, and
+so tell how long the work took. A timerfd stands at an absolute instant of the monotonic clock and wakes the loop like
+any other file descriptor, whichever loop it is.
+"""
+
+import asyncio
+import ctypes
+import heapq
+import itertools
+import os
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Final, Protocol
+
+_NS_PER_S: Final = 1_000_000_000
+_CLOCK_MONOTONIC: Final = 1
+_TFD_TIMER_ABSTIME: Final = 1
+
+
+class Alarm(Protocol):
+    """Rings once at an absolute instant, in the running event loop."""
+
+    def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
+        """Ring at `instant_ns` of the monotonic clock, and not at the instant set before; at once if it has passed."""
+
+    def clear(self) -> None:
+        """Do not ring, and let go of the event loop."""
+
+
+class ReleaseClock:
+    """Wakes whoever waits, in the order of their instants, and those of one instant in the order they came.
+
+    Belongs to one event loop at a time; with nobody waiting it belongs to none.
+    """
+
+    def __init__(self, alarm: Alarm, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        """Keep time by `now_ns`, to which the alarm's instants refer."""
+        self.now_ns = now_ns
+        self._alarm = alarm
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._arrivals = itertools.count()
+
+    async def until(self, instant_ns: int) -> None:
+        """Return at `instant_ns`, never before."""
+        if instant_ns <= self.now_ns():
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (instant_ns, next(self._arrivals), waiter))
+        if self._waiting[0][2] is waiter:
+            self._alarm.set(instant_ns, self._ring)
+        await waiter
+
+    def _ring(self) -> None:
+        now_ns = self.now_ns()
+        while self._waiting and self._waiting[0][0] <= now_ns:
+            waiter = heapq.heappop(self._waiting)[2]
+            if not waiter.done():  # a request that was cancelled no longer waits
+                waiter.set_result(None)
+        if self._waiting:
+            self._alarm.set(self._waiting[0][0], self._ring)
+        else:
+            self._alarm.clear()
+
+
+class TimerFd:
+    """A Linux timerfd, watched by the running loop while it is set."""
+
+    def __init__(self) -> None:
+        """Open it. Raises OSError where the kernel will not."""
+        self._timer = _create()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        weakref.finalize(self, os.close, self._timer)
+
+    def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
+        """Ring at `instant_ns`."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # the loop before may have ended while somebody waited
+            self._loop = loop
+            loop.add_reader(self._timer, self._read, ring)
+        _set_time(self._timer, instant_ns)
+
+    def clear(self) -> None:
+        """Let the loop go. A timer that has rung stays silent until it is set again."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._timer)
+            self._loop = None
+
+    def _read(self, ring: Callable[[], None]) -> None:
+        try:
+            os.read(self._timer, 8)
+        except BlockingIOError:
+            return  # it was set anew after the loop had seen it ring
+        ring()
+
+
+class LoopTimer:
+    """The event loop's own timer, where there is no timerfd: as exact as the loop's poll, which elsewhere is exact."""
+
+    def __init__(self) -> None:
+        """Not set yet."""
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
+        """Ring at `instant_ns`, by a clock that may differ from the loop's in its origin."""
+        self.clear()
+        wait_s = (instant_ns - time.monotonic_ns()) / _NS_PER_S
+        self._handle = asyncio.get_running_loop().call_later(max(wait_s, 0), ring)
+
+    def clear(self) -> None:
+        """Do not ring."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+def system_clock() -> ReleaseClock:
+    """The clock of this machine."""
+    return ReleaseClock(TimerFd() if sys.platform == "linux" else LoopTimer())
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("value", _Timespec))
+
+
+if sys.version_info >= (3, 13) and sys.platform == "linux":
+
+    def _create() -> int:
+        return os.timerfd_create(time.CLOCK_MONOTONIC, flags=os.TFD_NONBLOCK | os.TFD_CLOEXEC)
+
+    def _set_time(timer: int, instant_ns: int) -> None:
+        os.timerfd_settime_ns(timer, flags=os.TFD_TIMER_ABSTIME, initial=max(instant_ns, 1))
+
+else:
+
+    def _create() -> int:
+        return _checked(_libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def _set_time(timer: int, instant_ns: int) -> None:
+        seconds, nanoseconds = divmod(max(instant_ns, 1), _NS_PER_S)  # zero would switch it off
+        spec = _Itimerspec(_Timespec(0, 0), _Timespec(seconds, nanoseconds))
+        _checked(_libc().timerfd_settime(timer, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

@@ -1,0 +1,70 @@
+"""What the house tells its operator while it works: counts of public things, and nothing that comes from a record.
+
+Whoever reads metrics is not trusted with data. So no method here takes a charge, a number of people, the name of a
+dataset or the length of an evaluation, and an adapter cannot show what it was never told.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, Protocol
+
+Commit = Literal["questions", "act", "checkpoint"]
+
+
+class Telemetry(Protocol):
+    """Where the counts go. Methods are called from any thread, and must neither block nor raise."""
+
+    def request_began(self) -> None:
+        """A request is in the house."""
+
+    def request_ended(self, route: str, status: int) -> None:
+        """It has left with `status`; `route` is the template of its path, never the path."""
+
+    def slot_overrun(self) -> None:
+        """A response was not ready at its instant and leaves at a later one."""
+
+    def batched(self, questions: int) -> None:
+        """So many questions shared one transaction."""
+
+    def committed(self, kind: Commit) -> None:
+        """A transaction is durable."""
+
+    def commit_unclear(self) -> None:
+        """A COMMIT was sent and no clear reply came; the keys will tell."""
+
+    def checkpointing(self) -> AbstractContextManager[None]:
+        """Around the writing of a checkpoint, which may be timed: it follows the answers and delays none."""
+
+    def fenced(self, datasets: int) -> None:
+        """So many datasets are closed until their curator reconciles them."""
+
+
+class Silent:
+    """Tells nobody anything."""
+
+    def request_began(self) -> None:
+        """Nothing."""
+
+    def request_ended(self, route: str, status: int) -> None:
+        """Nothing."""
+
+    def slot_overrun(self) -> None:
+        """Nothing."""
+
+    def batched(self, questions: int) -> None:
+        """Nothing."""
+
+    def committed(self, kind: Commit) -> None:
+        """Nothing."""
+
+    def commit_unclear(self) -> None:
+        """Nothing."""
+
+    def checkpointing(self) -> AbstractContextManager[None]:
+        """Nothing."""
+        return nullcontext()
+
+    def fenced(self, datasets: int) -> None:
+        """Nothing."""
+
+
+SILENT: Telemetry = Silent()

@@ -1,0 +1,42 @@
+"""A release clock whose time passes only when a test says so, or when somebody waits for it."""
+
+import asyncio
+from collections.abc import Callable
+
+from service.api.release_clock import ReleaseClock
+
+
+class FakeTime:
+    """A monotonic clock and its alarm. With `passing`, a set alarm makes time pass to it at once."""
+
+    def __init__(self, *, passing: bool = False) -> None:
+        self.ns = 1_000_000_000
+        self.passing = passing
+        self.set_to: int | None = None
+        self.alarms: list[int] = []
+        self._ring: Callable[[], None] | None = None
+
+    def now(self) -> int:
+        """What the clock shows."""
+        return self.ns
+
+    def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
+        """Remember; with `passing`, let the time come."""
+        self.set_to, self._ring = instant_ns, ring
+        self.alarms.append(instant_ns)
+        if self.passing:
+            asyncio.get_running_loop().call_soon(self.pass_to, instant_ns)
+
+    def clear(self) -> None:
+        """No alarm."""
+        self.set_to = self._ring = None
+
+    def pass_to(self, instant_ns: int) -> None:
+        """Let it become `instant_ns`, and ring if that is late enough."""
+        self.ns = max(self.ns, instant_ns)
+        if self._ring is not None and self.set_to is not None and self.set_to <= self.ns:
+            self._ring()
+
+    def clock(self) -> ReleaseClock:
+        """A release clock that goes by this time."""
+        return ReleaseClock(self, self.now)
