@@ -24,7 +24,7 @@ from service.workflows.answering import Question, stored_answer
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction
+from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction, Witness
 from service.workflows.principals import Principals
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
@@ -47,6 +47,7 @@ from service.workflows.views import (
     StoredAnswer,
     UploadReport,
 )
+from service.workflows.witnessing import Guard
 from service.workflows.writer import DatasetWriter
 
 READY_FOR: Final = timedelta(seconds=1)
@@ -55,9 +56,13 @@ READY_FOR: Final = timedelta(seconds=1)
 class House:
     """All that can be done, for principals already recognised. Thread-safe; `close` drains every dataset's line."""
 
-    def __init__(self, *, store: Store, pepper: Pepper, entropy: Entropy, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, *, store: Store, witness: Witness, pepper: Pepper, entropy: Entropy, clock: Callable[[], datetime]
+    ) -> None:
         """Open the house; datasets are loaded when first asked for."""
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
+        self._witness = witness
+        self._guards: dict[int, Guard] = {}
         self._writers: dict[int, DatasetWriter] = {}
         self._records: dict[str, DatasetRecord] = {}
         self._door = threading.Lock()
@@ -80,9 +85,14 @@ class House:
         now = self._clock()
         asked_at, problems = self._readiness
         if not asked_at <= now < asked_at + READY_FOR:
-            problems = self._store.problems()
+            problems = self._store.problems() or self._witness_problems()
             self._readiness = now, problems
         return problems
+
+    def check_witnesses(self) -> list[str]:
+        """Hold every dataset against its witness, so that `ready` knows; the public codes of what is wrong."""
+        guards = [self._guard(record) for record in self._store.datasets()]
+        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     # Curators
 
@@ -141,9 +151,10 @@ class House:
         return self._writer(record).submit(question)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
-        """Everything public about a query; touches no record and costs nothing."""
+        """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
+        self._guard(record).refuse_if_closed()
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         return Preview(
             dimension=plan.dimension,
@@ -159,11 +170,12 @@ class House:
         )
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
-        """One of the analyst's own releases. Raises NotFound."""
+        """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
         found = self._store.answer_of(principal.id, query_id)
         if found is None:
             raise NotFound
-        _, record, entry = found
+        dataset, record, entry = found
+        self._guard(dataset).vouch_for(entry.seq)  # it may have been withheld when it was committed
         return stored_answer(record, entry.grid_log2)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
@@ -231,10 +243,23 @@ class House:
         return self._record(principal.dataset), principal.individual
 
     def _writer(self, record: DatasetRecord) -> DatasetWriter:
+        guard = self._guard(record)
         with self._door:
             if record.id not in self._writers:
-                self._writers[record.id] = DatasetWriter(record=record, store=self._store, entropy=self._entropy)
+                self._writers[record.id] = DatasetWriter(record=record, guard=guard, entropy=self._entropy)
             return self._writers[record.id]
+
+    def _guard(self, record: DatasetRecord) -> Guard:
+        with self._door:
+            if record.id not in self._guards:
+                self._guards[record.id] = Guard(record=record, store=self._store, witness=self._witness)
+            return self._guards[record.id]
+
+    def _witness_problems(self) -> list[str]:
+        """What is closed is checked anew: it may have been reconciled."""
+        with self._door:
+            closed = [guard for guard in self._guards.values() if guard.code is not None]
+        return sorted({code for guard in closed if (code := guard.recheck()) is not None})
 
     def _allowance(self, principal: Principal, dataset: str) -> Allowance:
         spent = self._store.worst_cases_of(principal.id).get(dataset, 0)

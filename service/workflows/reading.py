@@ -52,7 +52,7 @@ def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
 
 
 def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
-    """The queries, newest first; the cursor is the last sequence shown."""
+    """The entries, newest first; the cursor is the last sequence shown."""
     before = _number(cursor, default=2**62)
 
     def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
@@ -155,6 +155,7 @@ def _ledger_row(entry: LedgerEntry) -> LedgerRow:
         epoch=entry.epoch,
         previous_hash=entry.previous_hash.hex(),
         hash=entry.hash.hex(),
+        kind=entry.kind,
     )
 
 
@@ -166,11 +167,19 @@ def _receipt(dataset: str, entry: LedgerEntry, slot: int) -> Receipt:
         query_id=entry.query_id,
         dataset=dataset,
         sequence=entry.seq,
-        asked=orjson.loads(entry.canonical),
+        asked=_asked(entry),
         at=entry.asked_at,
         charged_rho=str(rho_of_units(units)),
         outcome=outcome,
+        kind=entry.kind,
     )
+
+
+def _asked(entry: LedgerEntry) -> dict[str, object]:
+    """What was asked, or why it was burned; how many acts the journal counts is not for individuals."""
+    asked: dict[str, object] = orjson.loads(entry.canonical)
+    burned = asked.get("burn")
+    return {"burn": {"why": burned["why"], "units": burned["units"]}} if isinstance(burned, dict) else asked
 
 
 def _holds(increasing: NDArray[np.int64], value: int) -> bool:

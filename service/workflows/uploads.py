@@ -89,12 +89,21 @@ class _Upload:
         if unknown.size and isinstance(table, EventsTable):
             if table.unknown_individuals == "reject":
                 raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
-            joined = self._create(list(dict.fromkeys(self.keys[row] for row in unknown)))
+            new = list(dict.fromkeys(self.keys[row] for row in unknown))
+            # A refusal must come before anything is put into memory.
+            self._check_rows_per_individual(table, self._foreseen(slots, new))
+            joined = self._create(new)
             slots = self.transaction.slots_of(self.keys)
         self._check_rows_per_individual(table, slots)
         self.transaction.add_records(self.table_name, slots, self.rows.codes)
         self.state.memory.add_events(self.table_name, slots, self.rows.codes)
         return joined
+
+    def _foreseen(self, slots: NDArray[np.int64], new: Sequence[str]) -> NDArray[np.int64]:
+        """`slots` with an empty slot for each of the `new` keys: nobody of these holds a row yet."""
+        places = {key: self.slots_used + place for place, key in enumerate(new)}
+        pairs = zip(slots.tolist(), self.keys, strict=True)
+        return np.array([places[key] if slot == _UNKNOWN else slot for slot, key in pairs], dtype=np.int64)
 
     def _create(self, keys: Sequence[str]) -> int:
         """Individuals known by their events alone: every column of theirs is NULL."""
@@ -115,6 +124,8 @@ class _Upload:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
+        # Of somebody new a restored database may have forgotten as much as this.
+        limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
         # For somebody who left and came back: a limit never rises, and never falls below what is spent.
         back, accounts = slots[~new], self.state.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])

@@ -17,11 +17,12 @@ from typing import Final, TypeVar
 
 from service.core.noise import Entropy
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
-from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
+from service.workflows.errors import Busy, Fenced, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
-from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
+from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, StoreUnavailable, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import StoredAnswer
+from service.workflows.witnessing import Guard
 
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
@@ -56,10 +57,10 @@ class _Errand:
 class DatasetWriter:
     """Owns one dataset's state; everything that touches it runs on this object's thread, in order of arrival."""
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy) -> None:
+    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy) -> None:
         """Start the thread; the dataset is loaded when it is first needed."""
         self._record = record
-        self._store = store
+        self._guard = guard
         self._entropy = entropy
         self._state = DatasetState(record)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
@@ -130,6 +131,8 @@ class DatasetWriter:
         questions = [waiting.question for waiting in batch]
         try:
             outcomes: list[Outcome] = self._transact(questions)
+        except WorkflowError as refusal:
+            outcomes = [refusal for _ in questions]
         except CommitUnclear:
             self._state.doubt()
             outcomes = self._read_outcomes(questions)
@@ -151,7 +154,7 @@ class DatasetWriter:
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
         asked = [question.asked for question in questions]
-        with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
+        with self._guard.transaction(lock=True, asked=asked) as transaction:
             self._state.catch_up(transaction)
             batch = Batch(
                 transaction=transaction,
@@ -162,6 +165,7 @@ class DatasetWriter:
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
                 transaction.commit()
+        self._guard.vouch(transaction.head)
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
@@ -169,20 +173,24 @@ class DatasetWriter:
         for _ in range(_COMMIT_READS_MAX):
             try:
                 asked = [question.asked for question in questions]
-                with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
+                with self._guard.transaction(lock=True, asked=asked) as transaction:
                     known = transaction.known.answers
+                self._guard.vouch(transaction.head)
             except StoreUnavailable:
                 continue
+            except WorkflowError as refusal:
+                return [refusal for _ in questions]
             return [_as_stored(question, known.get(question.address)) for question in questions]
         return [Unavailable() for _ in questions]
 
     def _act(self, act: Act[Result]) -> Result:
         try:
-            with self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._guard.transaction(lock=True) as transaction:
                 self._state.catch_up(transaction)
                 result = act(transaction, self._state)
                 transaction.commit()
                 self._state.data_version = transaction.head.data_version
+            self._guard.vouch(transaction.head)
         except WorkflowError:
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
@@ -195,7 +203,7 @@ class DatasetWriter:
 
     def _read(self, reading: Act[Result]) -> Result:
         try:
-            with self._store.transaction(self._record.id, lock=False) as transaction:
+            with self._guard.transaction(lock=False) as transaction:
                 self._state.catch_up(transaction)
                 return reading(transaction, self._state)
         except StoreUnavailable as fault:
@@ -207,10 +215,12 @@ class DatasetWriter:
         if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
             return
         try:
-            with self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._guard.transaction(lock=True) as transaction:
                 self._state.catch_up(transaction)
                 self._state.write_checkpoint(transaction)
                 transaction.commit()
+        except Fenced:
+            return  # what memory holds is of another history
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
