@@ -1,7 +1,7 @@
 """What curators and individuals may read of budgets and of the ledger, at one consistent sequence."""
 
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -175,11 +175,10 @@ def _receipt(dataset: str, entry: LedgerEntry, slot: int) -> Receipt:
     )
 
 
-def _asked(entry: LedgerEntry) -> dict[str, object]:
+def _asked(entry: LedgerEntry) -> dict[str, Any]:
     """What was asked, or why it was burned; how many acts the journal counts is not for individuals."""
-    asked: dict[str, object] = orjson.loads(entry.canonical)
-    burned = asked.get("burn")
-    return {"burn": {"why": burned["why"], "units": burned["units"]}} if isinstance(burned, dict) else asked
+    asked: dict[str, Any] = orjson.loads(entry.canonical)
+    return asked if entry.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}
 
 
 def _holds(increasing: NDArray[np.int64], value: int) -> bool:
