@@ -1,10 +1,12 @@
-"""The command line: `sparing serve | keys create | ledger verify | migrate | demo`."""
+"""The command line: `sparing serve | keys create | ledger verify | ledger reconcile | migrate | demo`."""
 
+import math
 import os
 import sys
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, NoReturn, Optional
 
@@ -93,13 +95,41 @@ def verify(home: Home = None) -> None:
 
     with premises(_settings(home)) as opened:
         findings = 0
-        for report in verify_all(opened.store):
+        for report in verify_all(opened.store, opened.witness):
             findings += len(report.findings)
             for finding in report.findings:
                 print(f"{report.dataset}: {finding}", file=sys.stderr)
             print(f"{report.dataset}: {report.entries} entries replayed, {len(report.findings)} findings")
     if findings:
         raise typer.Exit(1)
+
+
+@ledger.command()
+def reconcile(
+    dataset: Annotated[str, typer.Option(help="The dataset that is closed.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would be done.")] = False,
+    burn_rho: Annotated[Optional[str], typer.Option(help="What to burn at least; needed on a lost witness.")] = None,  # noqa: UP045
+    home: Home = None,
+) -> None:
+    """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
+    from service.premises import now, premises
+    from service.workflows.errors import WorkflowError
+    from service.workflows.reconciling import after, before, plan_of
+    from service.workflows.reconciling import reconcile as run_reconcile
+
+    units = None if burn_rho is None else _units(burn_rho)
+    with premises(_settings(home)) as opened:
+        try:
+            plan = plan_of(opened.store, opened.witness, dataset, burn_units=units)
+            for line in before(plan):
+                print(f"{dataset}: {line}", flush=True)
+            if plan is not None and not yes:
+                _fail("nothing was done yet; add --yes to do it")
+            done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
+        except WorkflowError as refusal:
+            _fail(str(refusal))
+        for line in after(done):
+            print(f"{dataset}: {line}")
 
 
 @app.command()
@@ -150,6 +180,20 @@ def _settings(home: Path | None) -> Settings:
         return Settings.of(os.environ, home=home)
     except SettingsError as error:
         _fail(str(error))
+
+
+def _units(rho: str) -> int:
+    """Units of a burn, rounded up: it may be too large, never too small."""
+    from service.core.units import UNITS_PER_RHO
+
+    try:
+        stated = Decimal(rho)
+        is_within = 0 <= stated <= 2**20
+    except ArithmeticError:
+        is_within = False
+    if not is_within:
+        _fail("burn-rho must be a decimal number between 0 and 2^20")
+    return math.ceil(Fraction(stated) * UNITS_PER_RHO)
 
 
 def _fail(message: str) -> NoReturn:

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -14,7 +14,11 @@ from service.store.embedded.home import open_home, write_private
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
+from service.store.witness.file import FileWitness
+from service.store.witness.redis import RedisWitness
+from service.store.witness.several import SeveralWitnesses
 from service.workflows.house import House
+from service.workflows.ports import Witness
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import SILENT, Telemetry
 
@@ -29,6 +33,7 @@ class Premises:
 
     house: House
     store: PostgresStore
+    witness: Witness
     servers: Servers
 
 
@@ -56,28 +61,32 @@ def _found_or_started(settings: Settings) -> Servers:
 
 @contextmanager
 def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator[Premises]:
-    """Servers, migrations, store and house, opened in this order and closed in the other."""
-    with servers_of(settings) as servers:
+    """Servers, migrations, store, witness and house, opened in this order and closed in the other."""
+    with ExitStack() as opened:
+        servers = opened.enter_context(servers_of(settings))
         migrate(servers.database_url, folder=settings.migrations)
-        store = PostgresStore(
-            servers.database_url,
-            connections_max=settings.connections_max,
-            statement_timeout_ms=settings.statement_timeout_ms,
-            lock_timeout_ms=settings.lock_timeout_ms,
-            idle_timeout_ms=settings.idle_transaction_timeout_ms,
-            tcp_timeout_ms=settings.tcp_timeout_ms,
+        store = opened.enter_context(closing(_store(settings, servers)))
+        store.refuse_unsafe()
+        pepper = Pepper(pepper_of(settings))
+        cache = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_seal)))
+        witness = SeveralWitnesses(FileWitness(settings.witness), [cache])
+        house = House(
+            store=store, witness=witness, pepper=pepper, entropy=system_entropy, clock=now, telemetry=telemetry
         )
-        try:
-            store.refuse_unsafe()
-            house = House(
-                store=store, pepper=Pepper(pepper_of(settings)), entropy=system_entropy, clock=now, telemetry=telemetry
-            )
-            try:
-                yield Premises(house=house, store=store, servers=servers)
-            finally:
-                house.close()
-        finally:
-            store.close()
+        opened.enter_context(closing(house))
+        house.check_witnesses()
+        yield Premises(house=house, store=store, witness=witness, servers=servers)
+
+
+def _store(settings: Settings, servers: Servers) -> PostgresStore:
+    return PostgresStore(
+        servers.database_url,
+        connections_max=settings.connections_max,
+        statement_timeout_ms=settings.statement_timeout_ms,
+        lock_timeout_ms=settings.lock_timeout_ms,
+        idle_timeout_ms=settings.idle_transaction_timeout_ms,
+        tcp_timeout_ms=settings.tcp_timeout_ms,
+    )
 
 
 def pepper_of(settings: Settings) -> bytes:

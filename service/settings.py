@@ -19,6 +19,11 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
         "",
         "64 hexadecimal digits under which keys and tombstones are hashed; empty keeps one in the home.",
     ),
+    (
+        "SPARING_WITNESS",
+        "",
+        "The folder of the witness against restored backups; empty keeps it in the home. No backup may hold it.",
+    ),
     ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
     ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
@@ -73,6 +78,7 @@ class Settings:
     database_url: str | None = field(repr=False)
     redis_url: str | None = field(repr=False)
     pepper: bytes | None = field(repr=False)
+    witness: Path
     migrations: Path
     upload_bytes_max: int
     connections_max: int
@@ -91,11 +97,13 @@ class Settings:
     def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
         """Read the environment; `home` from the command line wins. Raises SettingsError."""
         text = {name: environ.get(name) or default for name, default, _ in SETTINGS}
+        home = (home or Path(text["SPARING_HOME"]).expanduser()).absolute()
         return cls(
-            home=(home or Path(text["SPARING_HOME"]).expanduser()).absolute(),
+            home=home,
             database_url=text["DATABASE_URL"] or None,
             redis_url=text["REDIS_URL"] or None,
             pepper=_pepper(text["SPARING_PEPPER"]),
+            witness=Path(text["SPARING_WITNESS"] or home / "witness").absolute(),
             migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import orjson
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from service.query.parse import parse_query
 from service.store.memory import MemoryStore
+from service.store.witness.memory import MemoryWitness
 from service.workflows.house import House
-from service.workflows.ports import Store
+from service.workflows.ports import Store, Witness
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.views import Principal, StoredAnswer
@@ -28,6 +30,7 @@ PEOPLE = {
         "spend": {"type": "real", "lower": 0, "upper": 500},
     },
 }
+_WITNESSES: WeakKeyDictionary[Store, MemoryWitness] = WeakKeyDictionary()
 VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 50}}}
 
 
@@ -44,11 +47,21 @@ class SeededEntropy:
         return words
 
 
+def witness_of(store: Store) -> MemoryWitness:
+    """The witness that every house on this store shares."""
+    return _WITNESSES.setdefault(store, MemoryWitness())
+
+
 @contextmanager
-def open_house(store: Store | None = None, entropy: Any = None) -> Iterator[House]:
+def open_house(store: Store | None = None, entropy: Any = None, witness: Witness | None = None) -> Iterator[House]:
     """A house that is closed at the end."""
+    store = store or MemoryStore()
     house = House(
-        store=store or MemoryStore(), pepper=Pepper(bytes(32)), entropy=entropy or SeededEntropy(), clock=lambda: CLOCK
+        store=store,
+        witness=witness or witness_of(store),
+        pepper=Pepper(bytes(32)),
+        entropy=entropy or SeededEntropy(),
+        clock=lambda: CLOCK,
     )
     yield house
     house.close()

@@ -15,7 +15,7 @@ The statuses, drawn:
     422  invalid-request, idempotency-key-reused     `errors` names each field
     431  headers-too-large
     500  internal-error             one fixed text; what happened is in the log under the request id, without its data
-    503  busy, unavailable, ledger-rollback, not-ready, draining
+    503  busy, unavailable, ledger-rollback, witness-lost, not-ready, draining
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
 (`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.
@@ -44,6 +44,7 @@ from service.workflows.errors import (
     NameTaken,
     NotFound,
     Unavailable,
+    WitnessLost,
     WorkflowError,
 )
 from service.workflows.ports import CommitUnclear, StoreUnavailable
@@ -59,6 +60,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     Busy: 503,
     Unavailable: 503,
     Fenced: 503,
+    WitnessLost: 503,
 }
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from service.core.units import rho_of_units
+from service.workflows.ledger import Kind
 from service.workflows.views import DatasetView, LedgerRow, Principal, PublicDataset, Role
 
 Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
@@ -25,7 +26,7 @@ class CuratedDataset(PublicDataset):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRow:
-    """One query of the ledger without the number of people it charged and left out."""
+    """One entry of the ledger without the number of people it charged and left out."""
 
     sequence: int
     query_id: UUID
@@ -39,6 +40,7 @@ class AuditedRow:
     epoch: int
     previous_hash: str
     hash: str
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

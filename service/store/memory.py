@@ -93,7 +93,7 @@ class MemoryTransaction:
             reusable={
                 entry.query_hash: entry
                 for entry in draft.entries
-                if entry.query_hash in hashes and entry.epoch == draft.head.epoch
+                if entry.kind == "query" and entry.query_hash in hashes and entry.epoch == draft.head.epoch
             },
             worst_cases={principal: draft.worst_cases.get(principal, 0) for principal, _ in addresses},
         )
@@ -103,6 +103,13 @@ class MemoryTransaction:
 
     def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
         return [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+
+    def burns(self) -> list[LedgerEntry]:
+        return [entry for entry in self._draft.entries if entry.kind == "burn"]
+
+    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        entries = self._draft.entries
+        return {seq: entries[seq - 1].hash for seq in seqs if 1 <= seq <= len(entries)}
 
     def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         for page, spent in sorted(self._draft.pages.items()):
@@ -191,6 +198,9 @@ class MemoryTransaction:
             slots=head.slots if slots is None else slots,
             epoch=head.epoch if epoch is None else epoch,
         )
+
+    def fence_off(self, fence: int, joining_units: int) -> None:
+        self._draft.head = replace(self._draft.head, fence=fence, joining_units=joining_units)
 
     def commit(self) -> None:
         if not self._lock:

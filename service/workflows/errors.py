@@ -9,6 +9,7 @@
     ├── Busy                 too much is waiting; decided before the lock, on public grounds
     └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
         └── Fenced           the dataset is closed until its curator reconciles it
+            └── WitnessLost  the same, because nothing is left that could tell
 
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
@@ -25,6 +26,7 @@ __all__ = [
     "NameTaken",
     "NotFound",
     "Unavailable",
+    "WitnessLost",
     "WorkflowError",
 ]
 
@@ -110,3 +112,10 @@ class Fenced(_RetryLater):
 
     slug = "ledger-rollback"
     title = "This dataset is closed: its database is behind the answers already released."
+
+
+class WitnessLost(Fenced):
+    """Nothing outside the database says how far it had come: closed until the curator states what to burn."""
+
+    slug = "witness-lost"
+    title = "This dataset is closed: nothing outside its database says how far its ledger had come."

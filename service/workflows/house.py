@@ -24,7 +24,7 @@ from service.workflows.answering import Question, stored_answer
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction
+from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction, Witness
 from service.workflows.principals import Principals
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
@@ -49,6 +49,7 @@ from service.workflows.views import (
     StoredAnswer,
     UploadReport,
 )
+from service.workflows.witnessing import Guard
 from service.workflows.writer import DatasetWriter
 
 READY_FOR: Final = timedelta(seconds=1)
@@ -63,6 +64,7 @@ class House:
         self,
         *,
         store: Store,
+        witness: Witness,
         pepper: Pepper,
         entropy: Entropy,
         clock: Callable[[], datetime],
@@ -70,7 +72,8 @@ class House:
     ) -> None:
         """Open the house; datasets are loaded when first asked for."""
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
-        self._telemetry, self._open = telemetry, True
+        self._witness, self._telemetry, self._open = witness, telemetry, True
+        self._guards: dict[int, Guard] = {}
         self._writers: dict[int, DatasetWriter] = {}
         self._records: dict[str, DatasetRecord] = {}
         self._door = threading.Lock()
@@ -107,9 +110,14 @@ class House:
         now = self._clock()
         asked_at, problems = self._readiness
         if not asked_at <= now < asked_at + READY_FOR:
-            problems = self._store.problems()
+            problems = self._store.problems() or self._witness_problems()
             self._readiness = now, problems
         return problems
+
+    def check_witnesses(self) -> list[str]:
+        """Hold every dataset against its witness, so that `ready` knows; the public codes of what is wrong."""
+        guards = [self._guard(record) for record in self._store.datasets()]
+        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     # Curators
 
@@ -168,9 +176,10 @@ class House:
         return self._writer(record).submit(question)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
-        """Everything public about a query; touches no record and costs nothing."""
+        """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
+        self._guard(record).refuse_if_closed()
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         return Preview(
             dimension=plan.dimension,
@@ -186,11 +195,12 @@ class House:
         )
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
-        """One of the analyst's own releases. Raises NotFound."""
+        """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
         found = self._store.answer_of(principal.id, query_id)
         if found is None:
             raise NotFound
-        _, record, entry = found
+        dataset, record, entry = found
+        self._guard(dataset).vouch_for(entry.seq)  # it may have been withheld when it was committed
         return stored_answer(record, entry.grid_log2)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
@@ -263,14 +273,27 @@ class House:
         return self._record(principal.dataset), principal.individual
 
     def _writer(self, record: DatasetRecord) -> DatasetWriter:
+        guard = self._guard(record)
         with self._door:
             if not self._open:
                 raise Unavailable
             if record.id not in self._writers:
                 self._writers[record.id] = DatasetWriter(
-                    record=record, store=self._store, entropy=self._entropy, telemetry=self._telemetry
+                    record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry
                 )
             return self._writers[record.id]
+
+    def _guard(self, record: DatasetRecord) -> Guard:
+        with self._door:
+            if record.id not in self._guards:
+                self._guards[record.id] = Guard(record=record, store=self._store, witness=self._witness)
+            return self._guards[record.id]
+
+    def _witness_problems(self) -> list[str]:
+        """What is closed is checked anew: it may have been reconciled."""
+        with self._door:
+            closed = [guard for guard in self._guards.values() if guard.code is not None]
+        return sorted({code for guard in closed if (code := guard.recheck()) is not None})
 
     def _allowance(self, principal: Principal, dataset: str) -> Allowance:
         spent = self._store.worst_cases_of(principal.id).get(dataset, 0)

@@ -1,4 +1,4 @@
-"""The ledger: one entry per charged query, chained by SHA-256, with every individual's charge inside.
+"""The ledger: one entry per charged query or burn, chained by SHA-256, with every individual's charge inside.
 
 An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a
 touched person
@@ -11,14 +11,16 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Self
+from typing import Final, Literal, Self
 from uuid import UUID
 
 import numpy as np
 import rfc8785
 from numpy.typing import NDArray
 
-__all__ = ["GENESIS", "EncodedCharges", "LedgerEntry", "chain_hash", "genesis"]
+__all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "chain_hash", "genesis"]
+
+Kind = Literal["query", "burn"]
 
 GENESIS: Final = bytes(32)
 _LIST, _BITMAP = 0, 1
@@ -88,7 +90,7 @@ class EncodedCharges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One charged query.
+    """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
 
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
@@ -115,6 +117,7 @@ class LedgerEntry:
     asked_at: datetime
     previous_hash: bytes
     hash: bytes
+    kind: Kind = "query"
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers, in grid steps; shape (dimension,)."""
@@ -152,6 +155,8 @@ def chain_hash(entry: LedgerEntry) -> bytes:
         "values": hashlib.sha256(entry.values).hexdigest(),
         "asked_at": entry.asked_at.isoformat(),
     }
+    if entry.kind != "query":  # ledgers from before there were burns keep their hashes
+        facts["kind"] = entry.kind
     return hashlib.sha256(b"sparing ledger 1\0" + entry.previous_hash + rfc8785.dumps(facts)).digest()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Self
 from uuid import UUID
 
 import numpy as np
@@ -26,6 +26,10 @@ class StoreUnavailable(Exception):
 
 class CommitUnclear(Exception):
     """COMMIT was sent and no clear reply came: the transaction may be durable. Read before you do anything."""
+
+
+class WitnessUnavailable(Exception):
+    """The witness could not be read, or what was to be written is not certain to be there after a power cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ class Head:
     `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
     with every
     change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public worst cases;
-    `checkpoint_seq` is the sequence at which the pages stand.
+    `checkpoint_seq` is the sequence at which the pages stand; `joining_units` is by how much the limit of anybody who
+    joins is lowered, because a restore may have forgotten that they have spent it.
     """
 
     seq: int
@@ -76,6 +81,40 @@ class Head:
     slots: int
     worst_case_units: int
     checkpoint_seq: int
+    joining_units: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessRecord:
+    """How far a dataset had come when something of it left the house, kept outside the database.
+
+    `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
+    cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
+    """
+
+    fence: int
+    seq: int
+    acts: int
+    slots: int
+    worst_case_total_units: int
+    hash: bytes
+
+    @classmethod
+    def of(cls, head: Head) -> Self:
+        """What there is to witness of a head."""
+        return cls(
+            fence=head.fence,
+            seq=head.seq,
+            acts=head.data_version,
+            slots=head.slots,
+            worst_case_total_units=head.worst_case_units,
+            hash=head.hash,
+        )
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """What later records exceed."""
+        return self.fence, self.seq, self.acts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +180,12 @@ class Transaction(Protocol):
     def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
         """Entries with seq < `before`, newest first."""
 
+    def burns(self) -> list[LedgerEntry]:
+        """Every entry of the kind `burn`, in order."""
+
+    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        """The hashes of the entries among `seqs`, by sequence."""
+
     def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """(page number, spent units (PAGE_SLOTS,)) as of `head.checkpoint_seq`; a missing page is all zero."""
 
@@ -189,6 +234,9 @@ class Transaction(Protocol):
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
         """Chain a curator's or individual's act; moves `data_version`, and `slots` or `epoch` when given."""
+
+    def fence_off(self, fence: int, joining_units: int) -> None:
+        """Raise the fence, so that whoever read the head before appends no more, and `joining_units`."""
 
     def commit(self) -> None:
         """Make it durable. Raises CommitUnclear when no clear reply came."""
@@ -242,3 +290,19 @@ class Store(Protocol):
 
     def problems(self) -> list[str]:
         """Public codes of what keeps the store from serving; empty when ready."""
+
+
+class Witness(Protocol):
+    """What remembers, outside the database, how far each dataset had come. `dataset` is its `witness_name`."""
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        """The records still held, in order of position; empty when nothing is known, which never means zero.
+
+        Raises WitnessUnavailable.
+        """
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        """Keep a record, durably, unless one as far or farther is held. Returns the farthest held before.
+
+        Raises WitnessUnavailable.
+        """

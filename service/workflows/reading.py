@@ -1,7 +1,7 @@
 """What curators and individuals may read of budgets and of the ledger, at one consistent sequence."""
 
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -52,7 +52,7 @@ def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
 
 
 def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
-    """The queries, newest first; the cursor is the last sequence shown."""
+    """The entries, newest first; the cursor is the last sequence shown."""
     before = _number(cursor, default=2**62)
 
     def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
@@ -155,6 +155,7 @@ def _ledger_row(entry: LedgerEntry) -> LedgerRow:
         epoch=entry.epoch,
         previous_hash=entry.previous_hash.hex(),
         hash=entry.hash.hex(),
+        kind=entry.kind,
     )
 
 
@@ -166,11 +167,18 @@ def _receipt(dataset: str, entry: LedgerEntry, slot: int) -> Receipt:
         query_id=entry.query_id,
         dataset=dataset,
         sequence=entry.seq,
-        asked=orjson.loads(entry.canonical),
+        asked=_asked(entry),
         at=entry.asked_at,
         charged_rho=str(rho_of_units(units)),
         outcome=outcome,
+        kind=entry.kind,
     )
+
+
+def _asked(entry: LedgerEntry) -> dict[str, Any]:
+    """What was asked, or why it was burned; how many acts the journal counts is not for individuals."""
+    asked: dict[str, Any] = orjson.loads(entry.canonical)
+    return asked if entry.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}
 
 
 def _holds(increasing: NDArray[np.int64], value: int) -> bool:

@@ -30,6 +30,10 @@ class Pepper:
         """What is kept of an erased individual's key."""
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
+    def witness_seal(self, record: bytes) -> bytes:
+        """What shows that a record which a cache gives back was put there by a holder of the pepper."""
+        return self._mac(b"witness", record)
+
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
         return hmac.digest(self.secret, purpose + b"\0" + message, hashlib.sha256)
 

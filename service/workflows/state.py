@@ -24,11 +24,15 @@ class DatasetState:
         self.seq = _NEVER
         self.data_version = _NEVER
         self.checkpoint_seq = 0
+        self._fence = _NEVER
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def catch_up(self, transaction: Transaction) -> None:
         """Bring memory to the transaction's head: nothing to do, the entries since, or a fresh load."""
         head = transaction.head
+        if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
+            self.doubt_all()
+            self._fence = head.fence
         if self.data_version != head.data_version:
             self._load_records(transaction)
         if self.seq == _NEVER:

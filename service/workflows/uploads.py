@@ -118,6 +118,8 @@ class _Upload:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
+        # Of somebody new a restored database may have forgotten as much as this.
+        limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
         # For somebody who left and came back: a limit never rises, and never falls below what is spent.
         back, accounts = slots[~new], self.state.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])

@@ -2,7 +2,8 @@
 
 A finding names the row. The checks: sequence dense, chain unbroken, counts and sums as the charges say (double entry),
 pages equal to
-the replay at their sequence, nobody above a limit, the head equal to the last entry.
+the replay at their sequence, nobody above a limit, the head equal to the last entry, everything witnessed outside the
+database in it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from service.engine.memory import PAGE_SLOTS
 from service.workflows.answering import exact_sum
 from service.workflows.ledger import LedgerEntry, chain_hash
-from service.workflows.ports import DatasetRecord, Store, Transaction
+from service.workflows.ports import DatasetRecord, Store, Transaction, Witness, WitnessRecord, WitnessUnavailable
+from service.workflows.witnessing import judge, unaccounted, witness_name
 
 
 @dataclass(slots=True)
@@ -26,11 +28,35 @@ class Report:
     findings: list[str] = field(default_factory=list)
 
 
-def verify_all(store: Store) -> Iterator[Report]:
-    """Replay every dataset, each in one snapshot."""
+def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]:
+    """Replay every dataset, each in one snapshot, and hold it against what is witnessed of it."""
     for record in store.datasets():
+        history = None if witness is None else _history(witness, record)  # before the snapshot, which holds all of it
         with store.transaction(record.id, lock=False) as transaction:
-            yield _Replay(record, transaction).run()
+            report = _Replay(record, transaction).run()
+            if witness is not None:
+                report.findings.extend(_behind(record, transaction, history))
+        yield report
+
+
+def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord] | None:
+    try:
+        return witness.history(witness_name(record))
+    except WitnessUnavailable:
+        return None
+
+
+def _behind(record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord] | None) -> list[str]:
+    if history is None:
+        return ["witness: cannot be read"]
+    verdict = judge(record, transaction, history)
+    if verdict is None:
+        return []
+    if not history:
+        return [f"witness: nothing is left that could say whether sequence {transaction.head.seq} is the last"]
+    lost, head = unaccounted(record, transaction, history)[-1], transaction.head
+    seen = f"sequence {lost.seq} under fence {lost.fence} and {lost.acts} acts"
+    return [f"witness: has seen {seen}; here are {head.seq} under {head.fence} and {head.data_version}"]
 
 
 class _Replay:

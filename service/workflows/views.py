@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.query.schema import Schema
+from service.workflows.ledger import Kind
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Outcome = Literal["charged", "left_out", "untouched"]
@@ -137,7 +138,10 @@ class BudgetSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """One query of the ledger; `charged` and `left_out` count individuals and are for curators."""
+    """One entry of the ledger; `charged` and `left_out` count individuals and are for curators.
+
+    A `burn` has no analyst, noise or answer; its `query` says why everybody was charged.
+    """
 
     sequence: int
     query_id: UUID
@@ -153,6 +157,7 @@ class LedgerRow:
     epoch: int
     previous_hash: str
     hash: str
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,3 +245,4 @@ class Receipt:
     at: datetime
     charged_rho: str
     outcome: Outcome
+    kind: Kind

@@ -17,12 +17,13 @@ from typing import Final, TypeVar
 
 from service.core.noise import Entropy
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
-from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
+from service.workflows.errors import Busy, Fenced, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
-from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, Store, StoreUnavailable, Transaction
+from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, StoreUnavailable, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.views import PendingAnswer
+from service.workflows.witnessing import Guard
 
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
@@ -62,10 +63,10 @@ class Line:
 
     checkpoint_every = CHECKPOINT_EVERY
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
+    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         """The dataset is loaded when it is first needed."""
         self._record = record
-        self._store = store
+        self._guard = guard
         self._entropy = entropy
         self._telemetry = telemetry
         self._state = DatasetState(record)
@@ -151,6 +152,8 @@ class Line:
         questions = [waiting.question for waiting in batch]
         try:
             outcomes: list[Outcome] = self._transact(questions)
+        except WorkflowError as refusal:
+            outcomes = [refusal for _ in questions]
         except CommitUnclear:
             self._telemetry.commit_unclear()
             self._state.doubt()
@@ -174,7 +177,7 @@ class Line:
     def _transact(self, questions: list[Question]) -> list[Outcome]:
         self._telemetry.batched(len(questions))
         asked = [question.asked for question in questions]
-        with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
+        with self._guard.transaction(lock=True, asked=asked) as transaction:
             self._state.catch_up(transaction)
             batch = Batch(
                 transaction=transaction,
@@ -186,6 +189,7 @@ class Line:
             if not batch.is_empty:
                 transaction.commit()
                 self._telemetry.committed("questions")
+        self._guard.vouch(transaction.head)
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
@@ -193,21 +197,25 @@ class Line:
         for _ in range(_COMMIT_READS_MAX):
             try:
                 asked = [question.asked for question in questions]
-                with self._store.transaction(self._record.id, lock=True, asked=asked) as transaction:
+                with self._guard.transaction(lock=True, asked=asked) as transaction:
                     known = transaction.known.answers
+                self._guard.vouch(transaction.head)
             except StoreUnavailable:
                 continue
+            except WorkflowError as refusal:
+                return [refusal for _ in questions]
             return [_as_stored(question, known.get(question.address)) for question in questions]
         return [Unavailable() for _ in questions]
 
     def _act(self, act: Act[Result]) -> Result:
         try:
-            with self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._guard.transaction(lock=True) as transaction:
                 self._state.catch_up(transaction)
                 result = act(transaction, self._state)
                 transaction.commit()
                 self._state.data_version = transaction.head.data_version
                 self._telemetry.committed("act")
+            self._guard.vouch(transaction.head)
         except WorkflowError:
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
@@ -222,7 +230,7 @@ class Line:
 
     def _read(self, reading: Act[Result]) -> Result:
         try:
-            with self._store.transaction(self._record.id, lock=False) as transaction:
+            with self._guard.transaction(lock=False) as transaction:
                 self._state.catch_up(transaction)
                 return reading(transaction, self._state)
         except StoreUnavailable as fault:
@@ -234,11 +242,13 @@ class Line:
         if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
             return
         try:
-            with self._telemetry.checkpointing(), self._store.transaction(self._record.id, lock=True) as transaction:
+            with self._telemetry.checkpointing(), self._guard.transaction(lock=True) as transaction:
                 self._state.catch_up(transaction)
                 self._state.write_checkpoint(transaction)
                 transaction.commit()
             self._telemetry.committed("checkpoint")
+        except Fenced:
+            return  # what memory holds is of another history
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
@@ -247,9 +257,9 @@ class Line:
 class DatasetWriter(Line):
     """A line with a thread of its own that steps it; whoever brings an act or a reading waits for it."""
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
+    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         """Start the thread."""
-        super().__init__(record=record, store=store, entropy=entropy, telemetry=telemetry)
+        super().__init__(record=record, guard=guard, entropy=entropy, telemetry=telemetry)
         self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
         self._thread.start()
 

@@ -13,6 +13,7 @@ from service.api.app import Edge, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.store.memory import MemoryStore
+from service.store.witness.memory import MemoryWitness
 from service.workflows.house import House
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
@@ -77,7 +78,13 @@ class World:
 def build_world(*, edge: Edge | None = None, store: MemoryStore | None = None, **settings: int) -> World:
     """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names."""
     store = store or MemoryStore()
-    house = House(store=store, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=lambda: datetime.now(UTC))
+    house = House(
+        store=store,
+        witness=MemoryWitness(),
+        pepper=Pepper(b"p" * 32),
+        entropy=system_entropy,
+        clock=lambda: datetime.now(UTC),
+    )
     app = create_app(house, Settings(**settings), edge)
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
     world = World(house=house, store=store, app=app, client=client)

@@ -30,6 +30,7 @@ from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.store.memory import MemoryStore
 from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import InvalidRequest, KeyConflict
 from service.workflows.house import House
 from service.workflows.registration import Registration
@@ -80,6 +81,7 @@ class FilterMachine(RuleBasedStateMachine):
         super().__init__()
         self.entropy = RecordedEntropy()
         self.store = store
+        self.witness = MemoryWitness()
         self.database_url = database_url
         self.pepper = Pepper(bytes(32))
         self.house = self.open()
@@ -89,7 +91,11 @@ class FilterMachine(RuleBasedStateMachine):
     def open(self) -> House:
         """A house over what the store holds."""
         return House(
-            store=self.store, pepper=self.pepper, entropy=self.entropy, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)
+            store=self.store,
+            witness=self.witness,
+            pepper=self.pepper,
+            entropy=self.entropy,
+            clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         )
 
     def teardown(self) -> None:

@@ -133,11 +133,10 @@ class SimulatedTransaction(MemoryTransaction):
     """
 
     def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked]) -> None:
-        """As of now; a snapshot possibly as of a while ago."""
+        """As of now, unless the database is one that shows old states: behind its witness it must be refused."""
         self.owner, self.disk, self.life = owner, owner.disk, owner.disk.life
         super().__init__(self.disk.store, 1, lock=lock, asked=asked)
-        old_reads = not lock or self.disk.flaws.old_locked_reads
-        if old_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
+        if self.disk.flaws.old_locked_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
             self._draft = self.disk.versions[-self.disk.random.randint(2, min(4, len(self.disk.versions)))].draft()
         self.act: object = None
         self._drawn = len(owner.entropy.drawn)

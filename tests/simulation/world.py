@@ -12,12 +12,14 @@ from typing import TypeVar
 
 from service.core.noise import Entropy
 from service.store.memory import MemoryStore
+from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, DatasetRecord, Store, StoreUnavailable
+from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable, Witness
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
+from service.workflows.witnessing import Guard
 from service.workflows.writer import Act, Line
 from tests.houses import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
@@ -36,8 +38,8 @@ class SteppedLine(Line):
 
     checkpoint_every = 4
 
-    def __init__(self, *, record: DatasetRecord, store: Store, entropy: Entropy, scheduler: Scheduler) -> None:
-        super().__init__(record=record, store=store, entropy=entropy)
+    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, scheduler: Scheduler) -> None:
+        super().__init__(record=record, guard=guard, entropy=entropy)
         self._scheduler = scheduler
         self.is_idle = True
 
@@ -74,14 +76,17 @@ class SteppedLine(Line):
 class SteppedHouse(House):
     """The house of one replica; its lines are tasks of the world."""
 
-    def __init__(self, *, name: str, store: ReplicaStore, scheduler: Scheduler, clock: Callable[[], datetime]) -> None:
-        super().__init__(store=store, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
+    def __init__(
+        self, *, name: str, store: ReplicaStore, witness: Witness, scheduler: Scheduler, clock: Callable[[], datetime]
+    ) -> None:
+        super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
         self.name, self._scheduler = name, scheduler
         self.line: SteppedLine | None = None
 
     def _writer(self, record: DatasetRecord) -> SteppedLine:  # type: ignore[override]
         if self.line is None:
-            self.line = SteppedLine(record=record, store=self._store, entropy=self._entropy, scheduler=self._scheduler)
+            guard = self._guard(record)
+            self.line = SteppedLine(record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler)
             self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
         return self.line
 
@@ -123,6 +128,7 @@ class World:
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
         self.laws = Laws(register(Registration.model_validate(REGISTRATION), store))
+        self.witness = MemoryWitness()
         self.disk = Disk(
             store=store,
             scheduler=self.scheduler,
@@ -168,7 +174,9 @@ class World:
     def _born(self, name: str) -> SteppedHouse:
         self.births += 1
         store = ReplicaStore(name, self.disk, SeededEntropy(self.seed * 1000 + self.births))
-        return SteppedHouse(name=name, store=store, scheduler=self.scheduler, clock=lambda: self.now)
+        return SteppedHouse(
+            name=name, store=store, witness=self.witness, scheduler=self.scheduler, clock=lambda: self.now
+        )
 
     def _want(self, request: Request) -> None:
         self.clients.append(Client(request))

@@ -10,7 +10,7 @@ from service.workflows.ports import AnswerRecord
 ENTRY_COLUMNS: Final = (
     "seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2, dimension, worst_case_units, "
     "worst_case_total_units, charge_form, slots, active, charge_units, charges, charged_count, left_out_count, "
-    'charged_units, "values", asked_at, previous_hash, hash'
+    'charged_units, "values", asked_at, previous_hash, hash, kind'
 )
 ENTRY_COUNT: Final = ENTRY_COLUMNS.count(",") + 1
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
@@ -45,6 +45,7 @@ def entry_row(entry: LedgerEntry) -> tuple[object, ...]:
         entry.asked_at,
         entry.previous_hash,
         entry.hash,
+        entry.kind,
     )
 
 
@@ -77,6 +78,7 @@ def entry_of(row: Sequence[Any]) -> LedgerEntry:
         asked_at=row[21].astimezone(UTC),
         previous_hash=bytes(row[22]),
         hash=bytes(row[23]),
+        kind=row[24],
     )
 
 

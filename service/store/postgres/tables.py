@@ -70,6 +70,7 @@ HEADS: Final = Table(
     _required("worst_case_units", BigInteger(), zero=True),
     _required("checkpoint_seq", BigInteger(), zero=True),
     _required("journal_hash", LargeBinary()),
+    _required("joining_units", BigInteger(), zero=True),
 )
 
 LEDGER: Final = Table(
@@ -100,7 +101,9 @@ LEDGER: Final = Table(
     _required("asked_at", DateTime(timezone=True)),
     _required("previous_hash", LargeBinary()),
     _required("hash", LargeBinary()),
+    Column("kind", Text, nullable=False, server_default=text("'query'")),
     Index("ledger_reuse", "dataset_id", "query_hash", "epoch", "seq"),
+    Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
 )
 
 ANSWERS: Final = Table(

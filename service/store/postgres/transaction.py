@@ -41,7 +41,7 @@ _UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
 
-HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq"
+HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 KNOWN_ANSWERS: Final = (
     f"SELECT {ANSWER_COLUMNS} FROM answers"
@@ -50,7 +50,7 @@ KNOWN_ANSWERS: Final = (
 )
 KNOWN_ENTRIES: Final = (
     f"SELECT DISTINCT ON (query_hash) {ENTRY_COLUMNS} FROM ledger"
-    " WHERE query_hash = ANY(%s::text[]) AND dataset_id = %s"
+    " WHERE query_hash = ANY(%s::text[]) AND dataset_id = %s AND kind = 'query'"
     " AND epoch = (SELECT epoch FROM heads WHERE heads.dataset_id = ledger.dataset_id) ORDER BY query_hash, seq DESC"
 )
 KNOWN_WORST_CASES: Final = (
@@ -121,6 +121,19 @@ class PostgresTransaction:
             [self._dataset_id, before, limit],
         )
         return [entry_of(row) for row in rows]
+
+    def burns(self) -> list[LedgerEntry]:
+        rows = self._rows(
+            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND kind = 'burn' ORDER BY seq",
+            [self._dataset_id],
+        )
+        return [entry_of(row) for row in rows]
+
+    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        rows = self._rows(
+            "SELECT seq, hash FROM ledger WHERE dataset_id = %s AND seq = ANY(%s)", [self._dataset_id, list(seqs)]
+        )
+        return {seq: bytes(digest) for seq, digest in rows}
 
     def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         for page, spent in self._rows(
@@ -257,6 +270,9 @@ class PostgresTransaction:
             [slots, epoch, digest],
         )
 
+    def fence_off(self, fence: int, joining_units: int) -> None:
+        self._move_head("fence = %s, joining_units = %s", [fence, joining_units])
+
     def commit(self) -> None:
         """Everything appended and the commit itself travel together."""
         try:
@@ -337,4 +353,5 @@ def head_of(row: Sequence[Any]) -> Head:
         slots=row[5],
         worst_case_units=row[6],
         checkpoint_seq=row[7],
+        joining_units=row[8],
     )

@@ -1,0 +1,191 @@
+"""The witness as files: one per dataset, to which records of a fixed size are appended, each synced before it counts.
+
+A record that was torn, or damaged later, does not pass its checksum and is as if it were not there; reading takes all
+the others. Any number of processes may share the folder: who appends holds the file's lock. A file is extended by a
+block of zeros at a time, because syncing a file that grows costs half as much again.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from service.store.embedded.home import sync_directory
+from service.store.witness.records import RECORD_BYTES, decode, encode
+from service.workflows.ports import WitnessRecord, WitnessUnavailable
+
+_BLOCK_BYTES: Final = 512 * RECORD_BYTES
+_KEPT_WHOLE: Final = 2048
+_FREE: Final = bytes(RECORD_BYTES)
+_LOCK_WAIT_S: Final = 2.0
+_LOCK_POLL_S: Final = 0.005
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """Where the next record goes, as of the last look; `last` is what stood right before, to know the file by."""
+
+    slot: int
+    last: bytes
+    farthest: WitnessRecord | None
+
+
+class FileWitness:
+    """The port's Witness. No file is held open between two calls."""
+
+    def __init__(self, folder: Path, *, records_max: int = 8192) -> None:
+        """`folder` is made when it is first written to; a file of `records_max` records is thinned out."""
+        self._folder, self._records_max = folder, records_max
+        self._places: dict[str, _Place] = {}
+        self._doubted: set[str] = set()
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        try:
+            data = self.path(dataset).read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as fault:
+            raise _unavailable(fault) from fault
+        return _records(dataset, data)
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        try:
+            self._make_folder()
+            with _locked(self.path(dataset)) as descriptor:
+                return self._write(descriptor, dataset, record)
+        except OSError as fault:
+            # The record may stand in the file and never reach the disk, and syncing again would not say so.
+            self._doubted.add(dataset)
+            raise _unavailable(fault) from fault
+
+    def path(self, dataset: str) -> Path:
+        """The file of one dataset."""
+        return self._folder / f"{dataset}.witness"
+
+    def _make_folder(self) -> None:
+        if not self._folder.is_dir():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_directory(self._folder.parent)
+
+    def _write(self, descriptor: int, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        place = self._find(descriptor, dataset)
+        before = place.farthest
+        is_news = before is None or before.position < record.position
+        if dataset in self._doubted or place.slot >= self._records_max:
+            records = _records(dataset, _contents(descriptor))
+            self._rewrite(dataset, [*records, record] if is_news else records)
+        elif is_news:
+            self._append(descriptor, dataset, place, record)
+        else:
+            os.fdatasync(descriptor)  # whoever wrote it may have died before this
+        return before
+
+    def _find(self, descriptor: int, dataset: str) -> _Place:
+        """Go on from where the file was left, if that is still the same file."""
+        place = self._places.get(dataset)
+        if place is None or place.slot == 0 or _record_at(descriptor, place.slot - 1) != place.last:
+            place = self._places[dataset] = _first_look(dataset, _contents(descriptor))
+        while len(data := _record_at(descriptor, place.slot)) == RECORD_BYTES and data != _FREE:
+            record = decode(dataset, data)
+            place.farthest = max((each for each in (place.farthest, record) if each), key=_position, default=None)
+            place.slot, place.last = place.slot + 1, data
+        return place
+
+    def _append(self, descriptor: int, dataset: str, place: _Place, record: WitnessRecord) -> None:
+        data, offset = encode(dataset, record), place.slot * RECORD_BYTES
+        is_at_end = os.fstat(descriptor).st_size < offset + RECORD_BYTES
+        written = os.pwrite(descriptor, data.ljust(_BLOCK_BYTES, b"\0") if is_at_end else data, offset)
+        if written < RECORD_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fdatasync(descriptor)
+        if place.slot == 0:
+            sync_directory(self._folder)
+        place.slot, place.last, place.farthest = place.slot + 1, data, record
+
+    def _rewrite(self, dataset: str, records: list[WitnessRecord]) -> None:
+        """Put a new file in the place of the old one, with the newest records and ever fewer of the older ones."""
+        older, newest = records[:-_KEPT_WHOLE], records[-_KEPT_WHOLE:]
+        kept = [*(older[::2] if len(records) >= self._records_max else older), *newest]
+        data = b"".join(encode(dataset, record) for record in kept)
+        path = self.path(dataset)
+        fresh = path.with_suffix(".fresh")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data + bytes(-len(data) % _BLOCK_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        sync_directory(self._folder)
+        self._places.pop(dataset, None)
+        self._doubted.discard(dataset)
+
+
+def _first_look(dataset: str, data: bytes) -> _Place:
+    """The place behind the last record that is not free, whole or damaged."""
+    pieces = _pieces(data)
+    used = max((slot + 1 for slot, piece in enumerate(pieces) if piece != _FREE), default=0)
+    records = _records(dataset, data)
+    return _Place(slot=used, last=pieces[used - 1] if used else b"", farthest=records[-1] if records else None)
+
+
+def _records(dataset: str, data: bytes) -> list[WitnessRecord]:
+    decoded = (decode(dataset, piece) for piece in _pieces(data))
+    return sorted((record for record in decoded if record is not None), key=_position)
+
+
+def _pieces(data: bytes) -> list[bytes]:
+    """The records that are there from end to end."""
+    return [data[at : at + RECORD_BYTES] for at in range(0, len(data) - RECORD_BYTES + 1, RECORD_BYTES)]
+
+
+def _position(record: WitnessRecord) -> tuple[int, int, int]:
+    return record.position
+
+
+def _record_at(descriptor: int, slot: int) -> bytes:
+    return os.pread(descriptor, RECORD_BYTES, slot * RECORD_BYTES)
+
+
+def _contents(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file, opened, made if it is missing, and locked against every other process and thread."""
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            if _lock(descriptor) and _is_at(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+        if time.monotonic() > deadline:
+            raise OSError(errno.EAGAIN, "another process holds the witness")
+        time.sleep(_LOCK_POLL_S)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the file was not replaced before it was locked."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _unavailable(fault: OSError) -> WitnessUnavailable:
+    return WitnessUnavailable(errno.errorcode.get(fault.errno or 0, "unknown"))

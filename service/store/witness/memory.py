@@ -1,0 +1,26 @@
+"""The witness's twin in one process's memory: the same contract, nothing durable."""
+
+import threading
+
+from service.workflows.ports import WitnessRecord
+
+
+class MemoryWitness:
+    """The port's Witness."""
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.kept: dict[str, list[WitnessRecord]] = {}
+        self._door = threading.Lock()
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        with self._door:
+            return list(self.kept.get(dataset, ()))
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        with self._door:
+            records = self.kept.setdefault(dataset, [])
+            before = records[-1] if records else None
+            if before is None or before.position < record.position:
+                records.append(record)
+            return before

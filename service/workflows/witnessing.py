@@ -1,0 +1,197 @@
+"""The guard of one dataset: nothing leaves before a witness knows of it, and no database behind its witness is asked.
+
+A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
+burned in it (`service.workflows.reconciling`); otherwise the dataset is closed.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from service.workflows.burning import settled_position
+from service.workflows.errors import Fenced, Unavailable, WitnessLost, WorkflowError
+from service.workflows.ports import (
+    Asked,
+    DatasetRecord,
+    Head,
+    Store,
+    StoreUnavailable,
+    Transaction,
+    Witness,
+    WitnessRecord,
+    WitnessUnavailable,
+)
+
+WITNESS_UNAVAILABLE: Final = "witness-unavailable"
+
+
+def witness_name(dataset: DatasetRecord) -> str:
+    """Under what a dataset is witnessed: its name and its genesis, which binds the whole registration."""
+    return f"{dataset.name}-{dataset.genesis.hex()}"
+
+
+def on_chain(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> list[WitnessRecord]:
+    """The records that the transaction's ledger continues, in order."""
+    head = transaction.head
+    hashes = transaction.hashes([record.seq for record in history]) | {0: dataset.genesis, head.seq: head.hash}
+    return [record for record in history if _continues(record, head) and hashes.get(record.seq) == record.hash]
+
+
+def unaccounted(
+    dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]
+) -> list[WitnessRecord]:
+    """The records that are neither on the transaction's chain nor burned in it, in order."""
+    settled = settled_position(transaction.burns())
+    later = [record for record in history if record.position > settled]
+    kept = on_chain(dataset, transaction, later)
+    return [record for record in later if record not in kept]
+
+
+def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> Fenced | None:
+    """Why the dataset must be closed, given all that is witnessed of it; None when all of that is accounted for."""
+    if not history:
+        return WitnessLost() if transaction.head.seq > 0 else None
+    return Fenced() if unaccounted(dataset, transaction, history) else None
+
+
+class Guard:
+    """What this process knows of one dataset's witness, and the only door to its transactions. Thread-safe.
+
+    `vouch` for a transaction's head after commit, before anything of it leaves.
+    """
+
+    def __init__(self, *, record: DatasetRecord, store: Store, witness: Witness) -> None:
+        """Know nothing: the first transaction reads the witness."""
+        self._record, self._store, self._witness = record, store, witness
+        self._name = witness_name(record)
+        self._known: WitnessRecord | None = None  # the farthest witnessed that was seen to be accounted for
+        self._base: WitnessRecord | None = None  # the head that a transaction began with
+        self._closed: Fenced | None = None
+        self._is_unreadable = self._is_unwritable = False
+        self._door = threading.Lock()
+
+    @property
+    def code(self) -> str | None:
+        """The public code of what keeps the dataset closed."""
+        if self._closed is not None:
+            return self._closed.slug
+        return WITNESS_UNAVAILABLE if self._is_unreadable or self._is_unwritable else None
+
+    @contextmanager
+    def transaction(self, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[Transaction]:
+        """A transaction of the store's on a database that is not behind its witness.
+
+        Raises Fenced or WitnessLost when it is, Unavailable when the witness cannot be read.
+        """
+        seen = self._look()  # first: what was witnessed before the transaction began must be in what it sees
+        with self._store.transaction(self._record.id, lock=lock, asked=asked) as transaction:
+            begun_meanwhile = not seen and transaction.head.seq > 0 and self._look() != []
+            if not begun_meanwhile:
+                self._check(transaction, seen)
+                if lock and self._known is None:
+                    # Before anything can be durable: a crash after the first commit is not a witness that was lost.
+                    self.vouch(transaction.head)
+                yield transaction
+        if begun_meanwhile:  # another replica has begun the ledger, and its witness, since we looked
+            with self.transaction(lock=lock, asked=asked) as transaction:
+                yield transaction
+
+    def vouch(self, head: Head) -> None:
+        """Have it witnessed that the dataset has come to `head`. Raises Unavailable, Fenced."""
+        ours = WitnessRecord.of(head)
+        with self._door:
+            if self._known is not None and self._known.position >= ours.position:
+                return
+            theirs = self._write(ours)
+            if theirs is None or theirs in (ours, self._known, self._base):
+                self._known = ours
+                return
+        self._confirm(theirs, ours)
+
+    def vouch_for(self, seq: int) -> None:
+        """Have it witnessed that the dataset has come to ledger sequence `seq`. Raises Unavailable, Fenced."""
+        if self._closed is None and self._known is not None and self._known.seq >= seq:
+            return
+        with self.transaction(lock=False) as transaction:
+            head = transaction.head
+        self.vouch(head)
+
+    def refuse_if_closed(self) -> None:
+        """Raise what the last transaction was refused with, if that is still so."""
+        if self._closed is not None:
+            with self.transaction(lock=False):
+                pass
+
+    def recheck(self) -> str | None:
+        """Check anew, and try again what could not be written; the public code of what is wrong, None when well."""
+        try:
+            with self.transaction(lock=False) as transaction:
+                head = transaction.head
+            if self._is_unwritable:
+                self.vouch(head)
+        except (WorkflowError, StoreUnavailable):
+            pass  # the code tells
+        return self.code
+
+    def _look(self) -> list[WitnessRecord]:
+        """What is witnessed: all of it at first, then the farthest that is known."""
+        known = self._known
+        if known is not None:
+            return [known]
+        try:
+            history = self._witness.history(self._name)
+        except WitnessUnavailable as fault:
+            self._is_unreadable = True
+            raise Unavailable from fault
+        self._is_unreadable = False
+        return history
+
+    def _check(self, transaction: Transaction, seen: list[WitnessRecord]) -> None:
+        is_continued = len(seen) == 1 and self._is_continued(seen[0], transaction)
+        verdict = None if is_continued else judge(self._record, transaction, seen)
+        with self._door:
+            self._closed = verdict
+            if verdict is not None:
+                raise verdict
+            self._base = WitnessRecord.of(transaction.head)
+            if seen and (self._known is None or self._known.position < seen[-1].position):
+                self._known = seen[-1]
+
+    def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
+        """The check of every transaction, which reads nothing while nobody else appends: a record on the chain."""
+        head = transaction.head
+        if not _continues(record, head):
+            return False
+        hashes = {0: self._record.genesis, head.seq: head.hash}
+        return record.hash == (hashes.get(record.seq) or transaction.hashes([record.seq]).get(record.seq))
+
+    def _write(self, record: WitnessRecord) -> WitnessRecord | None:
+        try:
+            before = self._witness.write(self._name, record)
+        except WitnessUnavailable as fault:
+            self._is_unwritable = True
+            raise Unavailable from fault
+        self._is_unwritable = False
+        return before
+
+    def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:
+        """Somebody else has witnessed too: another replica, or a clone of the database, whose ledger is not ours.
+
+        Raises Fenced when their record is not accounted for: two histories cannot both be true.
+        """
+        with self._store.transaction(self._record.id, lock=False) as transaction, self._door:
+            self._closed = judge(self._record, transaction, [theirs])
+            self._known = None if self._closed else max(theirs, ours, key=lambda record: record.position)
+            if self._closed is not None:
+                raise self._closed
+
+
+def _continues(record: WitnessRecord, head: Head) -> bool:
+    """Whether a head can come after a record: nothing that only grows is smaller."""
+    return (
+        record.fence <= head.fence
+        and record.seq <= head.seq
+        and record.acts <= head.data_version
+        and record.worst_case_total_units <= head.worst_case_units
+    )

@@ -1,0 +1,216 @@
+"""Whatever backup is restored whenever: once reconciled, nobody has more left than the truth allows.
+
+The truth is kept beside the service: every charge of every answer that ever left it, in whichever history, is added
+up and never taken back. Then any copy of the database is put in the place of the newest, also a copy of a history that
+was given up before, under a running house or a new one.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from numpy.typing import NDArray
+
+from service.query.parse import parse_query
+from service.store.memory import MemoryStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows.errors import Fenced
+from service.workflows.house import House
+from service.workflows.ledger import replay
+from service.workflows.ports import Head
+from service.workflows.reconciling import reconcile
+from service.workflows.registration import Registration
+from service.workflows.secrets import Pepper
+from service.workflows.verifying import verify_all
+from tests.houses import SeededEntropy
+from tests.laws.test_filter import registration
+
+NAME = "north"
+KEYS = st.sampled_from([f"p{n}" for n in range(5)])
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A copy of the database, and who was who in it."""
+
+    kept: dict[int, Any]
+    keys: dict[int, str]
+    forgotten: frozenset[str]
+
+
+@dataclass
+class Truth:
+    """What really was spent, in units by key, and the limit that each has stated, the same each time they join."""
+
+    spent: dict[str, int] = field(default_factory=dict)
+    joined: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def limit(key: str) -> int:
+        return 2**40 if key == "p0" else 2 * 2**40
+
+
+class RestoreMachine(RuleBasedStateMachine):
+    """One dataset, one witness, and a cupboard of backups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store, self.witness, self.entropy = MemoryStore(), MemoryWitness(), SeededEntropy()
+        self.truth = Truth()
+        self.keys: dict[int, str] = {}
+        self.forgotten: frozenset[str] = frozenset()
+        self.backups: list[Backup] = []
+        self.asked = 0
+        self.house = self.open()
+
+    def open(self) -> House:
+        """A house over what the store holds."""
+        return House(
+            store=self.store, witness=self.witness, pepper=Pepper(bytes(32)), entropy=self.entropy, clock=lambda: NOW
+        )
+
+    def teardown(self) -> None:
+        self.house.close()
+
+    @property
+    def head(self) -> Head:
+        """The database's own."""
+        return self.store.head(1)
+
+    @initialize()
+    def register(self) -> None:
+        """One dataset, one analyst, and a backup of nothing."""
+        self.house.register(Registration.model_validate(registration(NAME)))
+        self.analyst = self.house.create_principal(role="analyst", name="ana")[0]
+        self.back_up()
+
+    @rule(keys=st.sets(KEYS, min_size=1, max_size=3), age=st.integers(0, 9))
+    def join(self, keys: set[str], age: int) -> None:
+        """New people, or people who come back."""
+        present = {person.key for person in self.store.kept[1].people.values()}
+        wanted = sorted(keys - present)
+        rows = "".join(f"{key},{age},{Truth.limit(key) // 2**40}\n" for key in wanted)
+        body = BytesIO(f"person_id,age,limit_rho\n{rows}".encode())
+        self.house.append_rows(NAME, "people", "text/csv", body)
+        people = self.store.kept[1].people
+        self.keys |= {slot: person.key for slot, person in people.items() if person.key in wanted}
+        self.truth.joined |= set(wanted)
+
+    @rule(age=st.integers(0, 9), sigma=st.sampled_from([0.7, 1.0, 3.0, 20.0]))
+    def ask(self, age: int, sigma: float) -> None:
+        """An answer leaves; its charges are true for ever."""
+        self.asked += 1
+        self.answer(age, sigma)
+        with self.store.transaction(1, lock=False) as transaction:
+            entry = transaction.entries_before(before=2**62, limit=1)[0]
+        charged, charges, _ = entry.charges.decode()
+        for slot, units in zip(charged.tolist(), charges.tolist(), strict=True):
+            key = self.keys[slot]
+            self.truth.spent[key] = self.truth.spent.get(key, 0) + units
+
+    def answer(self, age: int, sigma: float) -> None:
+        """Ask and wait."""
+        query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
+        body = orjson.dumps(query | {"where": {"ge": [{"col": "age"}, age]}})
+        self.house.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=30)
+
+    @rule(key=KEYS)
+    def erase(self, key: str) -> None:
+        """A record goes, the account stays."""
+        if key in {person.key for person in self.store.kept[1].people.values()}:
+            self.house.erase_individual(NAME, key)
+
+    @rule(key=KEYS)
+    def lower(self, key: str) -> None:
+        """A limit falls; a restore may forget that."""
+        if key in {person.key for person in self.store.kept[1].people.values()}:
+            me = self.house.create_principal(role="individual", name=key, dataset=NAME, individual=key)[0]
+            limit = min(Decimal("0.5"), Decimal(self.house.my_budgets(me)[0].budget_rho))
+            self.house.lower_my_limit(me, NAME, limit_rho=limit)
+
+    @rule()
+    def epoch(self) -> None:
+        """An act that changes no account."""
+        self.house.open_epoch(NAME)
+
+    @rule()
+    def back_up(self) -> None:
+        """A consistent copy of the database; the witness is not in it."""
+        self.backups.append(Backup(dict(self.store.kept), dict(self.keys), self.forgotten))
+
+    @precondition(lambda self: len(self.backups) > 1)
+    @rule(data=st.data(), is_running=st.booleans())
+    def restore(self, data: st.DataObject, is_running: bool) -> None:
+        """Put a backup back, find the dataset closed unless nothing is missing, and reconcile."""
+        backup = data.draw(st.sampled_from(self.backups))
+        if not is_running:
+            self.house.close()
+        before = replace(self.head, checkpoint_seq=0)
+        self.store.kept, self.keys = dict(backup.kept), dict(backup.keys)
+        self.forgotten = backup.forgotten | (self.truth.joined - set(self.keys.values()))
+        if not is_running:
+            self.house = self.open()
+            self.house.check_witnesses()
+        if replace(self.head, checkpoint_seq=0) != before:
+            self.closed_and_reconciled()
+        assert reconcile(self.store, self.witness, NAME, burn_units=None, clock=lambda: NOW) is None
+
+    def closed_and_reconciled(self) -> None:
+        """Nothing is answered, nothing is done, and whoever asks is told; afterwards all of it goes on."""
+        self.asked += 1
+        with pytest.raises(Fenced):
+            self.answer(0, 1.0)
+        with pytest.raises(Fenced):
+            self.house.open_epoch(NAME)
+        assert self.house.check_witnesses() == ["ledger-rollback"]
+        assert any(report.findings for report in verify_all(self.store, self.witness))
+        done = reconcile(self.store, self.witness, NAME, burn_units=None, clock=lambda: NOW)
+        assert done is not None
+        assert self.house.check_witnesses() == []
+
+    def spent(self) -> NDArray[np.int64]:
+        """Everybody's spent total by slot: every entry from the first on."""
+        with self.store.transaction(1, lock=False) as transaction:
+            spent = np.zeros(transaction.head.slots, dtype=np.int64)
+            replay(transaction.entries(after=0), spent)
+        return spent
+
+    @invariant()
+    def nobody_has_more_left_than_the_truth_allows(self) -> None:
+        """G3: spent is the truth at least, unless the person was forgotten; what is left is what is truly left at most.
+
+        Erased people count: they may come back.
+        """
+        spent = self.spent()
+        for slot, key in self.keys.items():
+            limit, truth = self.store.kept[1].people[slot].limit_units, self.truth.spent.get(key, 0)
+            assert spent[slot] <= limit
+            assert limit - spent[slot] + truth <= Truth.limit(key)
+            assert key in self.forgotten or spent[slot] >= truth
+
+    @invariant()
+    def the_ledger_replays(self) -> None:
+        """Burns are entries like others: chained, counted, within limits, and in the pages."""
+        assert [report.findings for report in verify_all(self.store, self.witness)] == [[]] * len(self.store.kept)
+
+
+@pytest.mark.slow
+def test_whatever_is_restored_nobody_has_more_left_than_the_truth_allows() -> None:
+    """Eighty histories of forty events."""
+    run_state_machine_as_test(RestoreMachine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None))
