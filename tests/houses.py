@@ -16,6 +16,7 @@ from service.workflows.house import House
 from service.workflows.ports import Store
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
+from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.views import Principal, StoredAnswer
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
@@ -45,10 +46,14 @@ class SeededEntropy:
 
 
 @contextmanager
-def open_house(store: Store | None = None, entropy: Any = None) -> Iterator[House]:
+def open_house(store: Store | None = None, entropy: Any = None, telemetry: Telemetry = SILENT) -> Iterator[House]:
     """A house that is closed at the end."""
     house = House(
-        store=store or MemoryStore(), pepper=Pepper(bytes(32)), entropy=entropy or SeededEntropy(), clock=lambda: CLOCK
+        store=store or MemoryStore(),
+        pepper=Pepper(bytes(32)),
+        entropy=entropy or SeededEntropy(),
+        clock=lambda: CLOCK,
+        telemetry=telemetry,
     )
     yield house
     house.close()
