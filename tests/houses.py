@@ -18,6 +18,7 @@ from service.workflows.house import House
 from service.workflows.ports import Store, Witness
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
+from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.views import Principal, StoredAnswer
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
@@ -53,7 +54,12 @@ def witness_of(store: Store) -> MemoryWitness:
 
 
 @contextmanager
-def open_house(store: Store | None = None, entropy: Any = None, witness: Witness | None = None) -> Iterator[House]:
+def open_house(
+    store: Store | None = None,
+    entropy: Any = None,
+    witness: Witness | None = None,
+    telemetry: Telemetry = SILENT,
+) -> Iterator[House]:
     """A house that is closed at the end."""
     store = store or MemoryStore()
     house = House(
@@ -62,6 +68,7 @@ def open_house(store: Store | None = None, entropy: Any = None, witness: Witness
         pepper=Pepper(bytes(32)),
         entropy=entropy or SeededEntropy(),
         clock=lambda: CLOCK,
+        telemetry=telemetry,
     )
     yield house
     house.close()

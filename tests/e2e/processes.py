@@ -28,16 +28,18 @@ class Served:
 
 def environment() -> dict[str, str]:
     """The tests' environment without anything that would lead to somebody else's servers."""
-    return {
-        name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL", "SPARING_HOME"}
-    }
+    ours = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
+    # No balancer has to be told that a service under test is leaving.
+    kept = {name: value for name, value in ours.items() if not name.startswith("SPARING_")}
+    return {**kept, "SPARING_DRAIN_NOTICE_MS": "0"}
 
 
 @contextmanager
-def served(home: Path) -> Iterator[Served]:
-    """`sparing serve --port 0`, up; ended by SIGTERM unless it is dead already."""
-    command = [*SPARING, "serve", "--home", str(home), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
+    """`sparing serve --port 0`, up, with settings by variable; ended by SIGTERM unless it is dead already."""
+    command = [*SPARING, "serve", "--home", str(home), "--port", "0", *more]
+    env = {**environment(), **settings}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
             word, _, url = line.strip().partition(" ")

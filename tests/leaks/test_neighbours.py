@@ -18,10 +18,11 @@ import numpy as np
 import orjson
 import pytest
 
-from service.api.app import create_app
+from service.api.app import Edge, create_app
 from service.store.memory import MemoryStore
 from service.workflows.house import House
 from service.workflows.ledger import LedgerEntry
+from service.workflows.telemetry import SILENT, Telemetry
 from tests.houses import SeededEntropy, open_house, register, upload
 
 N = 40
@@ -80,10 +81,10 @@ def visits(keys: set[str]) -> list[list[Any]]:
     return [row for row in rows if row[0] in keys]
 
 
-def lived(without: str | None, kind: str) -> World:
+def lived(without: str | None, kind: str, telemetry: Telemetry = SILENT) -> World:
     """Register, upload, let the whole session happen, and look at everything."""
     store = MemoryStore()
-    with open_house(store, SeededEntropy(9)) as house:
+    with open_house(store, SeededEntropy(9), telemetry) as house:
         register(house, rho=RHO)
         # A slot is a matter of order of arrival: the one person who may be missing comes last.
         rows = sorted(people(), key=lambda row: row[0] == without)
@@ -92,7 +93,7 @@ def lived(without: str | None, kind: str) -> World:
         upload(house, "visits", visits({row[0] for row in present}))
         if kind == "erased" and without is not None:
             house.erase_individual("survey", without)
-        exchanges = asyncio.run(session(house))
+        exchanges = asyncio.run(session(house, telemetry))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
         accounts = {row.key: row.spent_units for row in house.budgets("survey", cursor=None, limit=1000).items}
@@ -115,10 +116,11 @@ def calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
 
 
-async def session(house: House) -> list[Exchange]:
+async def session(house: House, telemetry: Telemetry) -> list[Exchange]:
     """All the calls of one analyst, over HTTP."""
     _, key = house.create_principal(role="analyst", name="ana", dataset="survey")
-    transport = httpx.ASGITransport(create_app(house, SETTINGS), raise_app_exceptions=False)
+    app = create_app(house, SETTINGS, Edge(telemetry=telemetry))
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     common = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     exchanges: list[Exchange] = []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=common) as client:

@@ -1,0 +1,130 @@
+"""A client that goes away in the middle takes nothing with it: over real sockets, behind the real server."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import uvicorn
+
+from service.api.app import Edge
+from service.api.release_clock import system_clock
+from service.api.slots import Slots
+from service.query.parse import parse_query
+from tests.api.world import COUNT, World, build_world
+from tests.gates import WAIT_S, GatedStore
+
+pytestmark = pytest.mark.slow
+
+PATH = "/v1/datasets/care/queries"
+FRESH = COUNT.replace(b"20.0", b"21.0")
+BATCH = (
+    b'{"queries":['
+    + b",".join(b'{"idempotency_key":"b%d","query":%s}' % (n, COUNT.replace(b"20.0", b"3%d.0" % n)) for n in range(3))
+    + b"]}"
+)
+
+
+@dataclass
+class Server:
+    """A served world, and the store that can be held."""
+
+    world: World
+    store: GatedStore
+    port: int
+
+    def send(self, path: str, body: bytes, key: str) -> socket.socket:
+        """A whole request on a connection of its own."""
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: sparing\r\nAuthorization: Bearer {self.world.keys['analyst']}\r\n"
+            f"Idempotency-Key: {key}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        return connection
+
+    def ask(self, path: str, body: bytes, key: str) -> httpx.Response:
+        """The same, waited for."""
+        headers = {"Authorization": f"Bearer {self.world.keys['analyst']}", "Idempotency-Key": key}
+        return httpx.post(
+            f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=WAIT_S, trust_env=False
+        )
+
+    def spent(self) -> list[int]:
+        """Everybody's account."""
+        return [row.spent_units for row in self.world.house.budgets("care", cursor=None, limit=10).items]
+
+    def entries(self) -> int:
+        """The length of the ledger."""
+        return self.store.head(1).seq
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A world behind uvicorn, on slots of 10 ms."""
+    store = GatedStore()
+    world = build_world(edge=Edge(slots=Slots(length_ns=10_000_000), clock=system_clock()), store=store)
+    config = uvicorn.Config(world.app, log_level="critical", timeout_graceful_shutdown=WAIT_S)
+    uvicorn_server = uvicorn.Server(config)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        thread = threading.Thread(target=uvicorn_server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield Server(world, store, listener.getsockname()[1])
+        store.gate.set()
+        uvicorn_server.should_exit = True
+        thread.join()
+    world.house.close()
+
+
+@pytest.mark.parametrize("how", ["closed", "reset"])
+def test_a_query_whose_client_goes_away_is_charged_and_kept(server: Server, how: str) -> None:
+    """In the middle of its transaction: the same durable state as with the client, and the bytes under the key."""
+    server.store.gate.clear()
+    connection = server.send(PATH, FRESH, "k")
+    server.store.wait_until_reached()
+    if how == "reset":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    connection.close()
+    server.store.gate.set()
+    answered = server.ask(PATH, FRESH, "k")
+    assert answered.status_code == 200
+    assert server.entries() == 2  # the one of the world, and this
+    spent = server.spent()
+    read = server.ask(PATH, FRESH, "k")
+    assert read.content == answered.content
+    assert (server.entries(), server.spent()) == (2, spent)
+
+    alone = build_world()
+    analyst = alone.house.authenticate(alone.keys["analyst"])
+    assert analyst is not None
+    alone.house.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
+    rows = alone.house.budgets("care", cursor=None, limit=10).items
+    assert [row.spent_units for row in rows] == spent
+    alone.house.close()
+
+
+def test_a_batch_whose_client_goes_away_is_done_to_its_end(server: Server) -> None:
+    """Every entry is charged once and under its key."""
+    server.store.gate.clear()
+    connection = server.send(f"{PATH}/batch", BATCH, "")
+    server.store.wait_until_reached()
+    connection.close()
+    server.store.gate.set()
+    answers = server.ask(f"{PATH}/batch", BATCH, "").json()["answers"]
+    assert [answer["sequence"] for answer in answers] == [2, 3, 4]
+    assert server.entries() == 4
+
+
+def test_half_a_request_is_nothing(server: Server) -> None:
+    """A body that ends before its length asks nothing and charges nobody."""
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer {server.world.keys['analyst']}\r\nIdempotency-Key: h\r\n"
+    connection.sendall(f"{head}Host: sparing\r\nContent-Length: {len(FRESH)}\r\n\r\n".encode() + FRESH[:-1])
+    connection.close()
+    assert server.ask(PATH, json.dumps({"version": 2}).encode(), "h").status_code == 422
+    assert server.entries() == 1

@@ -1,0 +1,127 @@
+"""The end of a house: its lines finish together what waits, take nothing new, and leave nobody waiting for ever."""
+
+import threading
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from service.query.parse import parse_query
+from service.workflows.errors import Unavailable
+from service.workflows.house import House
+from tests.gates import GatedStore
+from tests.houses import analyst, ask, open_house, register, upload
+
+QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
+
+
+@pytest.fixture
+def store() -> GatedStore:
+    """A store with an open gate."""
+    return GatedStore()
+
+
+@pytest.fixture
+def house(store: GatedStore) -> Iterator[House]:
+    """Two datasets of three people."""
+    with open_house(store) as opened:
+        for name in ("one", "two"):
+            register(opened, name)
+            upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)], name)
+        yield opened
+
+
+def closing(house: House) -> threading.Thread:
+    """A thread that closes the house, once the house has stopped taking anything."""
+    thread = threading.Thread(target=house.close)
+    thread.start()
+    while house._open:
+        pass
+    return thread
+
+
+def test_what_waits_is_answered_by_every_line_at_once(house: House, store: GatedStore) -> None:
+    """No line waits for another's end: both stand at the gate together, and both answer."""
+    who = analyst(house)
+    store.gate.clear()
+    promises = [house.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
+    for _ in range(2):
+        store.wait_until_reached()
+    thread = closing(house)
+    store.gate.set()
+    thread.join()
+    assert len({promise.result(timeout=30).query_id for promise in promises}) == 6
+    for dataset in (1, 2):
+        head = store.head(dataset)
+        assert head.checkpoint_seq == head.seq == 3
+
+
+def test_what_comes_too_late_is_refused_and_not_forgotten(house: House, store: GatedStore) -> None:
+    """Unavailable at once, for questions, acts and readings, by lines that were there and by new ones."""
+    who = analyst(house)
+    writer = house._writer(house._record("one"))
+    thread = closing(house)
+    thread.join()
+    with pytest.raises(Unavailable):
+        house.submit(who, "one", "late", QUERY)
+    with pytest.raises(Unavailable):
+        house.budget_summary("two")
+    with pytest.raises(Unavailable):
+        house.open_epoch("two")
+    with pytest.raises(Unavailable):
+        writer.read(lambda *_: None)
+    assert store.head(1).seq == 0
+
+
+def test_a_question_that_slips_in_behind_the_end_is_settled(house: House) -> None:
+    """Its writer was found before the house closed: the promise fails, so that its request can be answered."""
+    who = analyst(house)
+    ask(house, who, "k", "one")
+    writer = house._writer(house._record("one"))
+    question = None
+    real = writer.submit
+
+    def keep(asked: object) -> object:
+        nonlocal question
+        question = asked
+        return real(asked)  # type: ignore[arg-type]
+
+    writer.submit = keep  # type: ignore[method-assign,assignment]
+    house.submit(who, "one", "l", QUERY).result(timeout=30)
+    house.close()
+    assert isinstance(real(question).exception(timeout=30), Unavailable)  # type: ignore[arg-type]
+
+
+def test_closing_twice_is_closing_once(house: House) -> None:
+    """The second finds nothing to do."""
+    house.close()
+    house.close()
+
+
+def test_a_line_that_does_not_end_is_left_behind(
+    house: House, store: GatedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing has a bound; what the line had not committed was promised to nobody."""
+    monkeypatch.setattr("service.workflows.house.CLOSING_S", 0.05)
+    who = analyst(house)
+    store.gate.clear()
+    promise = house.submit(who, "one", "k", QUERY)
+    store.wait_until_reached()
+    house.close()
+    assert not promise.done()
+    store.gate.set()
+    assert promise.result(timeout=30).sequence == 1
+
+
+def test_the_queue_can_be_measured(house: House, store: GatedStore) -> None:
+    """All that waits, in all lines; what is being answered does not wait."""
+    who = analyst(house)
+    store.gate.clear()
+    promises = [house.submit(who, "one", "k0", QUERY)]
+    store.wait_until_reached()
+    promises += [house.submit(who, "one", f"k{n}", QUERY) for n in (1, 2, 3)]
+    assert house.waiting() == 3
+    store.gate.set()
+    for promise in promises:
+        promise.result(timeout=30)
+    assert house.waiting() == 0
