@@ -40,23 +40,22 @@ def main() -> int:
     if failed or not passed:
         _say(f"the tests do not pass without any mutant:\n{output}")
         return 1
+    _say("| mutant | file | killed by | seconds |\n|---|---|---|---|")
     with ThreadPoolExecutor(options.jobs) as pool:
-        verdicts = list(pool.map(_judge, mutants))
-    _say(table(verdicts))
+        verdicts = [_shown(verdict) for verdict in pool.map(_judge, mutants)]
+    _say(f"\n{sum(verdict.is_killed for verdict in verdicts)}/{len(verdicts)} mutants killed")
     for verdict in verdicts:
         if not verdict.is_killed:
             _say(f"\n{verdict.mutant.name} SURVIVED\n{verdict.said}")
     return 0 if all(verdict.is_killed for verdict in verdicts) else 1
 
 
-def table(verdicts: list[Verdict]) -> str:
-    """Mutant, file, killed by, seconds."""
-    lines = ["| mutant | file | killed by | seconds |", "|---|---|---|---|"]
-    for verdict in verdicts:
-        mutant = verdict.mutant
-        killer = mutant.killed_by.removeprefix("tests/") if verdict.is_killed else "**nothing**"
-        lines.append(f"| {mutant.name} | {mutant.file} | {killer} | {verdict.seconds:.1f} |")
-    return "\n".join([*lines, "", f"{sum(verdict.is_killed for verdict in verdicts)}/{len(verdicts)} mutants killed"])
+def _shown(verdict: Verdict) -> Verdict:
+    """The table grows as the verdicts come."""
+    mutant = verdict.mutant
+    killer = mutant.killed_by.removeprefix("tests/") if verdict.is_killed else "**nothing**"
+    _say(f"| {mutant.name} | {mutant.file} | {killer} | {verdict.seconds:.1f} |")
+    return verdict
 
 
 def _judge(mutant: Mutant) -> Verdict:
@@ -76,7 +75,8 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
         if mutant is not None:
             (copy / mutant.file).write_text(mutant.applied(copy))
         report = copy / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--junitxml={report}", *nodes]
+        options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=seeded", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", *options, *nodes]
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "PYTHONPATH": str(copy)}
         try:
             run = subprocess.run(

@@ -154,7 +154,7 @@ MUTANTS = [
         file="service/engine/memory.py",
         find="self._present[slot] = False",
         put="self._present[slot] = True",
-        killed_by="tests/engine/test_evaluate.py::test_an_erased_individual_is_as_if_never_there",
+        killed_by="tests/engine/test_memory.py::test_erasing_empties_one_slot_and_touches_no_other",
     ),
     Mutant(
         name="worst case forgets that rows add up",
