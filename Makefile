@@ -19,7 +19,7 @@ INSTALL = $(PIP) install --require-hashes --only-binary :all: -r $(1) 2>&1 | awk
   /^ERROR/ { failed = 1; print "" } \
   failed || /Retrying/ { print; fflush() }'
 
-.PHONY: help demo run test unit check format bench lock clean
+.PHONY: help demo run test unit mutants check format bench lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: .venv/.dev-ok ## The whole suite, with the coverage gate on the privacy co
 
 unit: .venv/.dev-ok ## The fast inner loop: what is not marked slow or browser
 	@$(PYTEST) -n auto -m "not slow and not browser" $(ARGS)
+
+mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
+	@.venv/bin/python -m tests.mutants $(ARGS)
 
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .

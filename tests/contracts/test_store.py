@@ -1,6 +1,7 @@
 """The store port, as the in-memory twin and as Postgres: what one promises, the other keeps."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -70,6 +71,22 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
         assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
         assert transaction.head.worst_case_units == 1_374_389_535
     assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
+
+
+def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) -> None:
+    """Who locks second sees what the first has committed: of forty entries by two writers none is lost or refused."""
+
+    def write(name: str) -> None:
+        for number in range(20):
+            with store.transaction(record.id, lock=True) as transaction:
+                following = entry(transaction.head, {0: 1})
+                transaction.append([following], [reply(following, f"{name}-{number}")], {})
+                transaction.commit()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, name) for name in ("one", "two")]:
+            done.result()
+    assert store.head(record.id).seq == 40
 
 
 def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetRecord) -> None:

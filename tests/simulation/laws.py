@@ -36,6 +36,7 @@ class Laws:
         self.seen: dict[tuple[UUID, str], bytes] = {}
         self.durable: dict[tuple[UUID, str], bytes] = {}
         self.asked: dict[bytes, Ask] = {}
+        self.canonical: dict[Ask, bytes] = {}
         self.words: set[int] = set()
         self.keys: dict[int, str] = {}
         self.spent: list[NDArray[np.int64]] = [np.zeros(record.capacity, dtype=np.int64)]
@@ -58,6 +59,7 @@ class Laws:
         """Remember what the canonical form of a question means."""
         plan = compile_query(parse_query(ask.body), self.record.schema, capacity=self.record.capacity)
         self.asked[plan.canonical] = ask
+        self.canonical[ask] = plan.canonical
 
     def committed(self, transaction: SimulatedTransaction) -> None:
         """A transaction has just become durable."""
@@ -85,6 +87,8 @@ class Laws:
         address = (ask.analyst.id, ask.key)
         record = stored.answers.get(address)
         self.law(record is not None and record.body == body, f"A1: the reply under {ask.key} is not what is stored")
+        shown = stored.entries[orjson.loads(body)["sequence"] - 1].canonical
+        self.law(shown == self.canonical[ask], f"the reply under {ask.key} answers another question")
         self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
 
     def idle(self, name: str, state: DatasetState, stored: Any) -> None:

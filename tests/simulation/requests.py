@@ -212,8 +212,8 @@ def drawn(random: Random, number: int) -> Request:
     key, kind = random.choice(PEOPLE), random.random()
     if kind < 0.62:
         return Ask(
-            analyst=random.choice(ANALYSTS),
-            key=f"k{number}",
+            analyst=ANALYSTS[number % len(ANALYSTS)],
+            key=f"k{number // len(ANALYSTS)}",
             kind=random.choice(["older", "visits", "all"]),
             number=random.randrange(AREAS),
             sigma=random.choice([0.7, 1.0, 1.0, 3.0, 20.0]),

@@ -1,0 +1,5 @@
+"""Every seeded bug, in the order of the rooms."""
+
+from tests.mutants import arithmetic, edges, events
+
+MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS]

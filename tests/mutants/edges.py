@@ -1,0 +1,130 @@
+"""Seeded bugs of the store and of the edge: locks, fences, epochs, and what a reader may see.
+
+The mutants of the witness, of the shared cache and of answer slots belong here as those land.
+"""
+
+from tests.mutants.mutant import Mutant
+
+CONTRACT = "tests/contracts/test_store.py"
+SCHEMA = "tests/store/postgres/test_schema.py"
+
+MUTANTS = [
+    Mutant(
+        name="no row lock",
+        incident="Two replicas read the same head and both believe that the last unit is theirs.",
+        file="service/store/postgres/transaction.py",
+        find='(" FOR UPDATE" if lock else "")',
+        put='""',
+        killed_by=f"{CONTRACT}::test_two_writers_wait_for_each_other",
+    ),
+    Mutant(
+        name="head not checked",
+        incident="A writer that slept through a failover appends on a head that has moved.",
+        file="service/store/postgres/transaction.py",
+        find=" WHERE dataset_id = %s AND seq = %s AND fence = %s RETURNING 1)",
+        put=" WHERE dataset_id = %s AND seq >= 0 * %s AND fence >= 0 * %s RETURNING 1)",
+        killed_by=f"{SCHEMA}::test_a_writer_that_was_fenced_off_appends_nothing",
+    ),
+    Mutant(
+        name="reuse across epochs",
+        incident="An answer about last year's people is served as this year's.",
+        file="service/store/postgres/transaction.py",
+        find=" AND epoch = (SELECT epoch FROM heads WHERE heads.dataset_id = ledger.dataset_id)",
+        put="",
+        killed_by=f"{CONTRACT}::test_what_can_be_reused_is_the_newest_of_this_epoch",
+    ),
+    Mutant(
+        name="an append opens an epoch",
+        incident="Every upload ends reuse: averaging by appending a row.",
+        file="service/store/postgres/transaction.py",
+        find="epoch = coalesce(%s, epoch)",
+        put="epoch = coalesce(%s, epoch + 1)",
+        killed_by=f"{CONTRACT}::test_the_journal_moves_the_data_version_and_the_epoch",
+    ),
+    Mutant(
+        name="an append moves no version",
+        incident="Other replicas never learn of new or erased people.",
+        file="service/store/postgres/transaction.py",
+        find='"data_version = data_version + 1,',
+        put='"data_version = data_version + 0,',
+        killed_by=f"{CONTRACT}::test_the_journal_moves_the_data_version_and_the_epoch",
+    ),
+    Mutant(
+        name="a limit that rises in the database",
+        incident="A late writer puts back the higher limit that an individual had lowered.",
+        file="service/store/postgres/transaction.py",
+        find=" AND slot = %s AND limit_units >= %s",
+        put=" AND slot = %s AND limit_units >= 0 * %s",
+        killed_by=f"{CONTRACT}::test_a_limit_only_falls",
+    ),
+    Mutant(
+        name="asynchronous commit accepted",
+        incident="A power cut forgets charges whose answers were read.",
+        file="service/store/postgres/store.py",
+        find='("fsync", "full_page_writes", "synchronous_commit")',
+        put='("full_page_writes",)',
+        killed_by=f"{SCHEMA}::test_a_forgetful_database_is_refused",
+    ),
+    Mutant(
+        name="another's release by its id",
+        incident="Whoever learns a query id reads the answer.",
+        file="service/store/postgres/store.py",
+        find=" WHERE a.principal_id = %s AND {condition}",
+        put=" WHERE %s::uuid IS NOT NULL AND {condition}",
+        killed_by=f"{CONTRACT}::test_own_replies_are_found_newest_first_and_by_query",
+    ),
+    Mutant(
+        name="how many paid, in the answer",
+        incident="The active set's size is an unaccounted release in every reply.",
+        file="service/workflows/answering.py",
+        find='        "reused": reused,\n',
+        put='        "reused": reused,\n        "charged": entry.charged_count,\n',
+        killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",
+    ),
+    Mutant(
+        name="count in a header",
+        incident="The same through the sequence of a header.",
+        file="service/api/answers.py",
+        find='"Vary": "Accept"}',
+        put='"Vary": "Accept", "X-Sum": str(int(abs(answer.values().sum())))}',
+        killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",
+    ),
+    Mutant(
+        name="exception text in a problem",
+        incident="A 500 quotes the row that it stumbled over.",
+        file="service/api/layers.py",
+        find='            report_incident(error, f"request_id={request_id_of(scope)}")\n',
+        put='            report_incident(error, f"request_id={request_id_of(scope)}")\n'
+        "            if not started:\n"
+        "                said = HTTPException(500, str(error))\n"
+        "                from service.api.problems import Refusal\n"
+        '                shown = Refusal(500, "internal-error", said.detail)\n'
+        "                await response_of(shown, request_id_of(scope))(scope, receive, send)\n"
+        "                return\n",
+        killed_by="tests/api/test_problems.py::test_an_incident_has_it_too",
+    ),
+    Mutant(
+        name="analysts see counts",
+        incident="How many people a dataset holds is anybody's to read.",
+        file="service/api/catalogue.py",
+        find="        return house.visible_dataset(caller, dataset)\n",
+        put="        house.visible_dataset(caller, dataset)\n",
+        killed_by="tests/api/test_catalogue.py::test_an_analysts_view_does_not_move_with_the_data",
+    ),
+    Mutant(
+        name="auditors see who paid",
+        incident="Counts of people charged and left out go to whoever checks the chain.",
+        file="service/api/auditor.py",
+        find='if caller.role == "curator":',
+        put='if caller.role in ("curator", "auditor"):',
+        killed_by="tests/api/test_auditor.py::test_an_auditor_sees_everything_else",
+    ),
+    Mutant(
+        name="a revoked key still opens",
+        incident="Somebody who has left goes on asking.",
+        file="service/workflows/principals.py",
+        find=" or record is None or record.revoked_at is not None:",
+        put=" or record is None:",
+        killed_by="tests/api/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
+    ),
+]

@@ -1,0 +1,182 @@
+"""Seeded bugs of the order of events: keys, commits, reuse, allowances, uploads, memory and checkpoints."""
+
+from tests.mutants.mutant import Mutant
+
+WRITER = "tests/workflows/test_writer.py"
+SIMULATION = "tests/simulation/test_simulation.py::test_no_seed_breaks_a_law"
+
+MUTANTS = [
+    Mutant(
+        name="key without its analyst",
+        incident="Two analysts choose the same key, and one gets the other's answer.",
+        file="service/workflows/answering.py",
+        find="known = self.answers.get(question.address)",
+        put="known = next((it for (_, key), it in self.answers.items() if key == question.key), None)",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="same key, other body accepted",
+        incident="A changed question gets the old answer, and the analyst believes it.",
+        file="service/workflows/answering.py",
+        find="if known is not None and known.request_hash != question.request_hash:",
+        put="if known is not None and not known.request_hash:",
+        killed_by=f"{WRITER}::test_another_query_under_a_used_key_is_refused",
+    ),
+    Mutant(
+        name="reuse is not part of the request",
+        incident="Asking for fresh noise under a used key silently returns the old.",
+        file="service/workflows/house.py",
+        find='b"%d:%s" % (plan.reuse, plan.canonical)',
+        put='b"%d:%s" % (1, plan.canonical)',
+        killed_by=f"{WRITER}::test_another_query_under_a_used_key_is_refused",
+    ),
+    Mutant(
+        name="charge kept after a failed commit",
+        incident="Memory keeps a debit that the ledger never saw: people are left out who could pay.",
+        file="service/workflows/writer.py",
+        find="        except StoreUnavailable:\n            self._state.doubt()\n",
+        put="        except StoreUnavailable:\n",
+        killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
+    ),
+    Mutant(
+        name="refund on error",
+        incident="A commit whose reply was lost is taken back in memory; the next query spends it again.",
+        file="service/workflows/writer.py",
+        find="        except CommitUnclear:\n            self._state.doubt()\n",
+        put="        except CommitUnclear:\n"
+        "            self._state.memory.accounts.spent[:] = 0\n            self._state.seq += 1\n",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="re-noise on an unclear commit",
+        incident="The batch is run again with fresh noise while its first outcome is not known.",
+        file="service/workflows/writer.py",
+        find="outcomes = self._read_outcomes(questions)",
+        put="outcomes = self._transact(questions)",
+        killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
+    ),
+    Mutant(
+        name="re-noise on retry",
+        incident="A key that is known is executed again: averaging by retry.",
+        file="service/workflows/answering.py",
+        find="        if known is None:\n",
+        put="        if known is None or question.address not in self.worst_cases:\n",
+        killed_by=f"{WRITER}::test_a_retry_returns_the_same_bytes_and_charges_nobody",
+    ),
+    Mutant(
+        name="answered before the commit",
+        incident="Answers leave although COMMIT failed: a release that the ledger does not know.",
+        file="service/workflows/writer.py",
+        find="            if not batch.is_empty:\n                transaction.commit()\n",
+        put="            if not batch.is_empty:\n                try:\n                    transaction.commit()\n"
+        "                except (CommitUnclear, StoreUnavailable):\n                    pass\n",
+        killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
+    ),
+    Mutant(
+        name="a reused answer is not stored",
+        incident="Alone in its batch it was never committed: its key forgot it, and paid again in the next epoch.",
+        file="service/workflows/answering.py",
+        find="        if fresh:\n",
+        put="        if self.entries:\n",
+        killed_by=f"{WRITER}::test_a_reused_answer_belongs_to_its_key_for_good",
+    ),
+    Mutant(
+        name="reuse of another query",
+        incident="A question is answered with whatever was asked last in its batch.",
+        file="service/workflows/answering.py",
+        find="            if entry.query_hash == plan.query_hash:",
+        put="            if entry.dimension == plan.dimension:",
+        killed_by="tests/workflows/test_batch.py::test_only_the_same_question_is_answered_from_the_batch",
+    ),
+    Mutant(
+        name="allowance forgets the batch",
+        incident="Many questions sent at once pass an allowance that is good for one.",
+        file="service/workflows/answering.py",
+        find=" + self.worst_cases.get(analyst.id, 0)\n        if",
+        put="\n        if",
+        killed_by="tests/workflows/test_batch.py::test_an_allowance_is_spent_by_every_question_of_the_batch",
+    ),
+    Mutant(
+        name="a dataset's analyst asks another",
+        incident="A key made for one dataset opens all of them.",
+        file="service/workflows/house.py",
+        find="        if principal.dataset not in (None, name):",
+        put="        if principal.dataset == name + name:",
+        killed_by=f"{WRITER}::test_an_analyst_sees_only_its_dataset",
+    ),
+    Mutant(
+        name="fresh account on re-registration",
+        incident="Erase, register again, and a used-up budget is new.",
+        file="service/workflows/uploads.py",
+        find="if not self.transaction.has_tombstones():",
+        put="if self.transaction.head.slots >= 0:",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="a limit rises by leaving",
+        incident="Whoever lowered the limit, left and came back has the dataset's budget again.",
+        file="service/workflows/uploads.py",
+        find="np.minimum(limits[~new], accounts.limit[back])",
+        put="limits[~new]",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="refused rows leave people behind",
+        incident="Found by the simulation: people of a refused upload stayed in memory, and were counted and charged.",
+        file="service/workflows/uploads.py",
+        find="        self._check_rows_per_individual(table, slots)\n        if new:\n"
+        "            joined = self._create(list(new))\n            slots = self.transaction.slots_of(self.keys)\n",
+        put="        if new:\n            joined = self._create(list(new))\n"
+        "            slots = self.transaction.slots_of(self.keys)\n"
+        "        self._check_rows_per_individual(table, slots)\n",
+        killed_by="tests/workflows/test_state.py::test_refused_events_leave_nobody_behind",
+    ),
+    Mutant(
+        name="half a load is a version",
+        incident="Found by the simulation: records whose load was cut short passed for the version held before.",
+        file="service/workflows/state.py",
+        find="        self.doubt_all()  # until",
+        put="        self.doubt()  # until",
+        killed_by="tests/workflows/test_state.py::test_a_load_cut_short_is_begun_again",
+    ),
+    Mutant(
+        name="checkpoint without the right sequence",
+        incident="Pages say they are an entry older than they are: a restart charges that entry twice.",
+        file="service/workflows/state.py",
+        find="transaction.write_pages(pages, self.seq)",
+        put="transaction.write_pages(pages, self.seq - 1)",
+        killed_by=f"{WRITER}::test_a_restart_stands_on_the_checkpoint",
+    ),
+    Mutant(
+        name="replay on top of the checkpoint",
+        incident="After a fault everything before the checkpoint is charged a second time.",
+        file="service/workflows/state.py",
+        find="        self.seq = transaction.head.checkpoint_seq",
+        put="        self.seq = 0",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="records of an older version",
+        incident="A replica goes on answering about people whom another replica has erased.",
+        file="service/workflows/state.py",
+        find="        if self.data_version != head.data_version:",
+        put="        if self.data_version == _NEVER:",
+        killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="a limit can be raised",
+        incident="An individual, or whoever has the key, raises a limit above what the dataset promises.",
+        file="service/workflows/reading.py",
+        find="if limit_units is not None and limit_units > before:",
+        put="if limit_units is not None and limit_units > 2**61:",
+        killed_by="tests/api/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",
+    ),
+    Mutant(
+        name="a chain that is not checked",
+        incident="Whoever edits a ledger row and its successors' hashes is not found out.",
+        file="service/workflows/ledger.py",
+        find='b"sparing ledger 1\\0" + entry.previous_hash + rfc8785',
+        put='b"sparing ledger 1\\0" + rfc8785',
+        killed_by="tests/workflows/test_chain.py::test_a_hash_binds_every_field_and_the_row_before",
+    ),
+]

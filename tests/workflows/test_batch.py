@@ -1,0 +1,72 @@
+"""Questions that wait together: each gets its own answer, and together they pay like one after the other."""
+
+from concurrent.futures import Future
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+
+from service.query.parse import parse_query
+from service.store.memory import MemoryStore
+from service.workflows.errors import AllowanceExceeded
+from service.workflows.house import House
+from service.workflows.ports import DatasetRecord
+from service.workflows.secrets import Pepper
+from service.workflows.views import Principal, StoredAnswer
+from service.workflows.writer import Line
+from tests.houses import CLOCK, SeededEntropy, analyst, open_house, register, upload
+
+
+def clock() -> datetime:
+    """It stands still."""
+    return CLOCK
+
+
+class PassiveHouse(House):
+    """Its one line moves only when it is stepped."""
+
+    line: Line | None = None
+
+    def _writer(self, record: DatasetRecord) -> Line:  # type: ignore[override]
+        self.line = self.line or Line(record=record, store=self._store, entropy=self._entropy)
+        return self.line
+
+
+@pytest.fixture
+def house() -> PassiveHouse:
+    """Two people."""
+    store = MemoryStore()
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+    return PassiveHouse(store=store, pepper=Pepper(bytes(32)), entropy=SeededEntropy(), clock=clock)
+
+
+def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list["Future[StoredAnswer]"]:
+    """All of them in one step."""
+    documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
+    asked = [house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
+    assert house.line is not None
+    house.line.step()
+    return asked
+
+
+def test_only_the_same_question_is_answered_from_the_batch(house: PassiveHouse) -> None:
+    """Three questions, the third the first again: it reuses the first's answer and not the second's."""
+    asked = together(house, analyst(house), {}, {"noise": {"sigma": 4.0}}, {})
+    shown = [orjson.loads(future.result(timeout=0).body) for future in asked]
+    assert [(each["sequence"], each["sigma"], each["reused"]) for each in shown] == [
+        (1, 3.0, False),
+        (2, 4.0, False),
+        (1, 3.0, True),
+    ]
+
+
+def test_an_allowance_is_spent_by_every_question_of_the_batch(house: PassiveHouse) -> None:
+    """At sigma 3 a count costs 1/18: 0.12 buys two of three that come at once."""
+    who = analyst(house, allowance_rho=Decimal("0.12"))
+    asked = together(house, who, *[{"reuse": False}] * 3)
+    refusals = [type(future.exception(timeout=0)) for future in asked]
+    assert refusals == [type(None), type(None), AllowanceExceeded]
