@@ -47,7 +47,10 @@ class Question:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """What one transaction will append, grown question by question; the head moves along in memory only."""
+    """What one transaction will append, grown question by question; the head moves along in memory only.
+
+    `is_empty` says whether there is nothing to commit: every question was answered before or refused.
+    """
 
     transaction: Transaction
     state: DatasetState
@@ -56,6 +59,7 @@ class Batch:
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[tuple[UUID, str], AnswerRecord] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
+    is_empty: bool = True
 
     def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
         """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
@@ -65,12 +69,8 @@ class Batch:
         fresh = [record for address, record in self.answers.items() if address not in stored]
         if fresh:
             self.transaction.append(self.entries, fresh, self.worst_cases)
+            self.is_empty = False
         return outcomes
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to commit: every question was answered before or refused."""
-        return not self.entries and not self.worst_cases
 
     def _outcome(self, question: Question) -> Outcome:
         try:

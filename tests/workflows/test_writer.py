@@ -121,6 +121,18 @@ def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(
     assert orjson.loads(fresh.body)["epoch"] == 2
 
 
+def test_a_reused_answer_belongs_to_its_key_for_good(house: House, store: FaultyStore) -> None:
+    """Alone in its transaction it is stored like any other: the next epoch neither changes its bytes nor charges."""
+    who = analyst(house)
+    ask(house, who, "a")
+    reused = ask(house, who, "b")
+    house.open_epoch("survey")
+    with pytest.raises(KeyConflict):
+        ask(house, who, "b", noise={"sigma": 4})
+    assert ask(house, who, "b").body == reused.body
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+
+
 def test_an_allowance_ends_an_analyst_on_public_numbers(house: House) -> None:
     """The worst case decides, whoever was touched; a refusal leaves nothing behind."""
     who = analyst(house, allowance_rho=Decimal("0.12"))  # sigma 3: 1/18 = 0.0556 a query
