@@ -39,8 +39,13 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
 ) -> None:
     """Serve. Prints one line `ready http://host:port` when connections are taken."""
+    from service.failpoints import ChaosRefused, arm
     from service.main import serve as serve_house
 
+    try:
+        arm(os.environ, host=host)
+    except ChaosRefused as refusal:
+        _fail(str(refusal))
     serve_house(_settings(home), host=host, port=port, ready=lambda url: print(f"ready {url}", flush=True))
 
 

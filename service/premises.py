@@ -58,7 +58,9 @@ def premises(settings: Settings) -> Iterator[Premises]:
     """Servers, migrations, store and house, opened in this order and closed in the other."""
     with servers_of(settings) as servers:
         migrate(servers.database_url, folder=settings.migrations)
-        store = PostgresStore(servers.database_url, connections_max=settings.connections_max)
+        store = PostgresStore(
+            servers.database_url, connections_max=settings.connections_max, lock_idle_ms=settings.lock_idle_ms
+        )
         try:
             store.refuse_unsafe()
             house = House(store=store, pepper=Pepper(pepper_of(settings)), entropy=system_entropy, clock=now)

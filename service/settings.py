@@ -22,6 +22,11 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
     ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
+    (
+        "SPARING_LOCK_IDLE_MS",
+        "60000",
+        "After how many milliseconds of silence Postgres takes a dataset's lock from a process that was stopped.",
+    ),
 )
 _PEPPER_BYTES: Final = 32
 
@@ -41,6 +46,7 @@ class Settings:
     migrations: Path
     upload_bytes_max: int
     connections_max: int
+    lock_idle_ms: int
 
     @classmethod
     def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
@@ -54,6 +60,7 @@ class Settings:
             migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
+            lock_idle_ms=_positive(text, "SPARING_LOCK_IDLE_MS"),
         )
 
 

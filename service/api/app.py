@@ -7,9 +7,11 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 
 from service.api import analyst, auditor, catalogue, curator, individual, ops
+from service.api.drills import DrilledAnswers
 from service.api.layers import Incidents, RequestIds, RequestLimits, ResponseHeaders
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
+from service.failpoints import armed
 from service.workflows.house import House
 
 BODY_BYTES_MAX = 256 * 1024
@@ -47,6 +49,7 @@ def create_app(house: House, settings: ApiSettings) -> FastAPI:
         exception_handlers=exception_handlers(),
         responses=REFUSED,
         middleware=[
+            *([Middleware(DrilledAnswers)] if armed() else []),
             Middleware(RequestIds),
             Middleware(ResponseHeaders),
             Middleware(Incidents),

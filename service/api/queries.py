@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import Refusal
+from service.failpoints import reach
 from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.house import House
@@ -61,7 +62,10 @@ KEYED_QUERY: dict[str, Any] = {
 
 async def answered(house: House, principal: Principal, dataset: str, key: str, query: Query) -> StoredAnswer:
     """Submit a query and wait for its release. Raises what the workflow refuses with, all of it public."""
-    return await arrived(await run_in_threadpool(house.submit, principal, dataset, key, query))
+    reach("validated")
+    answer = await arrived(await run_in_threadpool(house.submit, principal, dataset, key, query))
+    reach("awaiting-release")
+    return answer
 
 
 async def arrived(future: "Future[StoredAnswer]") -> StoredAnswer:

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from service.core.noise import Entropy
+from service.failpoints import reach
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
@@ -69,6 +70,7 @@ class DatasetWriter:
     def submit(self, question: Question) -> Future[StoredAnswer]:
         """Queue a question. Raises Busy when the line is full."""
         waiting = _Waiting(question)
+        reach("queueing")
         self._enqueue(waiting)
         return waiting.future
 
@@ -151,7 +153,9 @@ class DatasetWriter:
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
         with self._store.transaction(self._record.id, lock=True) as transaction:
+            reach("lock-held")
             self._state.catch_up(transaction)
+            reach("budgets-read")
             batch = Batch(
                 transaction=transaction,
                 state=self._state,
@@ -160,7 +164,10 @@ class DatasetWriter:
             )
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
+                reach("before-commit")
                 transaction.commit()
+                reach("acknowledged")
+                reach("witnessed")
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:

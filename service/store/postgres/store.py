@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from service.failpoints import watch
 from service.query.schema import Schema
 from service.store.postgres.faults import translated
 from service.store.postgres.records import RecordsTable, records_tables
@@ -36,8 +37,16 @@ class UnsafeDatabase(Exception):
 class PostgresStore:
     """The port's Store. One pool, one role without DELETE on the ledger; check `refuse_unsafe` before serving."""
 
-    def __init__(self, database_url: str, *, connections_max: int = 10, statement_timeout_ms: int = 300_000) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        connections_max: int = 10,
+        statement_timeout_ms: int = 300_000,
+        lock_idle_ms: int = 60_000,
+    ) -> None:
         """Open the pool; raises StoreUnavailable when no connection comes."""
+        self._lock_idle_ms = lock_idle_ms
         self._statement_timeout_ms = statement_timeout_ms
         self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._pool: ConnectionPool[Connection] = ConnectionPool(
@@ -226,11 +235,12 @@ class PostgresStore:
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        watch(connection)
         connection.execute("SET ROLE sparing_api")
         connection.execute(
             sql.SQL(
-                "SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'"
-            ).format(sql.Literal(self._statement_timeout_ms))
+                "SET statement_timeout = {}; SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = {}"
+            ).format(sql.Literal(self._statement_timeout_ms), sql.Literal(self._lock_idle_ms))
         )
         connection.commit()
 
