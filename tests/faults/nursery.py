@@ -6,6 +6,7 @@ and the nursery with its owner.
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ def main(descriptor: int) -> None:
     """Serve requests until the owner is gone; then end every child."""
     for module in ("service.cli", "service.main"):
         importlib.import_module(module)
+    gc.freeze()  # a collection in a child would copy every page that they share
 
     children: set[int] = set()
     with socket.socket(fileno=descriptor) as owner:

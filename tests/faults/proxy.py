@@ -1,6 +1,7 @@
 """A unix socket in front of Postgres that understands one word of its protocol: COMMIT.
 
-At each COMMIT it asks what is to happen to the connection. Everything else passes through unchanged.
+At each COMMIT of a transaction that has written an answer it asks what is to happen to the connection. Everything else
+passes through unchanged.
 """
 
 import select
@@ -18,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 SOCKET_NAME = ".s.PGSQL.5432"
 _COMMIT = b"Q" + (11).to_bytes(4, "big") + b"COMMIT\0"
+_ANSWER = b"INSERT INTO answers"
 _READY_AND_IDLE = b"Z\0\0\0\x05I"
 
 
@@ -120,8 +122,8 @@ class _Wire:
 
     def _up(self) -> bool:
         data = self._client.recv(2**16)
-        for message in self._messages.split(data):
-            if message == _COMMIT:
+        for message, is_commit in self._messages.split(data):
+            if is_commit:
                 self._verdict = self._decide()
             if self._verdict is Cut.BEFORE:
                 return False
@@ -133,26 +135,42 @@ class _Wire:
 
 
 class _Messages:
-    """What a client sends, cut into its messages; the first has no type."""
+    """What a client sends, cut into its messages; remembers whether the open transaction has written an answer."""
 
     def __init__(self) -> None:
         self._waiting = b""
-        self._type_bytes = 0
+        self._type_bytes = 0  # the very first message has none
+        self._statements: dict[bytes, bytes] = {}
+        self._has_answer = False
 
-    def split(self, data: bytes) -> Iterator[bytes]:
-        """The messages that are complete now; those that are not COMMIT come together."""
+    def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """The messages that are complete now, in few pieces; True with a COMMIT that makes an answer last."""
         self._waiting += data
         passing = b""
-        while len(self._waiting) >= self._type_bytes + 4:
-            size = self._type_bytes + int.from_bytes(self._waiting[self._type_bytes : self._type_bytes + 4], "big")
-            if len(self._waiting) < size:
-                break
-            message, self._waiting = self._waiting[:size], self._waiting[size:]
-            self._type_bytes = 1
-            if message == _COMMIT:
-                yield from filter(None, [passing])
+        while (message := self._next()) is not None:
+            if message == _COMMIT and self._has_answer:
+                yield passing, False
                 passing = b""
-                yield message
+                yield message, True
             else:
                 passing += message
-        yield from filter(None, [passing])
+            self._look_at(message)
+        yield passing, False
+
+    def _next(self) -> bytes | None:
+        length = self._waiting[self._type_bytes : self._type_bytes + 4]
+        size = self._type_bytes + int.from_bytes(length, "big")
+        if len(length) < 4 or len(self._waiting) < size:
+            return None
+        message, self._waiting = self._waiting[:size], self._waiting[size:]
+        self._type_bytes = 1
+        return message
+
+    def _look_at(self, message: bytes) -> None:
+        kind, parts = message[:1], message[5:].split(b"\0", 2)
+        if kind == b"P":  # Parse: name, text
+            self._statements[parts[0]] = parts[1]
+        elif kind == b"B":  # Bind: portal, name
+            self._has_answer |= self._statements.get(parts[1], b"").startswith(_ANSWER)
+        elif kind == b"Q":  # BEGIN, COMMIT, ROLLBACK
+            self._has_answer = False

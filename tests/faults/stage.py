@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any, Self
+from typing import Any, LiteralString
 
 import orjson
 import psycopg
@@ -73,42 +73,15 @@ NAMES = tuple(QUESTIONS)
 class Stage:
     """A dataset on a database, and everything that anybody saw of it."""
 
-    database_url: str
+    database_url: str = field(repr=False)
     dataset: str
     limits: Mapping[int, int]
     analyst: Principal
     analyst_key: str
     curator_key: str
+    connection: psycopg.Connection[tuple[Any, ...]] = field(repr=False)
     attempts: list[Attempt] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
-
-    @classmethod
-    def set_up(cls, database_url: str, dataset: str, *, questions: int) -> Self:
-        """Twenty-four people; about half of them run out in the course of so many questions."""
-        rhos = [Fraction(questions, 64) * (1 + slot % 8) / 4 for slot in range(PEOPLE)]
-        rows = [
-            f"p{slot},{'NO' if _in_norway(slot) else 'SE'},{_age(slot)},{float(rho)!r}" for slot, rho in enumerate(rhos)
-        ]
-        document = {
-            "name": dataset,
-            "guarantee": {"rho": str(float(max(rhos)))},
-            "capacity": 1000,
-            "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
-        }
-        with open_house(database_url) as (_, house):
-            house.register(Registration.model_validate(document))
-            csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
-            house.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
-            analyst, analyst_key = house.create_principal(role="analyst", name="ana", dataset=dataset)
-            _, curator_key = house.create_principal(role="curator", name="cur", dataset=dataset)
-        return cls(
-            database_url=database_url,
-            dataset=dataset,
-            limits={slot: int(rho / UNIT) for slot, rho in enumerate(rhos)},
-            analyst=analyst,
-            analyst_key=analyst_key,
-            curator_key=curator_key,
-        )
 
     def ask(self, url: str, key: str, question: str) -> Answer:
         """Ask a replica, and remember what was seen."""
@@ -127,6 +100,16 @@ class Stage:
         )
         return answer
 
+    def insist(self, url: str, key: str, question: str) -> bytes:
+        """Ask a replica until it answers; every refusal must be one that says: later. Returns the answer's bytes."""
+        for _ in range(200):
+            answer = self.ask(url, key, question)
+            if answer.status == 200:
+                assert answer.complete
+                return answer.body
+            assert answer.status == 503, answer
+        raise TimeoutError(f"{key} is never answered")
+
     def read(self, url: str) -> None:
         """Read everybody's budget from a replica, and remember it if it came."""
         answer = exchange(url, "GET", f"/v1/datasets/{self.dataset}/budgets?limit=1000", self.curator_key)
@@ -136,18 +119,22 @@ class Stage:
             self.readings.append(Reading(started=answer.started, ended=answer.seen_at, spent=spent))
 
     def stored(self, key: str) -> Reply | None:
-        """The reply that the database holds for a key, if any."""
-        return next((reply for reply in self.replies() if reply.key == key), None)
+        """The reply that the database holds for a key, if any, once whoever holds the dataset's lock is through."""
+        self._rows(
+            "SELECT 1 FROM heads h JOIN datasets d ON d.id = h.dataset_id WHERE d.name = %s FOR UPDATE OF h",
+            [self.dataset],
+        )
+        return next(iter(self.replies(key)), None)
 
-    def replies(self) -> list[Reply]:
-        """Every stored reply."""
-        with psycopg.connect(self.database_url) as connection:
-            rows = connection.execute(
-                "SELECT idempotency_key, seq, body FROM answers a JOIN datasets d ON d.id = a.dataset_id"
-                " WHERE d.name = %s AND principal_id = %s ORDER BY seq, idempotency_key",
-                [self.dataset, self.analyst.id],
-            ).fetchall()
-        return [Reply(key=key, seq=seq, body=bytes(body)) for key, seq, body in rows]
+    def replies(self, key: str | None = None) -> list[Reply]:
+        """Every stored reply, or that of one key."""
+        rows = self._rows(
+            "SELECT idempotency_key, seq, body FROM answers a JOIN datasets d ON d.id = a.dataset_id"
+            " WHERE d.name = %s AND principal_id = %s AND coalesce(idempotency_key = %s, true)"
+            " ORDER BY seq, idempotency_key",
+            [self.dataset, self.analyst.id, key],
+        )
+        return [Reply(key=each, seq=seq, body=bytes(body)) for each, seq, body in rows]
 
     def audit(self) -> History:
         """Replay everything; raises AssertionError with every finding. Returns what was looked at."""
@@ -174,9 +161,48 @@ class Stage:
         return history
 
     def _view(self) -> dict[int, int]:
-        with psycopg.connect(self.database_url) as connection:
-            rows = connection.execute("SELECT key, spent_units FROM budgets WHERE dataset = %s", [self.dataset])
-            return {int(key.removeprefix("p")): int(units) for key, units in rows.fetchall()}
+        rows = self._rows("SELECT key, spent_units FROM budgets WHERE dataset = %s", [self.dataset])
+        return {int(key.removeprefix("p")): int(units) for key, units in rows}
+
+    def _rows(self, statement: LiteralString, values: list[object]) -> list[tuple[Any, ...]]:
+        """Past the service, over a connection of our own, which is opened again where the database has ended it."""
+        if self.connection.closed:
+            self.connection = psycopg.connect(self.database_url, autocommit=True)
+        return self.connection.execute(statement, values).fetchall()
+
+
+@contextmanager
+def staged(database_url: str, *, questions: int, dataset: str = "survey") -> Iterator[Stage]:
+    """Twenty-four people; about half of them run out in the course of so many questions."""
+    rhos = [Fraction(questions, 64) * (1 + slot % 8) / 4 for slot in range(PEOPLE)]
+    rows = [
+        f"p{slot},{'NO' if _in_norway(slot) else 'SE'},{_age(slot)},{float(rho)!r}" for slot, rho in enumerate(rhos)
+    ]
+    document = {
+        "name": dataset,
+        "guarantee": {"rho": str(float(max(rhos)))},
+        "capacity": 1000,
+        "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
+    }
+    with open_house(database_url) as (_, house):
+        house.register(Registration.model_validate(document))
+        csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
+        house.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
+        analyst, analyst_key = house.create_principal(role="analyst", name="ana", dataset=dataset)
+        _, curator_key = house.create_principal(role="curator", name="cur", dataset=dataset)
+    stage = Stage(
+        database_url=database_url,
+        dataset=dataset,
+        limits={slot: int(rho / UNIT) for slot, rho in enumerate(rhos)},
+        analyst=analyst,
+        analyst_key=analyst_key,
+        curator_key=curator_key,
+        connection=psycopg.connect(database_url, autocommit=True),
+    )
+    try:
+        yield stage
+    finally:
+        stage.connection.close()
 
 
 def _replayed(entries: Sequence[Entry]) -> dict[int, int]:
