@@ -84,7 +84,7 @@ def visits(keys: set[str]) -> list[list[Any]]:
 def lived(without: str | None, kind: str, telemetry: Telemetry = SILENT) -> World:
     """Register, upload, let the whole session happen, and look at everything."""
     store = MemoryStore()
-    with open_house(store, SeededEntropy(9), telemetry) as house:
+    with open_house(store, SeededEntropy(9), telemetry=telemetry) as house:
         register(house, rho=RHO)
         # A slot is a matter of order of arrival: the one person who may be missing comes last.
         rows = sorted(people(), key=lambda row: row[0] == without)

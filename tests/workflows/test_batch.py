@@ -1,6 +1,5 @@
 """Questions that wait together: each gets its own answer, and together they pay like one after the other."""
 
-from concurrent.futures import Future
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,9 +13,9 @@ from service.workflows.errors import AllowanceExceeded
 from service.workflows.house import House
 from service.workflows.ports import DatasetRecord
 from service.workflows.secrets import Pepper
-from service.workflows.views import Principal, StoredAnswer
+from service.workflows.views import PendingAnswer, Principal
 from service.workflows.writer import Line
-from tests.houses import CLOCK, SeededEntropy, analyst, open_house, register, upload
+from tests.houses import CLOCK, SeededEntropy, analyst, open_house, register, upload, witness_of
 
 
 def clock() -> datetime:
@@ -30,7 +29,7 @@ class PassiveHouse(House):
     line: Line | None = None
 
     def _writer(self, record: DatasetRecord) -> Line:  # type: ignore[override]
-        self.line = self.line or Line(record=record, store=self._store, entropy=self._entropy)
+        self.line = self.line or Line(record=record, guard=self._guard(record), entropy=self._entropy)
         return self.line
 
 
@@ -41,10 +40,12 @@ def house() -> PassiveHouse:
     with open_house(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-    return PassiveHouse(store=store, pepper=Pepper(bytes(32)), entropy=SeededEntropy(), clock=clock)
+    return PassiveHouse(
+        store=store, witness=witness_of(store), pepper=Pepper(bytes(32)), entropy=SeededEntropy(), clock=clock
+    )
 
 
-def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list["Future[StoredAnswer]"]:
+def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
     """All of them in one step."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
     asked = [house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]

@@ -38,7 +38,7 @@ class Tally(Silent):
 def test_batches_commits_and_doubts_are_told() -> None:
     """A question, a replay, an act, a commit without a reply, a checkpoint."""
     store, tally = FaultyStore(), Tally()
-    with open_house(store, SeededEntropy(), tally) as house:
+    with open_house(store, SeededEntropy(), telemetry=tally) as house:
         register(house)
         upload(house, "people", [("ann", "NO", 44, 10)])
         who = analyst(house)
@@ -60,7 +60,7 @@ def test_batches_commits_and_doubts_are_told() -> None:
 def test_questions_that_wait_together_are_told_as_one_batch() -> None:
     """By their number."""
     tally, gate = Tally(), threading.Event()
-    with open_house(None, None, tally) as house:
+    with open_house(None, None, telemetry=tally) as house:
         register(house)
         who = analyst(house)
         writer: DatasetWriter = house._writer(house._record("survey"))

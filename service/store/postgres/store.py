@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from service.failpoints import watch
 from service.query.schema import Schema
 from service.store.postgres.faults import translated
 from service.store.postgres.records import RecordsTable, records_tables
@@ -241,6 +242,7 @@ class PostgresStore:
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        watch(connection)
         connection.execute("SET ROLE sparing_api")
         for name, limit_ms in self._limits.items():
             connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))

@@ -42,6 +42,7 @@ _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
+LOCK_HEAD = " FOR UPDATE"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 KNOWN_ANSWERS: Final = (
     f"SELECT {ANSWER_COLUMNS} FROM answers"
@@ -91,7 +92,7 @@ class PostgresTransaction:
         with translated(), connection.pipeline():
             if not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            head = connection.execute(READ_HEAD + (" FOR UPDATE" if lock else ""), [dataset_id], binary=True)
+            head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
             self.head = head_of(head.fetchall()[0])
             answers, reusable, worst_cases = (cursor.fetchall() for cursor in known) if asked else ([], [], [])
