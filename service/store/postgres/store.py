@@ -45,7 +45,7 @@ class PostgresStore:
         connections_max: int = 10,
         statement_timeout_ms: int = 300_000,
         lock_timeout_ms: int = 10_000,
-        idle_timeout_ms: int = 30_000,
+        idle_timeout_ms: int = 60_000,
         tcp_timeout_ms: int = 10_000,
     ) -> None:
         """Open the pool; raises StoreUnavailable when no connection comes."""
@@ -85,7 +85,14 @@ class PostgresStore:
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         with self._connection() as connection:
-            yield PostgresTransaction(connection, dataset_id, self._tables_of(dataset_id), lock=lock, asked=asked)
+            yield PostgresTransaction(
+                connection,
+                dataset_id,
+                self._tables_of(dataset_id),
+                lock=lock,
+                asked=asked,
+                silence_ms=self._limits["idle_in_transaction_session_timeout"],
+            )
             with translated():
                 connection.rollback()
 
