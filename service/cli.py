@@ -46,11 +46,16 @@ def serve(
     ] = None,
 ) -> None:
     """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
+    from service.failpoints import ChaosRefused, arm
     from service.main import serve as serve_house
 
     settings = _settings(home)
     if metrics_port is not None:
         settings = replace(settings, metrics_port=metrics_port)
+    try:
+        arm(os.environ, host=host)
+    except ChaosRefused as refusal:
+        _fail(str(refusal))
     serve_house(
         settings,
         host=host,

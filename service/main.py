@@ -41,7 +41,7 @@ def serve(
         telemetry, metrics_url = stack.enter_context(_telemetry(settings))
         opened = stack.enter_context(premises(settings, telemetry))
         if isinstance(telemetry, PrometheusTelemetry):
-            telemetry.watch(opened.house.waiting)
+            telemetry.watch(waiting=opened.house.waiting, fenced=opened.house.fenced)
 
         def tell() -> None:
             ready(_url(listener))

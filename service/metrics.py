@@ -57,9 +57,10 @@ class PrometheusTelemetry:
         self._waiting = Gauge("sparing_queue_length", "What waits in all lines together.", registry=registry)
         self._fenced = Gauge("sparing_fenced_datasets", "Datasets closed until reconciled.", registry=registry)
 
-    def watch(self, waiting: Callable[[], int]) -> None:
-        """Ask `waiting` for the length of the queue whenever somebody reads."""
+    def watch(self, *, waiting: Callable[[], int], fenced: Callable[[], int]) -> None:
+        """Ask for the length of the queue and the number of closed datasets whenever somebody reads."""
         self._waiting.set_function(waiting)
+        self._fenced.set_function(fenced)
 
     def request_began(self) -> None:
         """Count it in."""
@@ -89,10 +90,6 @@ class PrometheusTelemetry:
     def checkpointing(self) -> AbstractContextManager[None]:
         """Time it."""
         return self._checkpointing()
-
-    def fenced(self, datasets: int) -> None:
-        """Show it."""
-        self._fenced.set(datasets)
 
     def text(self) -> str:
         """All of it, as it is served."""

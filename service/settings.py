@@ -51,7 +51,7 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("SPARING_LOCK_TIMEOUT_MS", "10000", "How long a statement waits for what another replica has locked."),
     (
         "SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
-        "30000",
+        "60000",
         "How long Postgres keeps the locks of a replica that has fallen silent in a transaction.",
     ),
     (

@@ -55,10 +55,7 @@ def witness_of(store: Store) -> MemoryWitness:
 
 @contextmanager
 def open_house(
-    store: Store | None = None,
-    entropy: Any = None,
-    witness: Witness | None = None,
-    telemetry: Telemetry = SILENT,
+    store: Store | None = None, entropy: Any = None, witness: Witness | None = None, telemetry: Telemetry = SILENT
 ) -> Iterator[House]:
     """A house that is closed at the end."""
     store = store or MemoryStore()

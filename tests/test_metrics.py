@@ -13,7 +13,7 @@ from service.metrics import LABELS, TIMED, PrometheusTelemetry, metrics_served
 def telemetry() -> PrometheusTelemetry:
     """Everything has happened once, twice or thrice."""
     made = PrometheusTelemetry()
-    made.watch(lambda: 7)
+    made.watch(waiting=lambda: 7, fenced=lambda: 2)
     made.request_began()
     made.request_began()
     made.request_ended("GET /v1/queries/{query_id}", 200)
@@ -22,7 +22,6 @@ def telemetry() -> PrometheusTelemetry:
     made.committed("questions")
     made.committed("act")
     made.commit_unclear()
-    made.fenced(2)
     with made.checkpointing():
         pass
     return made

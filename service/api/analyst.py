@@ -14,6 +14,7 @@ from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.problems import request_id_of
 from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, arrived
 from service.api.slots import PublicWork
+from service.failpoints import reach
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
 
 router = guarded_router("analyst")
@@ -33,9 +34,12 @@ async def ask(
     accept: Accept = None,
 ) -> Response:
     """Ask. The same key and body give the same bytes for ever, charged once."""
+    reach("validated")
     pending = await run_in_threadpool(house.submit, caller, dataset, key, query)
     announce(request.scope, PublicWork(coordinates=pending.dimension))
-    return respond(await arrived(pending), accept)
+    answer = await arrived(pending)
+    reach("awaiting-release")
+    return respond(answer, accept)
 
 
 @router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from service.api import analyst, auditor, catalogue, curator, individual, ops
 from service.api.counts import RequestCounts
+from service.api.drills import DrilledAnswers
 from service.api.layers import Incidents, RequestIds, RequestLimits, ResponseHeaders
 from service.api.leaving import Deadline, ReleaseSlots
 from service.api.life import Draining, Life
@@ -26,6 +27,7 @@ from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
 from service.api.release_clock import ReleaseClock, system_clock
 from service.api.slots import Slots
+from service.failpoints import armed
 from service.workflows.house import House
 from service.workflows.telemetry import SILENT as UNHEARD
 from service.workflows.telemetry import Telemetry
@@ -77,6 +79,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
         exception_handlers=exception_handlers(),
         responses=REFUSED,
         middleware=[
+            *([Middleware(DrilledAnswers)] if armed() else []),
             Middleware(RequestIds),
             Middleware(ResponseHeaders),
             Middleware(RequestCounts, telemetry=edge.telemetry),

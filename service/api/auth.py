@@ -15,6 +15,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import unauthorized
+from service.failpoints import reach
 from service.workflows.errors import NotFound
 from service.workflows.house import House
 from service.workflows.views import Principal, Role
@@ -81,7 +82,9 @@ class GuardedRoute(APIRoute):
         guard, handle = guards[0], super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
+            reach("accepted")
             await guard(request)
+            reach("authenticated")
             return await handle(request)
 
         return guarded

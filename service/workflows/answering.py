@@ -5,7 +5,7 @@ reply are
 appended together. Nothing leaves before the caller's commit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -15,10 +15,12 @@ import orjson
 from numpy.typing import NDArray
 
 from service.accounting.coverage import coverage_certified
+from service.core.contribution import Contributions
 from service.core.noise import Entropy
 from service.core.release import Release, answer
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.engine.evaluate import contributions
+from service.failpoints import reach
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
@@ -69,11 +71,13 @@ class Batch:
     def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
         """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
         self.answers = dict(self.transaction.known.answers)
+        reach("key-looked-up")
         stored = set(self.answers)
         outcomes = [self._outcome(question) for question in questions]
         fresh = [record for address, record in self.answers.items() if address not in stored]
         if fresh:
             self.transaction.append(self.entries, fresh, self.worst_cases)
+            reach("rows-inserted")
             self.is_empty = False
         return outcomes
 
@@ -105,12 +109,13 @@ class Batch:
         plan = question.plan
         self._spend_allowance(question)
         release = answer(
-            contributions(plan, self.state.memory),
+            _passing_points(contributions(plan, self.state.memory)),
             self.state.memory.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
             entropy=self.entropy,
         )
+        reach("summed")
         entry = self._entry(question, release)
         self.state.debit(release.charged, release.charges, seq=entry.seq)
         self.entries.append(entry)
@@ -168,6 +173,19 @@ class Batch:
             body=body,
             at=question.accepted_at.replace(microsecond=0),
         )
+
+
+def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
+    """The blocks as they come, and the failpoints that lie within the core's step, seen from outside.
+
+    The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it
+    asks for the next.
+    """
+    reach("noise-drawn")
+    for block in blocks:
+        reach("charges")
+        yield block
+        reach("active-set")
 
 
 def document(plan: Plan, entry: LedgerEntry, *, reused: bool, certified: bool) -> bytes:

@@ -34,9 +34,6 @@ class Telemetry(Protocol):
     def checkpointing(self) -> AbstractContextManager[None]:
         """Around the writing of a checkpoint, which may be timed: it follows the answers and delays none."""
 
-    def fenced(self, datasets: int) -> None:
-        """So many datasets are closed until their curator reconciles them."""
-
 
 class Silent:
     """Tells nobody anything."""
@@ -62,9 +59,6 @@ class Silent:
     def checkpointing(self) -> AbstractContextManager[None]:
         """Nothing."""
         return nullcontext()
-
-    def fenced(self, datasets: int) -> None:
-        """Nothing."""
 
 
 SILENT: Telemetry = Silent()

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from service.core.noise import Entropy
+from service.failpoints import reach
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import Busy, Fenced, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
@@ -81,6 +82,7 @@ class Line:
     def submit(self, question: Question) -> PendingAnswer:
         """Queue a question. When the line is full the promise fails with Busy, when it is closed with Unavailable."""
         waiting = _Waiting(question, PendingAnswer(question.plan.dimension))
+        reach("queueing")
         try:
             self._enqueue(waiting)
         except WorkflowError as refusal:
@@ -178,7 +180,9 @@ class Line:
         self._telemetry.batched(len(questions))
         asked = [question.asked for question in questions]
         with self._guard.transaction(lock=True, asked=asked) as transaction:
+            reach("lock-held")
             self._state.catch_up(transaction)
+            reach("budgets-read")
             batch = Batch(
                 transaction=transaction,
                 state=self._state,
@@ -187,9 +191,12 @@ class Line:
             )
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
+                reach("before-commit")
                 transaction.commit()
                 self._telemetry.committed("questions")
+                reach("acknowledged")
         self._guard.vouch(transaction.head)
+        reach("witnessed")
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:

@@ -81,7 +81,7 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
 
 def test_nothing_that_a_record_could_shape_can_be_told() -> None:
     """The port takes counts of public things and words of ours; an adapter cannot show what it was never told."""
-    allowed = {"route", "status", "questions", "kind", "datasets"}
+    allowed = {"route", "status", "questions", "kind"}
     methods = [method for name, method in inspect.getmembers(Telemetry, inspect.isfunction) if name[0] != "_"]
     assert {name for method in methods for name in inspect.signature(method).parameters} - {"self"} == allowed
 
@@ -94,6 +94,5 @@ def test_silence_takes_everything() -> None:
     SILENT.batched(1)
     SILENT.committed("questions")
     SILENT.commit_unclear()
-    SILENT.fenced(0)
     with SILENT.checkpointing():
         pass

@@ -66,13 +66,17 @@ class RecordsTable:
 
 
 def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
-    """Every table of a dataset by its declared name; limits live with the accounts, not among the data."""
+    """Every table of a dataset by its declared name; limits live with the accounts, not among the data.
+
+    Tables are numbered in the order in which jsonb gives back the names, which need not be that of the declaration.
+    """
+    places = {name: place for place, name in enumerate(sorted(schema.tables, key=lambda name: (len(name), name)))}
     return {
         name: RecordsTable(
-            f"d{dataset_id}_{name[:48]}_{place}",
+            f"d{dataset_id}_{name[:48]}_{places[name]}",
             tuple(StoredColumn.of(c, column) for c, column in table.columns.items() if column.type != "budget"),
         )
-        for place, (name, table) in enumerate(schema.tables.items())
+        for name, table in schema.tables.items()
     }
 
 

@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from service.failpoints import watch
 from service.query.schema import Schema
 from service.store.postgres.faults import translated
 from service.store.postgres.records import RecordsTable, records_tables
@@ -44,7 +45,7 @@ class PostgresStore:
         connections_max: int = 10,
         statement_timeout_ms: int = 300_000,
         lock_timeout_ms: int = 10_000,
-        idle_timeout_ms: int = 30_000,
+        idle_timeout_ms: int = 60_000,
         tcp_timeout_ms: int = 10_000,
     ) -> None:
         """Open the pool; raises StoreUnavailable when no connection comes."""
@@ -84,7 +85,14 @@ class PostgresStore:
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         with self._connection() as connection:
-            yield PostgresTransaction(connection, dataset_id, self._tables_of(dataset_id), lock=lock, asked=asked)
+            yield PostgresTransaction(
+                connection,
+                dataset_id,
+                self._tables_of(dataset_id),
+                lock=lock,
+                asked=asked,
+                silence_ms=self._limits["idle_in_transaction_session_timeout"],
+            )
             with translated():
                 connection.rollback()
 
@@ -241,6 +249,7 @@ class PostgresStore:
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
+        watch(connection)
         connection.execute("SET ROLE sparing_api")
         for name, limit_ms in self._limits.items():
             connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))

@@ -40,8 +40,10 @@ from service.workflows.ports import (
 _UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
+_TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
+LOCK_HEAD = " FOR UPDATE"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 KNOWN_ANSWERS: Final = (
     f"SELECT {ANSWER_COLUMNS} FROM answers"
@@ -82,8 +84,12 @@ class PostgresTransaction:
         *,
         lock: bool,
         asked: Sequence[Asked] = (),
+        silence_ms: int = 60_000,
     ) -> None:
-        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey."""
+        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey.
+
+        A locked transaction for questions has `silence_ms` in all.
+        """
         self._connection = connection
         self._dataset_id = dataset_id
         self._tables = tables
@@ -91,7 +97,11 @@ class PostgresTransaction:
         with translated(), connection.pipeline():
             if not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            head = connection.execute(READ_HEAD + (" FOR UPDATE" if lock else ""), [dataset_id], binary=True)
+            elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+                # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: whoever falls
+                # silent between the questions and the commit would keep the lock for ever.
+                connection.execute(f"SET LOCAL transaction_timeout = {silence_ms:d}")
+            head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
             self.head = head_of(head.fetchall()[0])
             answers, reusable, worst_cases = (cursor.fetchall() for cursor in known) if asked else ([], [], [])

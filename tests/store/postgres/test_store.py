@@ -1,0 +1,77 @@
+"""What only the Postgres store has: its sessions' limits, and tables made for each dataset."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from service.query.schema import Schema
+from service.store.postgres.records import records_tables
+from service.store.postgres.store import PostgresStore
+from service.store.postgres.transaction import Connection
+from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
+from tests.contracts.stores import ANALYST, dataset, open_store
+
+pytestmark = pytest.mark.slow
+ASKED = Asked(address=(ANALYST, "k"), query_hash="q")
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """A store with limits of its own, short enough to be met."""
+    opened = PostgresStore(
+        database_url, statement_timeout_ms=60_000, lock_timeout_ms=100, idle_timeout_ms=1000, tcp_timeout_ms=7000
+    )
+    yield opened
+    opened.close()
+
+
+def test_every_session_has_its_limits(store: PostgresStore) -> None:
+    """As they were given; `tcp_user_timeout` has no meaning on the unix socket of the tests, and reads 0 there."""
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    with store._connection() as connection:
+        shown = [connection.execute(f"SHOW {name}").fetchall()[0][0] for name in names]
+        assert shown == ["1min", "100ms", "1s"]
+        assert connection.info.get_parameters()["tcp_user_timeout"] == "7000"
+
+
+def test_who_waits_for_a_lock_gives_up(store: PostgresStore) -> None:
+    """Unavailable, not for ever: the other replica may be at it for long."""
+    kept = store.add_dataset(dataset())
+    with store.transaction(kept.id, lock=True), pytest.raises(StoreUnavailable), store.transaction(kept.id, lock=True):
+        pass
+
+
+@pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])
+def test_a_silent_transaction_loses_its_lock(store: PostgresStore, database_url: str, asked: tuple[Asked, ...]) -> None:
+    """What a replica that stopped in the middle holds is free again; its own commit is then no longer possible."""
+    kept = store.add_dataset(dataset())
+    with psycopg.connect(database_url) as patient, pytest.raises((StoreUnavailable, CommitUnclear)):
+        _fall_silent(store, kept.id, asked, patient)
+    assert store.head(kept.id).epoch == 1
+
+
+def _fall_silent(store: PostgresStore, dataset_id: int, asked: tuple[Asked, ...], patient: Connection) -> None:
+    """Lock, and say nothing until somebody else has the lock; then try to go on."""
+    with store.transaction(dataset_id, lock=True, asked=asked) as silent:
+        if not asked:
+            silent.has_tombstones()  # an act reads as it goes, and not in a pipeline
+        patient.execute("SELECT 1 FROM heads WHERE dataset_id = %s FOR UPDATE", [dataset_id])
+        patient.rollback()
+        silent.journal("epoch", {}, epoch=2)
+        silent.commit()
+
+
+def test_tables_may_be_declared_in_any_order(database_url: str) -> None:
+    """The names come back from jsonb in its own order; a second store, which reads it, finds the same tables."""
+    individuals, events = (dataset().schema.tables[name] for name in ("people", "visits"))
+    schema = Schema.model_validate({"people": individuals, "v": events, "aaaaaaaaa": events, "bb": events})
+    with open_store("postgres", database_url) as first:
+        kept = first.add_dataset(replace(dataset(), schema=schema))
+    with open_store("postgres", database_url) as second:
+        assert second.row_counts(kept.id) == (0, dict.fromkeys(("v", "bb", "people", "aaaaaaaaa"), 0))
+        read = second.dataset(kept.name)
+    assert read is not None
+    names = [{table.name for table in records_tables(kept.id, each).values()} for each in (schema, read.schema)]
+    assert names[0] == names[1]
