@@ -102,7 +102,7 @@ def after(done: Reconciled | None) -> list[str]:
     """What was done, for the operator."""
     if done is None:
         return ["nothing to reconcile: all that was witnessed is in the ledger"]
-    sum_rho, left = rho_of_units(done.charged_units), done.exhausted_count
+    sum_rho, left = f"{rho_of_units(done.charged_units):f}", done.exhausted_count
     return [
         f"burned {sum_rho} rho in all, from {done.charged_count} individuals; {left} have nothing left",
         f"open again at sequence {done.seq}, under fence {done.plan.fence}",
@@ -110,7 +110,7 @@ def after(done: Reconciled | None) -> list[str]:
 
 
 def _price(units: int) -> str:
-    return "everything" if units >= CHARGE_UNITS_MAX else f"{rho_of_units(units)} rho"
+    return "everything" if units >= CHARGE_UNITS_MAX else f"{rho_of_units(units):f} rho"
 
 
 def _plan(

@@ -93,6 +93,20 @@ def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *
     return replace(draft, hash=chain_hash(draft))
 
 
+def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
+    """The burn that follows on a head: no answer, no noise, only charges."""
+    draft = replace(
+        entry(head, charged),
+        kind="burn",
+        canonical=b'{"burn":{"settled":[1,9,3],"units":"9","why":"ledger-rollback"}}',
+        query_hash="",
+        sigma=0.0,
+        dimension=0,
+        values=b"",
+    )
+    return replace(draft, hash=chain_hash(draft))
+
+
 def reply(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
     """The stored reply that shows an entry."""
     return AnswerRecord(

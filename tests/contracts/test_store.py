@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from service.engine.memory import PAGE_SLOTS
 from service.workflows.errors import NameTaken
 from service.workflows.ports import Asked, DatasetRecord, PrincipalRecord, Store
-from tests.contracts.stores import ANALYST, AT, STORES, dataset, entry, open_store, reply
+from tests.contracts.stores import ANALYST, AT, STORES, burn, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
 
@@ -196,6 +196,33 @@ def test_pages_hold_the_totals_of_their_checkpoint(store: Store, record: Dataset
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.head.checkpoint_seq == 1
         assert [(page, totals.tolist()) for page, totals in transaction.pages()] == [(1, spent.tolist())]
+
+
+def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:
+    """It reads back whole, among the entries and among the burns, and no question is answered with it."""
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 5})
+        transaction.append([first], [reply(first)], {})
+        second = burn(transaction.head, {0: 7, 2: 9})
+        transaction.append([second], [], {})
+        transaction.fence_off(4, 16)
+        transaction.journal("reconcile", {})
+        transaction.commit()
+
+    asked = [Asked(address=(ANALYST, "key-2"), query_hash="")]
+    with store.transaction(record.id, lock=True, asked=asked) as transaction:
+        assert transaction.burns() == [second]
+        assert list(transaction.entries(after=0)) == [first, second]
+        assert transaction.hashes([0, 1, 2, 3]) == {1: first.hash, 2: second.hash}
+        assert transaction.hashes([]) == {}
+        assert transaction.known.reusable == {}
+        head = transaction.head
+        assert (head.seq, head.hash, head.fence, head.joining_units, head.data_version) == (2, second.hash, 4, 16, 1)
+        third = entry(head, {0: 1})
+        transaction.append([third], [reply(third, "third")], {})
+        transaction.commit()
+    assert store.head(record.id).seq == 3
+    assert sorted(shown.seq for _, shown, _ in store.answers_of(ANALYST, before=None, limit=10)) == [1, 3]
 
 
 def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: DatasetRecord) -> None:

@@ -1,24 +1,30 @@
 """The database refuses what the service must never do, and says in SQL what the ledger says in Python."""
 
+import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import LiteralString
 
 import numpy as np
 import psycopg
 import pytest
+from alembic import command as alembic_command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
+from sqlalchemy.exc import IntegrityError
 
 from service.engine.memory import PAGE_SLOTS
 from service.store.embedded import EmbeddedPostgres
-from service.store.postgres.migrate import migrate
+from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore, UnsafeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
+from service.workflows.ledger import chain_hash
 from service.workflows.ports import Asked, CommitUnclear, DatasetRecord
-from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
+from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +62,8 @@ def record(store: PostgresStore) -> DatasetRecord:
         "UPDATE journal SET act = 'x'",
         "UPDATE heads SET seq = seq - 1",
         "UPDATE heads SET worst_case_units = 0",
+        "UPDATE heads SET fence = fence - 1",
+        "UPDATE heads SET joining_units = -1",
         "INSERT INTO pages VALUES (1, 0, 0, '')",
         "UPDATE individuals SET limit_units = -1",
     ],
@@ -136,6 +144,45 @@ def test_the_view_reads_every_form_of_charges(store: PostgresStore, record: Data
     expected[201] += 11
     with psycopg.connect(database_url) as connection:
         assert dict(connection.execute("SELECT slot, spent_units FROM budgets").fetchall()) == expected
+
+
+def test_a_burn_is_charged_in_the_view_too(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
+    """And no row is half a burn, half a query."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.append([burn(transaction.head, {0: 95, 1: 100, 2: 93})], [], {})
+        transaction.commit()
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.append([replace(burn(transaction.head, {}), dimension=1, values=bytes(8))], [], {})
+        with pytest.raises(CommitUnclear):
+            transaction.commit()
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT DISTINCT spent_units FROM budgets").fetchall() == [(100,)]
+
+
+def test_a_ledger_from_before_there_were_burns_is_as_it_was(
+    store: PostgresStore, record: DatasetRecord, database_url: str
+) -> None:
+    """Its hashes stay; the way back is open as long as nothing was burned, and closed for ever after."""
+    with store.transaction(record.id, lock=False) as transaction:
+        first = list(transaction.entries(after=0))
+    store.close()
+    alembic(database_url, "downgrade", "0001")
+    migrate(database_url)
+    with open_store("postgres", database_url) as again, again.transaction(record.id, lock=True) as transaction:
+        assert list(transaction.entries(after=0)) == first
+        assert [chain_hash(entry) for entry in first] == [entry.hash for entry in first]
+        transaction.append([burn(transaction.head, {})], [], {})
+        transaction.commit()
+    with pytest.raises(IntegrityError):
+        alembic(database_url, "downgrade", "0001")
+
+
+def alembic(database_url: str, command: str, revision: str) -> None:
+    """Run one of Alembic's commands on a database."""
+    config = Config(stdout=io.StringIO())
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["url"] = database_url
+    getattr(alembic_command, command)(config, revision)
 
 
 def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:

@@ -1,0 +1,108 @@
+"""The witness port, as file, twin, Redis and combination: what one promises, the others keep."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from service.store.witness.file import FileWitness
+from service.store.witness.memory import MemoryWitness
+from service.store.witness.redis import RedisWitness
+from service.store.witness.several import SeveralWitnesses
+from service.workflows.ports import Witness, WitnessRecord
+from service.workflows.secrets import Pepper
+
+DATASET = "survey-" + "0f" * 32
+FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=2**40, hash=bytes(31) + b"a")
+SEAL = Pepper(bytes(32)).witness_seal
+REMEMBERS_ALL = ["memory", "file", "several"]
+
+
+@pytest.fixture(params=[*REMEMBERS_ALL, pytest.param("redis", marks=pytest.mark.slow)])
+def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]:
+    """Each adapter in turn."""
+    made: dict[str, Callable[[], Witness]] = {
+        "memory": MemoryWitness,
+        "file": lambda: FileWitness(tmp_path / "witness"),
+        "several": lambda: SeveralWitnesses(FileWitness(tmp_path / "witness"), [MemoryWitness()]),
+    }
+    if request.param != "redis":
+        yield made[request.param]()
+        return
+    redis = RedisWitness(request.getfixturevalue("redis_url"), SEAL)
+    yield redis
+    redis.close()
+
+
+def at(fence: int, seq: int, acts: int = 2) -> WitnessRecord:
+    """A record farther or nearer."""
+    return replace(FIRST, fence=fence, seq=seq, acts=acts, hash=bytes(30) + bytes([fence, seq]))
+
+
+def test_nothing_is_known_at_first_and_what_is_written_is_known(witness: Witness) -> None:
+    """Unknown is an empty history; a record reads back whole."""
+    assert witness.history(DATASET) == []
+    assert witness.write(DATASET, FIRST) is None
+    assert witness.history(DATASET) == [FIRST]
+
+
+def test_a_witness_moves_only_forward(witness: Witness) -> None:
+    """In (fence, sequence, acts); whoever comes late learns how far others were."""
+    order = [at(1, 1), at(1, 1, acts=3), at(1, 2), at(1, 9), at(2, 3), at(2, 4)]
+    for before, record in zip([None, *order], order, strict=False):
+        assert witness.write(DATASET, record) == before
+    for late in (at(1, 100), at(2, 3, acts=9), at(2, 4)):
+        assert witness.write(DATASET, late) == order[-1]
+    assert witness.history(DATASET)[-1] == order[-1]
+
+
+def test_another_hash_at_the_same_position_is_not_taken(witness: Witness) -> None:
+    """The first stands, and the second writer is told of it: there are two histories."""
+    witness.write(DATASET, FIRST)
+    assert witness.write(DATASET, replace(FIRST, hash=bytes(32))) == FIRST
+    assert witness.history(DATASET) == [FIRST]
+
+
+def test_datasets_do_not_know_of_each_other(witness: Witness) -> None:
+    """Nor does a dataset of the same name with another registration."""
+    other = "survey-" + "1e" * 32
+    witness.write(DATASET, at(1, 5))
+    assert witness.history(other) == []
+    witness.write(other, FIRST)
+    assert (witness.history(DATASET), witness.history(other)) == ([at(1, 5)], [FIRST])
+
+
+def test_numbers_of_any_size_in_use_read_back(witness: Witness) -> None:
+    """The largest sums are saturated at 2^62."""
+    large = WitnessRecord(
+        fence=2**40, seq=2**53, acts=2**53, slots=2**31, worst_case_total_units=2**62, hash=bytes(range(32))
+    )
+    witness.write(DATASET, FIRST)
+    witness.write(DATASET, large)
+    assert witness.history(DATASET)[-1] == large
+
+
+def test_many_writers_lose_nothing(witness: Witness) -> None:
+    """Eight threads, each with its own records: the farthest wins, whoever wrote last."""
+
+    def write(first: int) -> None:
+        for seq in range(first, 161, 8):
+            witness.write(DATASET, at(1, seq))
+
+    threads = [Thread(target=write, args=[first]) for first in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert witness.history(DATASET)[-1] == at(1, 160)
+
+
+@pytest.mark.parametrize("witness", REMEMBERS_ALL, indirect=True)
+def test_a_history_is_in_order(witness: Witness) -> None:
+    """All that was taken, by position."""
+    order = [at(1, 2), at(1, 5), at(2, 6), at(2, 7)]
+    for record in order:
+        witness.write(DATASET, record)
+    assert witness.history(DATASET) == order
