@@ -75,7 +75,15 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
         if mutant is not None:
             (copy / mutant.file).write_text(mutant.applied(copy))
         report = copy / "report.xml"
-        options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=seeded", f"--junitxml={report}"]
+        options = [
+            "-q",
+            "-x",
+            "--assert=plain",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-profile=seeded",
+            f"--junitxml={report}",
+        ]
         command = [sys.executable, "-m", "pytest", *options, *nodes]
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "PYTHONPATH": str(copy)}
         try:

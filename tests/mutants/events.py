@@ -42,9 +42,9 @@ MUTANTS = [
         name="refund on error",
         incident="A commit whose reply was lost is taken back in memory; the next query spends it again.",
         file="service/workflows/writer.py",
-        find="        except CommitUnclear:\n            self._state.doubt()\n",
-        put="        except CommitUnclear:\n"
-        "            self._state.memory.accounts.spent[:] = 0\n            self._state.seq += 1\n",
+        find="            self._state.doubt()\n            outcomes = self._read_outcomes(questions)",
+        put="            self._state.memory.accounts.spent[:] = 0\n"
+        "            outcomes = self._read_outcomes(questions)",
         killed_by=f"{SIMULATION}[0]",
     ),
     Mutant(
