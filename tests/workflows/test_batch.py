@@ -48,9 +48,7 @@ def house() -> PassiveHouse:
 def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
     """All of them in one step."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
-    asked: list[Future[StoredAnswer]] = []
-    for n, document in enumerate(documents):
-        asked.append(house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(document))))
+    asked = [house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
     assert house.line is not None
     house.line.step()
     return asked
