@@ -13,8 +13,8 @@ MUTANTS = [
         name="no row lock",
         incident="Two replicas read the same head and both believe that the last unit is theirs.",
         file="service/store/postgres/transaction.py",
-        find='(" FOR UPDATE" if lock else "")',
-        put='""',
+        find='LOCK_HEAD = " FOR UPDATE"',
+        put='LOCK_HEAD = ""',
         killed_by=f"{CONTRACT}::test_two_writers_wait_for_each_other",
     ),
     Mutant(
