@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
+from service.engine.access import Cover, candidates, covers
+from service.engine.access import columns_of as indexed_columns
 from service.engine.entries import Entries
+from service.engine.events import EventPage
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
@@ -43,6 +46,7 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
         plan=plan,
         codings=codings,
         select=selection(plan.predicate, codings),
+        covers=covers(plan.predicate, lambda column: memory.is_indexed(plan.table, column)),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
     )
@@ -56,6 +60,7 @@ class _Query:
     plan: Plan
     codings: Mapping[str, Coding]
     select: Select
+    covers: tuple[Cover, ...]  # ways through the inverted indexes, none where every row has to be looked at
     groups: Groups
     terms: tuple[Term, ...]
 
@@ -78,6 +83,12 @@ class _Query:
         for name in self.required:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
+    def among(self, columns: Mapping[str, Codes], candidates: Integers) -> Integers:
+        """Which of the `candidates` (c,), increasing rows of `columns` (n,), have an entry: as `choose` would say."""
+        chosen = np.empty(candidates.size, dtype=np.bool_)
+        self.choose({name: columns[name].take(candidates) for name in self.columns}, chosen)
+        return candidates[chosen]
+
     def entries(self, columns: Mapping[str, Codes], rows: Integers) -> Entries:
         """The entries of the chosen `rows` (k,), row by row and item by item; their owners are the rows."""
         bases = self.groups.bases(columns, rows)
@@ -99,31 +110,60 @@ class _Query:
 
 def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
     columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
-    # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
-    needs_presence = selects_nulls(query.plan.predicate) and not query.required
     slots = max(BLOCK_SLOTS // PAGE_SLOTS // len(query.terms), 1) * PAGE_SLOTS
     chooser = _Chooser(slots)
     for start in range(0, memory.slots_used, slots):
         block = slice(start, min(start + slots, memory.present.size))
         columns = {name: codes[block] for name, codes in columns_read.items()}
-        chosen = chooser.mask(block.stop - start)
-        query.choose(columns, chosen)
-        if needs_presence:
-            np.logical_and(chosen, memory.present[block], out=chosen)
-        rows = chooser.rows(chosen)
+        rows = _looked_up(query, memory, columns, block)
+        if rows is None:
+            rows = _scanned(query, memory, columns, block, chooser)
         if rows.size > 0:
             entries = query.entries(columns, rows).moved(start)
             yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
 
 
+def _looked_up(query: _Query, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice) -> Integers | None:
+    """The rows of a block of individuals by way of the inverted indexes; None where a scan is quicker."""
+    if not query.covers:
+        return None
+    read = indexed_columns(query.covers)
+    pages = [memory.inverted(page, read) for page in range(block.start // PAGE_SLOTS, block.stop // PAGE_SLOTS)]
+    listed = candidates(query.covers, pages, block.stop - block.start)
+    if listed is None:
+        return None
+    return query.among(columns, np.concatenate([rows + PAGE_SLOTS * place for place, rows in enumerate(listed)]))
+
+
+def _scanned(
+    query: _Query, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
+) -> Integers:
+    """The rows of a block of individuals by looking at every one."""
+    chosen = chooser.mask(block.stop - block.start)
+    query.choose(columns, chosen)
+    # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
+    if selects_nulls(query.plan.predicate) and not query.required:
+        np.logical_and(chosen, memory.present[block], out=chosen)
+    return chooser.rows(chosen)
+
+
 def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
     for number, page in memory.events(query.plan.table).pages():
-        chosen = np.empty(page.owners.size, dtype=np.bool_)
-        query.choose(page.columns, chosen)
-        rows = np.flatnonzero(chosen)
+        rows = _event_rows(query, page)
         if rows.size > 0:
             entries = query.entries(page.columns, rows).of(page.owners).merged(query.plan.dimension)
             yield _together(query, entries.moved(number * PAGE_SLOTS))
+
+
+def _event_rows(query: _Query, page: EventPage) -> Integers:
+    if query.covers:
+        indexes = page.inverted(indexed_columns(query.covers), query.codings)
+        listed = candidates(query.covers, [indexes], page.owners.size)
+        if listed is not None:
+            return query.among(page.columns, listed[0])
+    chosen = np.empty(page.owners.size, dtype=np.bool_)
+    query.choose(page.columns, chosen)
+    return np.flatnonzero(chosen)
 
 
 def _alone(query: _Query, entries: Entries) -> Contributions:

@@ -2,10 +2,10 @@
 
 Slots are given by the caller and never re-packed, so that nobody's place, and nothing that is computed in it, depends
 on who else is there (theory: separability). An empty slot holds null codes and nobody is present in it. Per individual:
-16 bytes of account, one of presence, and the codes.
+16 bytes of account, one of presence, the codes, and two for each column that has an inverted index.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventTable
+from service.engine.inverted import Inverted, is_indexed
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.coding import Coding, coding_of
 from service.query.schema import BudgetColumn, EventsTable, Schema, Table
@@ -40,6 +41,7 @@ class DatasetMemory:
         self._individuals = {
             name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings[schema.individuals_name].items()
         }
+        self._inverted: dict[tuple[int, str], Inverted] = {}
         self._events = {
             name: EventTable(self._codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
@@ -55,6 +57,22 @@ class DatasetMemory:
     def individuals(self) -> Mapping[str, Codes]:
         """The columns of the table of individuals, by slot (whole pages)."""
         return self._individuals
+
+    def is_indexed(self, table: str, column: str) -> bool:
+        """Whether a column has an inverted index."""
+        return is_indexed(self.schema.tables[table].columns[column])
+
+    def inverted(self, page: int, columns: Iterable[str]) -> dict[str, Inverted]:
+        """The inverted indexes of some columns on a page of individuals; made at first, and again when somebody comes.
+
+        Erasing makes none anew: a list may name a slot whose individual is gone (`service.engine.inverted`).
+        """
+        for name in columns:
+            if (page, name) not in self._inverted:
+                codes = self._individuals[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS]
+                coding = self._codings[self.schema.individuals_name][name]
+                self._inverted[page, name] = Inverted.of(codes, coding)
+        return {name: self._inverted[page, name] for name in columns}
 
     def codings(self, table: str) -> Mapping[str, Coding]:
         """The codings of a table's columns. Raises KeyError for an unknown table."""
@@ -103,6 +121,8 @@ class DatasetMemory:
         self.grow(int(slots.max(initial=-1)) + 1)
         for name, column in self._individuals.items():
             column[slots] = codes[name]
+        changed = set(np.unique(slots // PAGE_SLOTS).tolist())
+        self._inverted = {place: index for place, index in self._inverted.items() if place[0] not in changed}
         self._present[slots] = True
         self.accounts.limit[slots] = limits
 

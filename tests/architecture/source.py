@@ -41,9 +41,8 @@ def files() -> tuple[str, ...]:
     found: list[str] = []
     for folder, names, leaves in os.walk(ROOT):
         names[:] = [name for name in names if _is_ours(name)]
-        found += [
-            (Path(folder) / leaf).relative_to(ROOT).as_posix() for leaf in leaves if not leaf.startswith(".coverage")
-        ]
+        ours = [leaf for leaf in leaves if not leaf.startswith(".coverage") and leaf != ".git"]  # a work tree's pointer
+        found += [(Path(folder) / leaf).relative_to(ROOT).as_posix() for leaf in ours]
     return tuple(sorted(found))
 
 

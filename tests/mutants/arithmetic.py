@@ -157,6 +157,22 @@ MUTANTS = [
         killed_by="tests/engine/test_memory.py::test_erasing_empties_one_slot_and_touches_no_other",
     ),
     Mutant(
+        name="the index is not told who came",
+        incident="Somebody who joined is asked for by value, is not found, and never pays.",
+        file="service/engine/memory.py",
+        find="if place[0] not in changed}",
+        put="if changed}",
+        killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
+    ),
+    Mutant(
+        name="the index is believed",
+        incident="An individual who was erased is charged and counted because a list still names them.",
+        file="service/engine/evaluate.py",
+        find="return candidates[chosen]",
+        put="return candidates",
+        killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
+    ),
+    Mutant(
         name="worst case forgets that rows add up",
         incident="The public price of an events query is too low by the number of rows.",
         file="service/query/grid.py",

@@ -1,0 +1,100 @@
+"""The way to a predicate's rows: which lists of an inverted index cover them, and whether reading those is worth it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.inverted import Inverted
+from service.query.predicate import Among, And, Nothing, Or, Predicate, Within
+
+Integers = NDArray[np.int64]
+Indexes = Mapping[str, Inverted]
+
+SCAN_WORTH: Final = 16  # picking one listed row costs about what streaming past so many does
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The codes from `low` to `high` of one column."""
+
+    column: str
+    low: int
+    high: int
+
+
+Cover = tuple[Stretch, ...]
+"""Stretches that together list every row of a predicate, and others beside."""
+
+
+def covers(predicate: Predicate, indexed: Callable[[str], bool]) -> tuple[Cover, ...]:
+    """Every cover worth comparing; none when the predicate cannot be answered from the indexed columns."""
+    match predicate:
+        case Within(column, low, high) if indexed(column):
+            return ((Stretch(column, low, high),),)
+        case Among(column, codes) if indexed(column):
+            return (tuple(Stretch(column, code, code) for code in codes),)
+        case And(parts):
+            return tuple(cover for part in _narrowed(parts) for cover in covers(part, indexed))
+        case Or(parts):
+            return _of_all([covers(part, indexed) for part in parts])
+        case Nothing():
+            return ((),)
+        case _:
+            return ()
+
+
+def columns_of(covers: Sequence[Cover]) -> frozenset[str]:
+    """The columns whose indexes the covers read."""
+    return frozenset(stretch.column for cover in covers for stretch in cover)
+
+
+def candidates(covers: Sequence[Cover], pages: Sequence[Indexes], rows: int) -> list[Integers] | None:
+    """For each page of a block the rows listed by the shortest cover, increasing, each once; None: better scan.
+
+    `pages` are the indexes of the block's pages, which have `rows` rows together.
+    """
+    counts = [sum(_count(cover, indexes) for indexes in pages) for cover in covers]
+    shortest = min(range(len(covers)), key=counts.__getitem__)
+    if SCAN_WORTH * counts[shortest] > rows:
+        return None
+    return [_rows(covers[shortest], indexes) for indexes in pages]
+
+
+def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
+    """The parts of a conjunction, with the ranges of one column cut to what they have in common."""
+    ranges: dict[str, Within] = {}
+    for part in parts:
+        if isinstance(part, Within):
+            kept = ranges.get(part.column, part)
+            ranges[part.column] = Within(part.column, max(kept.low, part.low), min(kept.high, part.high))
+        else:
+            yield part
+    for each in ranges.values():
+        yield each if each.low <= each.high else Nothing()
+
+
+def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
+    """A cover of every part: with several to choose from, the first, since choosing among all pairs is not worth it."""
+    return (tuple(stretch for part in parts for stretch in part[0]),) if all(parts) else ()
+
+
+def _count(cover: Cover, indexes: Indexes) -> int:
+    count = 0
+    for stretch in cover:
+        count += indexes[stretch.column].count(stretch.low, stretch.high)
+    return count
+
+
+def _rows(cover: Cover, indexes: Indexes) -> Integers:
+    lists = [indexes[stretch.column].rows(stretch.low, stretch.high) for stretch in cover]
+    if len(cover) == 1 and cover[0].low == cover[0].high:
+        return lists[0].astype(np.int64)
+    if not lists:
+        return np.empty(0, dtype=np.int64)
+    listed = np.sort(np.concatenate(lists), kind="stable")  # of two bytes each: a radix sort
+    is_first = np.ones(listed.size, dtype=np.bool_)
+    np.not_equal(listed[1:], listed[:-1], out=is_first[1:])
+    return listed[is_first].astype(np.int64)

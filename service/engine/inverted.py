@@ -1,0 +1,48 @@
+"""The inverted index: the rows of a page by the value of one column, so that few of them need not be looked for.
+
+An index suggests and never decides. It lists every row that holds a value, and may list a row that held it before its
+individual was erased; whoever asks tests the rows that come on the columns themselves. So an answer through the index
+is made of the very integers that a scan would have found.
+"""
+
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.coding import Coding, coding_of
+from service.query.schema import CategoryColumn, Column, IntegerColumn
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+
+VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
+
+
+def is_indexed(column: Column) -> bool:
+    """Whether a column has an index: public, read off its declaration."""
+    return isinstance(column, (CategoryColumn, IntegerColumn)) and coding_of(column).span < VALUES_MAX
+
+
+class Inverted:
+    """Row numbers in order of their codes, and where each code's begin. Two bytes a row on a page of slots."""
+
+    __slots__ = ("_edges", "_rows")
+
+    def __init__(self, rows: NDArray[np.unsignedinteger], edges: NDArray[np.int64]) -> None:
+        self._rows, self._edges = rows, edges
+
+    @classmethod
+    def of(cls, codes: Codes, coding: Coding) -> Self:
+        """The index of a column `codes` (n,). NULLs are in no list."""
+        order = np.argsort(codes, kind="stable")  # of small integers: a radix sort, and rows of one code stay in order
+        edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=coding.span + 2))])
+        return cls(order[: edges[-2]].astype(np.min_scalar_type(max(codes.size - 1, 0))), edges[:-1])
+
+    def count(self, low: int, high: int) -> int:
+        """How many rows are listed under the codes from `low` to `high`."""
+        return int(self._edges[high + 1] - self._edges[low])
+
+    def rows(self, low: int, high: int) -> NDArray[np.unsignedinteger]:
+        """The rows listed under the codes from `low` to `high`: increasing under each code."""
+        return self._rows[self._edges[low] : self._edges[high + 1]]

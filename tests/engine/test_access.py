@@ -1,0 +1,64 @@
+"""The ways through the indexes: what covers a predicate, and when reading the lists is worth it."""
+
+import numpy as np
+import pytest
+
+from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, columns_of, covers
+from service.engine.inverted import Inverted
+from service.query.coding import Coding
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+
+A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)
+OF_A, OF_B = Stretch("a", 3, 3), Stretch("b", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (A, [(OF_A,)]),
+        (X, []),
+        (All(), []),
+        (Nothing(), [()]),
+        (Among("a", (1, 5)), [(Stretch("a", 1, 1), Stretch("a", 5, 5))]),
+        (Among("x", (1, 5)), []),
+        (And((A, X)), [(OF_A,)]),
+        (And((X, Or((A, B)))), [(OF_A, OF_B)]),
+        (And((A, B)), [(OF_A,), (OF_B,)]),
+        (And((Within("a", 0, 4), Within("a", 3, 9))), [(Stretch("a", 3, 4),)]),
+        (And((Within("a", 0, 2), Within("a", 3, 9))), [()]),
+        (Or((A, B)), [(OF_A, OF_B)]),
+        (Or((A, X)), []),
+        (Or((And((A, B)), B)), [(OF_A, OF_B)]),
+    ],
+)
+def test_a_cover_lists_every_row_of_its_predicate(predicate: Predicate, expected: list[Cover]) -> None:
+    """Of a conjunction each part is a way, of a disjunction all parts together; x has no index."""
+    assert list(covers(predicate, lambda column: column != "x")) == expected
+
+
+def test_the_columns_read_are_those_of_all_covers() -> None:
+    """Their indexes are made before the shortest is known."""
+    assert columns_of([(OF_A,), (OF_A, OF_B)]) == {"a", "b"}
+
+
+def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
+    """A listed row costs what streaming past SCAN_WORTH rows costs."""
+    size = 3 * SCAN_WORTH
+    codes = np.zeros(size, dtype=np.uint8)
+    codes[:3] = 1
+    coding = Coding(offset=0, span=6, step_log2=0)
+    pages = [{"a": Inverted.of(codes, coding), "b": Inverted.of(np.zeros_like(codes), coding)}]
+    rare, common = (Stretch("a", 1, 1),), (Stretch("b", 0, 0),)
+    found = candidates([common, rare], pages, size)
+    assert found is not None
+    assert [rows.tolist() for rows in found] == [[0, 1, 2]]
+    assert candidates([common, rare], pages, size - 1) is None
+
+
+def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
+    """Lists of two columns may share rows."""
+    codes, coding = np.array([1, 0, 1, 1], dtype=np.uint8), Coding(offset=0, span=1, step_log2=0)
+    pages = [{"a": Inverted.of(codes, coding), "b": Inverted.of(codes[::-1].copy(), coding)}]
+    found = candidates([(Stretch("a", 1, 1), Stretch("b", 1, 1))], pages, 6 * SCAN_WORTH)
+    assert found is not None
+    assert found[0].tolist() == [0, 1, 2, 3]

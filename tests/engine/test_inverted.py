@@ -1,0 +1,139 @@
+"""The inverted index against the scan: the same integers bit for bit, whatever came, went and came back meanwhile."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from service.core.contribution import Contributions
+from service.engine import access
+from service.engine.evaluate import contributions
+from service.engine.inverted import VALUES_MAX, Inverted, is_indexed
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
+from service.query.coding import Coding, coding_of
+from service.query.plan import Plan
+from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn
+from tests.engine.worlds import BUDGET, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits
+
+ALWAYS, NEVER = 0, 2**40
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happens to a dataset: somebody comes to a slot, or goes."""
+
+    slot: int
+    row: Row | None
+
+
+def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> list[dict[str, Any]]:
+    """Every block with its arrays as lists, through the index or by scan."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(access, "SCAN_WORTH", scan_worth)
+        return [_listed(block) for block in contributions(plan, memory)]
+
+
+def _listed(block: Contributions) -> dict[str, Any]:
+    arrays = ("slots", "norms_squared", "owners", "coordinates", "values")
+    found = {name: getattr(block, name) for name in arrays}
+    return {name: None if array is None else array.tolist() for name, array in found.items()}
+
+
+def steps() -> st.SearchStrategy[list[Step]]:
+    """Comings and goings in a few slots."""
+    return st.lists(st.builds(Step, st.sampled_from(SLOTS), st.none() | rows("people")), max_size=8)
+
+
+def take(step: Step, memory: DatasetMemory) -> None:
+    """One step; nobody comes to a slot that is taken, nobody goes from an empty one."""
+    is_there = step.slot < memory.present.size and bool(memory.present[step.slot])
+    if step.row is None and is_there:
+        memory.erase(step.slot)
+    if step.row is not None and not is_there:
+        codes = uploaded("people", [step.slot], [step.row]).codes
+        memory.add_individuals(np.array([step.slot]), codes, np.array([BUDGET]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(records=people(), query=queries("people"), changes=steps())
+def test_of_individuals_it_gives_the_integers_of_the_scan(
+    records: dict[int, Row], query: dict[str, Any], changes: list[Step]
+) -> None:
+    """After every change: an index that was made before it, and kept, must not miss anybody."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    memory = memory_of(records)
+    for change in [*changes, Step(0, None)]:
+        assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+        take(change, memory)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), records=people(), query=queries("visits"))
+def test_of_events_it_gives_the_integers_of_the_scan(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """Rows come in uploads, and go with their individual."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    memory = memory_of(records, [data.draw(visits(records))])
+    assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+    memory.erase(next(iter(records)))
+    assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+
+
+@given(st.lists(st.integers(0, 7), max_size=40), st.integers(0, 6), st.integers(0, 6))
+def test_the_lists_hold_every_row_of_a_value_and_no_null(listed: list[int], low: int, high: int) -> None:
+    """Code 7 is NULL here."""
+    codes: NDArray[np.unsignedinteger] = np.array(listed, dtype=np.uint8)
+    index = Inverted.of(codes, Coding(offset=0, span=6, step_log2=0))
+    low, high = min(low, high), max(low, high)
+    found = index.rows(low, high).tolist()
+    assert sorted(found) == [row for row, code in enumerate(listed) if low <= code <= high]
+    assert len(found) == index.count(low, high)
+
+
+def test_two_bytes_a_row_on_a_page() -> None:
+    """A full page's row numbers fit two bytes, its last one too."""
+    codes: NDArray[np.unsignedinteger] = np.ones(PAGE_SLOTS, dtype=np.uint8)
+    index = Inverted.of(codes, Coding(offset=0, span=3, step_log2=0))
+    assert index.rows(1, 1).dtype == np.uint16
+    assert int(index.rows(1, 1)[-1]) == PAGE_SLOTS - 1
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (CategoryColumn(type="category", size=2), True),
+        (CategoryColumn(type="category", size=VALUES_MAX), True),
+        (CategoryColumn(type="category", size=VALUES_MAX + 1), False),
+        (IntegerColumn(type="integer", lower=-5, upper=VALUES_MAX - 6), True),
+        (IntegerColumn(type="integer", lower=0, upper=VALUES_MAX), False),
+        (RealColumn(type="real", lower=0, upper=1), False),
+    ],
+)
+def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
+    """The declaration decides, never the data."""
+    assert is_indexed(column) is expected
+    assert coding_of(column).span >= 0
+
+
+@pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
+def test_a_value_nobody_has_touches_nobody(scan_worth: int) -> None:
+    """No block comes at all."""
+    memory = memory_of({7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}})
+    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
+    assert plan is not None
+    assert answered(plan, memory, scan_worth=scan_worth) == []
+
+
+def _both_ways() -> dict[str, Any]:
+    """Two ranges of one column that have nothing in common, beside another column that could have led the way."""
+    return {"and": [{"ge": [{"col": "level"}, 2]}, {"le": [{"col": "level"}, 0]}, {"eq": [{"col": "country"}, "NO"]}]}
