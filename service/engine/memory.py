@@ -116,9 +116,11 @@ class DatasetMemory:
             limits.size > 0 and not 0 <= limits.min() <= limits.max() <= LIMIT_UNITS_MAX
         ):
             raise ValueError("one limit for each slot, between 0 and LIMIT_UNITS_MAX")
-        if np.unique(slots).size != slots.size or (slots.size > 0 and self._holds_any(slots)):
+        named = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.bool_)
+        named[slots] = True  # as np.unique would tell, and a hundred times as fast
+        if np.count_nonzero(named) != slots.size or (slots.size > 0 and self._holds_any(slots)):
             raise ValueError("a slot is taken, or named twice")
-        self.grow(int(slots.max(initial=-1)) + 1)
+        self.grow(named.size)
         for name, column in self._individuals.items():
             column[slots] = codes[name]
         changed = set(np.unique(slots // PAGE_SLOTS).tolist())

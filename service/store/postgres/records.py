@@ -1,16 +1,19 @@
 """A dataset's own tables: typed columns, one row per individual or event, addressed by slot and never by key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
 from service.query.schema import Schema
-from service.store.postgres.columns import Codes, StoredColumn, copy_in, copy_out
+from service.store.postgres.columns import Codes, StoredColumn, copy_in
 
 _SLOT = "_slot"  # declared names begin with a letter
+BLOCKS_AT_ONCE: Final = 2**14
+"""Of 8 KiB: what one statement packs is far below the gibibyte that a value may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,27 @@ class RecordsTable:
         """Rows for COPY."""
         return copy_in(slots, codes, self.columns)
 
-    def select(self) -> sql.Composed:
-        """Every row at fixed width, NULL by its stand-in."""
-        return sql.SQL("SELECT {} FROM {}").format(
-            sql.SQL(", ").join([sql.Identifier(_SLOT), *map(_selected, self.columns)]), self._identifier
+    def blocks(self) -> sql.Composed:
+        """How many blocks the table has."""
+        return sql.SQL("SELECT pg_relation_size({}) / current_setting('block_size')::bigint").format(
+            sql.Literal(self._identifier.as_string())
         )
 
-    def read(self, data: bytes) -> tuple[NDArray[np.int64], Codes]:
-        """(slots, codes by column) of what `select` copied out."""
-        return copy_out(data, self.columns)
+    def selects(self, blocks: int) -> list[sql.Composed]:
+        """Statements for the rows of `blocks` blocks; each gives one row of packed columns, NULL by its stand-in."""
+        columns = sql.SQL(", ").join([packed("int4send", sql.Identifier(_SLOT)), *map(_packed, self.columns)])
+        return [
+            sql.SQL("SELECT {} FROM {} WHERE ctid >= {}::tid AND ctid < {}::tid").format(
+                columns, self._identifier, f"({first},0)", f"({first + BLOCKS_AT_ONCE},0)"
+            )
+            for first in range(0, blocks, BLOCKS_AT_ONCE)
+        ]
+
+    def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], Codes]:
+        """(slots, codes by column) of what all `selects` gave."""
+        slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.wire_out for column in self.columns)])
+        codes = {column.name: column.codes(value) for column, value in zip(self.columns, values, strict=True)}
+        return slots.astype(np.int64), codes
 
     def delete(self) -> sql.Composed:
         """One slot's rows."""
@@ -80,6 +95,23 @@ def records_tables(dataset_id: int, schema: Schema) -> dict[str, RecordsTable]:
     }
 
 
-def _selected(column: StoredColumn) -> sql.Composed:
-    value = sql.SQL("{}::integer") if column.kind == "boolean" else sql.SQL("{}")
-    return sql.SQL("coalesce({}, {})").format(value.format(sql.Identifier(column.name)), sql.SQL(column.null_on_wire))
+def packed(sql_bytes: str, value: sql.Composable) -> sql.Composed:
+    """A value of every row, one after the other."""
+    return sql.SQL("string_agg({}({}), ''::bytea)").format(sql.SQL(sql_bytes), value)
+
+
+def unpacked(
+    parts: Sequence[Sequence[bytes | None]], wires: Sequence[np.dtype[np.generic]]
+) -> list[NDArray[np.generic]]:
+    """The values of each of several packed columns, part after part; of no rows a part holds NULL."""
+    columns = zip(*parts, strict=True) if parts else [()] * len(wires)
+    return [
+        np.frombuffer(b"".join(part or b"" for part in column), dtype=wire)
+        for column, wire in zip(columns, wires, strict=True)
+    ]
+
+
+def _packed(column: StoredColumn) -> sql.Composed:
+    name = sql.Identifier(column.name)
+    value = sql.SQL("{}::integer").format(name) if column.kind == "boolean" else name
+    return packed(column.sql_bytes, sql.SQL("coalesce({}, {})").format(value, sql.SQL(column.null_out)))

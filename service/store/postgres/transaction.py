@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.store.postgres.faults import translated
-from service.store.postgres.records import RecordsTable
+from service.store.postgres.records import RecordsTable, unpacked
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ANSWER_COUNT,
@@ -40,6 +40,7 @@ from service.workflows.ports import (
 _UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
+_SLOTS_AT_ONCE: Final = 2**22
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
@@ -57,6 +58,11 @@ KNOWN_ENTRIES: Final = (
 )
 KNOWN_WORST_CASES: Final = (
     "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"
+)
+PACKED_INDIVIDUALS: Final = (
+    "SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),"
+    " string_agg(boolsend(key IS NOT NULL), ''::bytea)"
+    " FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s"
 )
 INSERT_ENTRY: Final = f"INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS}) VALUES (%s{', %b' * ENTRY_COUNT})"
 INSERT_ANSWER: Final = f"INSERT INTO answers (dataset_id, {ANSWER_COLUMNS}) VALUES (%s{', %b' * ANSWER_COUNT})"
@@ -152,27 +158,19 @@ class PostgresTransaction:
             yield page, np.frombuffer(spent, dtype=">i8").astype(np.int64)
 
     def individuals(self) -> Individuals:
-        query = sql.SQL("SELECT slot, limit_units, (key IS NOT NULL)::int FROM individuals WHERE dataset_id = {}")
-        data = self._copy_out(query.format(sql.Literal(self._dataset_id)))
-        layout = np.dtype(
-            [
-                ("count", ">i2"),
-                ("a", ">i4"),
-                ("slot", ">i4"),
-                ("b", ">i4"),
-                ("limit", ">i8"),
-                ("c", ">i4"),
-                ("is", ">i4"),
-            ]
-        )
-        rows = np.frombuffer(data, dtype=layout, count=(len(data) - 21) // layout.itemsize, offset=19)
+        last = self._rows("SELECT max(slot) FROM individuals WHERE dataset_id = %s", [self._dataset_id])[0][0]
+        starts = range(0, 0 if last is None else last + 1, _SLOTS_AT_ONCE)
+        ranges = [(self._dataset_id, start, start + _SLOTS_AT_ONCE) for start in starts]
+        parts = [self._rows(PACKED_INDIVIDUALS, values)[0] for values in ranges]
+        slots, limits, present = unpacked(parts, [np.dtype(">i4"), np.dtype(">i8"), np.dtype(np.bool_)])
         return Individuals(
-            slots=rows["slot"].astype(np.int64), limits=rows["limit"].astype(np.int64), present=rows["is"] == 1
+            slots=slots.astype(np.int64), limits=limits.astype(np.int64), present=present.astype(np.bool_)
         )
 
     def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
         records = self._tables[table]
-        return records.read(self._copy_out(records.select()))
+        blocks = self._rows(records.blocks(), [])[0][0]
+        return records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
 
     def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
         return self._slots("key", "text", keys)
@@ -338,12 +336,7 @@ class PostgresTransaction:
                 slots[start + n - 1] = slot
         return slots
 
-    def _copy_out(self, query: sql.Composable) -> bytes:
-        statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(query)
-        with translated(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            return b"".join(bytes(block) for block in copy)
-
-    def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def _rows(self, statement: str | sql.Composed, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with translated():
             return self._connection.execute(statement, values, binary=True).fetchall()
 

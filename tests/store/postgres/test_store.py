@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -75,3 +76,30 @@ def test_tables_may_be_declared_in_any_order(database_url: str) -> None:
     assert read is not None
     names = [{table.name for table in records_tables(kept.id, each).values()} for each in (schema, read.schema)]
     assert names[0] == names[1]
+
+
+def test_a_table_larger_than_one_statement_takes_is_read_whole(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stretch after stretch, of accounts and of records, with gaps between the slots and after an erasure."""
+    monkeypatch.setattr("service.store.postgres.records.BLOCKS_AT_ONCE", 2)
+    monkeypatch.setattr("service.store.postgres.transaction._SLOTS_AT_ONCE", 100)
+    kept = store.add_dataset(dataset())
+    slots = np.arange(0, 3000, 3)
+    items = np.arange(1000, dtype=np.uint32)
+    with store.transaction(kept.id, lock=True) as transaction:
+        assert transaction.individuals().slots.size == transaction.records("visits")[0].size == 0
+        transaction.add_individuals(slots, [f"p{n}" for n in slots], slots + 7)
+        transaction.add_records("visits", slots, {"item": items})
+        transaction.journal("rows", {}, slots=3000)
+        transaction.erase(300, bytes(32))
+        accounts, (places, visits) = transaction.individuals(), transaction.records("visits")
+        assert len(transaction._tables["visits"].selects(7)) == 4
+
+    order = np.argsort(accounts.slots)
+    assert accounts.slots[order].tolist() == slots.tolist()
+    assert accounts.limits[order].tolist() == (slots + 7).tolist()
+    assert accounts.slots[~accounts.present].tolist() == [300]
+    assert sorted(zip(places.tolist(), visits["item"].tolist(), strict=True)) == [
+        (slot, item) for slot, item in zip(slots.tolist(), items.tolist(), strict=True) if slot != 300
+    ]
