@@ -1,0 +1,78 @@
+"""A process that has imported the service once and forks a `sparing` command out of itself whenever it is asked to.
+
+A start costs a tenth of a second instead of two, and everything after the imports is what `sparing serve` does. Each
+request comes over a socket with the descriptor that is to be the child's stdout. The children die with the nursery,
+and the nursery with its owner.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(descriptor: int) -> None:
+    """Serve requests until the owner is gone; then end every child."""
+    for module in ("service.cli", "service.main"):
+        importlib.import_module(module)
+    gc.freeze()  # a collection in a child would copy every page that they share
+
+    children: set[int] = set()
+    with socket.socket(fileno=descriptor) as owner:
+        owner.send(b"{}")
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(owner, 2**16, 1)
+            if not message:
+                break
+            request = json.loads(message)
+            owner.send(json.dumps(_answer(request, descriptors, children, owner)).encode())
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _answer(request: Any, descriptors: list[int], children: set[int], owner: socket.socket) -> Any:
+    if "wait" in request:
+        pid, status = os.waitpid(request["wait"], 0)
+        children.discard(pid)
+        return {"status": os.waitstatus_to_exitcode(status)}
+    child = os.fork()
+    if child == 0:
+        owner.detach()
+        _become(request["arguments"], request["environment"], descriptors[0])
+    os.close(descriptors[0])
+    children.add(child)
+    return {"pid": child}
+
+
+def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> NoReturn:
+    """What `sparing ARGUMENTS` is from here on."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    os.dup2(stdout, 1)
+    os.close(stdout)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["sparing", *arguments]
+    from service.cli import main as sparing  # noqa: PLC0415 - imported already
+
+    code: Any = 1
+    try:
+        sparing()
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1 if code else 0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,109 @@
+"""Two replicas and one last unit: whoever comes second must find it spent."""
+
+import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import orjson
+import psycopg
+
+from service.query.parse import parse_query
+from service.store.postgres.store import PostgresStore
+from service.workflows.errors import Unavailable
+from service.workflows.house import House
+from service.workflows.registration import Registration
+from service.workflows.verifying import verify_all
+from service.workflows.views import Principal
+from tests.faults.stage import open_house
+
+DATASET = "race"
+CHARGE_UNITS = 2**37  # sigma 2: 1/8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """One replica in this process."""
+
+    store: PostgresStore
+    house: House
+    analyst: Principal
+    refusals: list[str] = field(default_factory=list)
+
+    def ask(self, person: int, key: str, barrier: threading.Barrier) -> bytes:
+        """Ask about one person, at the same instant as the others; insist when told to try again."""
+        query = {
+            "version": 1,
+            "select": [{"count": {}}],
+            "where": {"eq": [{"col": "number"}, person]},
+            "noise": {"sigma": 2.0},
+            "reuse": False,
+        }
+        parsed = parse_query(orjson.dumps(query))
+        barrier.wait(60)
+        for _ in range(100):
+            try:
+                return self.house.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
+            except Unavailable:
+                self.refusals.append(key)
+        raise TimeoutError(f"{key} is never answered")
+
+
+def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = False) -> tuple[int, int]:
+    """`races` people with one charge left each, asked about by every rival at once. Returns (charges, 503s).
+
+    With `same_key` all rivals deliver one request; else each asks under a key of its own.
+    """
+    with ExitStack() as stack, ThreadPoolExecutor(rivals) as pool:
+        opened = [stack.enter_context(open_house(database_url)) for _ in range(rivals)]
+        analyst = _people(opened[0][1], races)
+        runners = [Runner(store=store, house=house, analyst=analyst) for store, house in opened]
+        for person in range(races):
+            barrier = threading.Barrier(rivals)
+            keys = [f"k{person}" if same_key else f"k{person}-{rival}" for rival in range(rivals)]
+            futures = [pool.submit(runner.ask, person, key, barrier) for runner, key in zip(runners, keys, strict=True)]
+            bodies = {future.result(timeout=90) for future in futures}
+            assert len(bodies) == (1 if same_key else rivals)
+        charges = _check(database_url, runners[0].store, races, entries_each=1 if same_key else rivals)
+        return charges, sum(len(runner.refusals) for runner in runners)
+
+
+def _people(house: House, count: int) -> Principal:
+    """So many people, each of whom can pay for one query and not a unit more."""
+    columns = {"number": {"type": "category", "size": count}}
+    document = {
+        "name": DATASET,
+        "guarantee": {"rho": "0.125"},
+        "capacity": count,
+        "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": columns}},
+    }
+    house.register(Registration.model_validate(document))
+    rows = "person_id,number\n" + "".join(f"p{person},{person}\n" for person in range(count))
+    house.append_rows(DATASET, "people", "text/csv", io.BytesIO(rows.encode()))
+    return house.create_principal(role="analyst", name="ana", dataset=DATASET)[0]
+
+
+def _check(database_url: str, store: PostgresStore, races: int, *, entries_each: int) -> int:
+    """Everybody paid once: the first entry about a person charges, every later one leaves out. Returns the charges."""
+    assert [finding for report in verify_all(store) for finding in report.findings] == []
+    record = store.dataset(DATASET)
+    assert record is not None
+    with store.transaction(record.id, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    charged: set[int] = set()
+    left_out: list[int] = []
+    for entry in entries:
+        paid, charges, unpaid = (array.tolist() for array in entry.charges.decode())
+        assert len(paid) + len(unpaid) == 1
+        assert not charged & {*paid}
+        assert charged >= {*unpaid}
+        assert charges == [CHARGE_UNITS] * len(paid)
+        charged |= {*paid}
+        left_out += unpaid
+    assert charged == set(range(races))
+    assert sorted(left_out) == sorted(list(range(races)) * (entries_each - 1))
+    with psycopg.connect(database_url) as connection:
+        spent = connection.execute("SELECT DISTINCT spent_units, budget_units FROM budgets").fetchall()
+    assert spent == [(CHARGE_UNITS, CHARGE_UNITS)]
+    return len(charged)

@@ -1,0 +1,187 @@
+"""Processes of the service for the drills: started through the nursery, killed for real, asked over raw sockets."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import service
+
+ROOT = Path(service.__file__).parent.parent
+PEPPER = "ab" * 32
+DEATH_S = 60.0
+ANSWER_S = 90.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a client saw of one attempt: raw bytes, at which instant the first came, and whether it was all."""
+
+    started: float
+    seen_at: float | None
+    status: int | None
+    body: bytes
+    complete: bool
+
+
+@dataclass(slots=True)
+class Replica:
+    """A running `sparing serve`."""
+
+    pid: int
+    url: str
+    nursery: "Nursery" = field(repr=False)
+    pidfd: int
+    status: int | None = None
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal it; by its descriptor, which cannot be somebody else's tomorrow."""
+        signal.pidfd_send_signal(self.pidfd, number)
+
+    def is_dead(self, patience_s: float = 0.0) -> bool:
+        """Whether it has ended, or ends within so long."""
+        return bool(select.select([self.pidfd], [], [], patience_s)[0])
+
+    def await_end(self) -> int:
+        """Its exit status once it has ended: minus the signal's number when one killed it."""
+        if not self.is_dead(DEATH_S):
+            raise TimeoutError(f"process {self.pid} does not end")
+        if self.status is None:
+            self.status = self.nursery.status_of(self.pid)
+        return self.status
+
+    def await_stop(self) -> None:
+        """Wait until it stands still under SIGSTOP."""
+        deadline = time.monotonic() + DEATH_S
+        while Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"process {self.pid} does not stop")
+            time.sleep(0.002)
+
+    def end(self) -> None:
+        """Kill it and wait."""
+        self.send(signal.SIGKILL)
+        self.await_end()
+
+
+class Nursery:
+    """The owner's side of `tests.faults.nursery`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self.home = directory, directory / "home"
+        directory.mkdir(exist_ok=True)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, self._door = ours, threading.Lock()
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+        with (directory / "replicas.log").open("ab") as log, theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                cwd=ROOT,
+                env=environment,
+            )
+        if not ours.recv(64):
+            raise RuntimeError(f"the nursery ended with {self._process.wait()}: {directory / 'replicas.log'}")
+
+    def start(self, database_url: str, redis_url: str, **more: str) -> Replica:
+        """Start `sparing serve`, and wait until it takes connections."""
+        environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "SPARING_PEPPER": PEPPER,
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            **more,
+        }
+        arguments = ["serve", "--home", str(self.home), "--port", "0"]
+        reading, writing = os.pipe()
+        with self._door:
+            message = json.dumps({"arguments": arguments, "environment": environment}).encode()
+            socket.send_fds(self._socket, [message], [writing])
+            os.close(writing)
+            pid = json.loads(self._socket.recv(2**16))["pid"]
+        pidfd = os.pidfd_open(pid)
+        with os.fdopen(reading) as output:
+            word, _, url = output.readline().strip().partition(" ")
+        if word != "ready":
+            log = (self._directory / "replicas.log").read_text()[-2000:]
+            raise RuntimeError(f"serve said {word!r}\n{log}")
+        return Replica(pid=pid, url=url, nursery=self, pidfd=pidfd)
+
+    def status_of(self, pid: int) -> int:
+        """The exit status of a child that has ended."""
+        with self._door:
+            self._socket.send(json.dumps({"wait": pid}).encode())
+            status: int = json.loads(self._socket.recv(2**16))["status"]
+        return status
+
+    def close(self) -> None:
+        """End it and every child."""
+        self._socket.close()
+        self._process.wait(timeout=60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def running(nursery: Nursery, database_url: str, redis_url: str, **more: str) -> Iterator[Replica]:
+    """A replica for the length of the block; killed at its end unless it is dead already."""
+    replica = nursery.start(database_url, redis_url, **more)
+    try:
+        yield replica
+    finally:
+        if not replica.is_dead():
+            replica.end()
+        os.close(replica.pidfd)
+
+
+def ask(url: str, api_key: str, path: str, key: str, query: Mapping[str, Any]) -> Answer:
+    """Put one query under a key."""
+    more = f"Idempotency-Key: {key}\r\nContent-Type: application/json\r\n"
+    return exchange(url, "POST", path, api_key, json.dumps(query).encode(), more)
+
+
+def exchange(url: str, method: str, path: str, api_key: str, body: bytes = b"", more: str = "") -> Answer:
+    """One request, by hand, so that every byte that came is known even when the answer breaks off."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {api_key}\r\n"
+        f"{more}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    started = time.monotonic()
+    seen_at: float | None = None
+    raw = b""
+    try:
+        with socket.create_connection((host, int(port)), timeout=ANSWER_S) as wire:
+            wire.sendall(head.encode() + body)
+            while chunk := wire.recv(2**16):
+                seen_at = seen_at or time.monotonic()
+                raw += chunk
+    except ConnectionError:
+        pass
+    status, answer, complete = _read(raw)
+    return Answer(started=started, seen_at=seen_at, status=status, body=answer, complete=complete)
+
+
+def _read(raw: bytes) -> tuple[int | None, bytes, bool]:
+    """(status, body, whether all of it came) of an HTTP/1.1 response that may have broken off anywhere."""
+    head, end, body = raw.partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    status = int(words[1]) if len(words) == 3 and words[1].isdigit() else None
+    lengths = [line.partition(b":")[2] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    return status, body, bool(end) and bool(lengths) and len(body) == int(lengths[0])

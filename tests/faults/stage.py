@@ -1,0 +1,269 @@
+"""One dataset for a drill, what its questions cost by arithmetic of our own, and the audit at the end."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import Any, LiteralString
+from uuid import uuid4
+
+import orjson
+import psycopg
+
+from service.core.noise import Entropy
+from service.premises import now
+from service.store.entropy import system_entropy
+from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows.house import House
+from service.workflows.ports import Store, Witness
+from service.workflows.registration import Registration
+from service.workflows.secrets import Pepper
+from service.workflows.verifying import verify_all
+from service.workflows.views import Principal
+from service.workflows.witnessing import witness_name
+from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
+from tests.faults.replicas import PEPPER, Answer, ask, exchange
+
+COLUMNS = {
+    "country": {"type": "category", "categories": ["NO", "SE"]},
+    "age": {"type": "integer", "lower": 0, "upper": 120},
+    "limit_rho": {"type": "budget"},
+}
+PEOPLE = 24
+UNIT = Fraction(1, 2**40)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A count: as an analyst writes it, whom it touches, and its sigma."""
+
+    query: Mapping[str, Any]
+    touched: frozenset[int]
+    sigma: Fraction
+
+    def costs(self) -> dict[int, int]:
+        """Units by slot: 1 / (2 sigma^2) rho, rounded up."""
+        return dict.fromkeys(sorted(self.touched), ceil(1 / (2 * self.sigma**2) / UNIT))
+
+
+def _question(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> Question:
+    query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": reuse}
+    condition = {} if where is None else {"where": where}
+    return Question(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
+
+
+def _in_norway(slot: int) -> bool:
+    return slot % 3 == 0
+
+
+def _age(slot: int) -> int:
+    return 5 * slot % 100
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "everybody": _question("4", iter(range(PEOPLE)), None, reuse=False),
+    "north": _question("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, reuse=False),
+    "older": _question("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}, reuse=False),
+    "again": _question("4", iter(range(PEOPLE)), None, reuse=True),
+}
+NAMES = tuple(QUESTIONS)
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """A dataset on a database, and everything that anybody saw of it."""
+
+    database_url: str = field(repr=False)
+    dataset: str
+    limits: Mapping[int, int]
+    analyst: Principal
+    analyst_key: str
+    curator_key: str
+    connection: psycopg.Connection[tuple[Any, ...]] = field(repr=False)
+    attempts: list[Attempt] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+
+    def ask(self, url: str, key: str, question: str) -> Answer:
+        """Ask a replica, and remember what was seen."""
+        path = f"/v1/datasets/{self.dataset}/queries"
+        answer = ask(url, self.analyst_key, path, key, QUESTIONS[question].query)
+        self.attempts.append(
+            Attempt(
+                key=key,
+                question=question,
+                started=answer.started,
+                seen_at=answer.seen_at,
+                status=answer.status,
+                body=answer.body if answer.status == 200 else b"",
+                complete=answer.complete,
+            )
+        )
+        return answer
+
+    def insist(self, url: str, key: str, question: str) -> bytes:
+        """Ask a replica until it answers; every refusal must be one that says: later. Returns the answer's bytes."""
+        for _ in range(200):
+            answer = self.ask(url, key, question)
+            if answer.status == 200:
+                assert answer.complete
+                return answer.body
+            assert answer.status == 503, answer
+        raise TimeoutError(f"{key} is never answered")
+
+    def read(self, url: str) -> None:
+        """Read everybody's budget from a replica, and remember it if it came."""
+        answer = exchange(url, "GET", f"/v1/datasets/{self.dataset}/budgets?limit=1000", self.curator_key)
+        if answer.status == 200 and answer.complete and answer.seen_at is not None:
+            rows = orjson.loads(answer.body)["items"]
+            spent = {int(row["key"].removeprefix("p")): int(row["spent_units"]) for row in rows}
+            self.readings.append(Reading(started=answer.started, ended=answer.seen_at, spent=spent))
+
+    def stored(self, key: str) -> Reply | None:
+        """The reply that the database holds for a key, if any, once whoever holds the dataset's lock is through."""
+        self._rows(
+            "SELECT 1 FROM heads h JOIN datasets d ON d.id = h.dataset_id WHERE d.name = %s FOR UPDATE OF h",
+            [self.dataset],
+        )
+        return next(iter(self.replies(key)), None)
+
+    def replies(self, key: str | None = None) -> list[Reply]:
+        """Every stored reply, or that of one key."""
+        rows = self._rows(
+            "SELECT idempotency_key, seq, body FROM answers a JOIN datasets d ON d.id = a.dataset_id"
+            " WHERE d.name = %s AND principal_id = %s AND coalesce(idempotency_key = %s, true)"
+            " ORDER BY seq, idempotency_key",
+            [self.dataset, self.analyst.id, key],
+        )
+        return [Reply(key=each, seq=seq, body=bytes(body)) for each, seq, body in rows]
+
+    def audit(self, witness: Witness | None = None) -> History:
+        """Replay everything; raises AssertionError with every finding. Returns what was looked at.
+
+        The witness, if there is one, must have seen whatever anybody has seen.
+        """
+        replies = self.replies()
+        makers = {reply.seq: reply.key for reply in replies if not orjson.loads(reply.body)["reused"]}
+        store = PostgresStore(self.database_url)
+        try:
+            findings = [finding for report in verify_all(store, witness) for finding in report.findings]
+            entries = _entries(store, self.dataset, makers)
+            if witness is not None and self._seen(replies) > _witnessed(store, self.dataset, witness):
+                findings.append("an answer was seen that is not witnessed")
+        finally:
+            store.close()
+        history = History(
+            limits=self.limits,
+            costs={name: question.costs() for name, question in QUESTIONS.items()},
+            attempts=self.attempts,
+            entries=entries,
+            replies=replies,
+            readings=self.readings,
+        )
+        findings += violations(history)
+        if self._view() != _replayed(entries):
+            findings.append("the view of the budgets does not show what the ledger gives")
+        assert findings == []
+        return history
+
+    def _seen(self, replies: Sequence[Reply]) -> int:
+        """The last entry of which anybody saw a byte."""
+        answered = {attempt.key for attempt in self.attempts if attempt.status == 200}
+        return max((reply.seq for reply in replies if reply.key in answered), default=0)
+
+    def _view(self) -> dict[int, int]:
+        rows = self._rows("SELECT key, spent_units FROM budgets WHERE dataset = %s", [self.dataset])
+        return {int(key.removeprefix("p")): int(units) for key, units in rows}
+
+    def _rows(self, statement: LiteralString, values: list[object]) -> list[tuple[Any, ...]]:
+        """Past the service, over a connection of our own, which is opened again where the database has ended it."""
+        if self.connection.closed:
+            self.connection = psycopg.connect(self.database_url, autocommit=True)
+        return self.connection.execute(statement, values).fetchall()
+
+
+@contextmanager
+def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
+    """Twenty-four people; about half of them run out in the course of so many questions.
+
+    The dataset's name was never used before: replicas of other stages share the witness's folder.
+    """
+    dataset = f"survey-{uuid4().hex}"
+    rhos = [Fraction(questions, 64) * (1 + slot % 8) / 4 for slot in range(PEOPLE)]
+    rows = [
+        f"p{slot},{'NO' if _in_norway(slot) else 'SE'},{_age(slot)},{float(rho)!r}" for slot, rho in enumerate(rhos)
+    ]
+    document = {
+        "name": dataset,
+        "guarantee": {"rho": str(float(max(rhos)))},
+        "capacity": 1000,
+        "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
+    }
+    with open_house(database_url) as (_, house):
+        house.register(Registration.model_validate(document))
+        csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
+        house.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
+        analyst, analyst_key = house.create_principal(role="analyst", name="ana", dataset=dataset)
+        _, curator_key = house.create_principal(role="curator", name="cur", dataset=dataset)
+    stage = Stage(
+        database_url=database_url,
+        dataset=dataset,
+        limits={slot: int(rho / UNIT) for slot, rho in enumerate(rhos)},
+        analyst=analyst,
+        analyst_key=analyst_key,
+        curator_key=curator_key,
+        connection=psycopg.connect(database_url, autocommit=True),
+    )
+    try:
+        yield stage
+    finally:
+        stage.connection.close()
+
+
+def _replayed(entries: Sequence[Entry]) -> dict[int, int]:
+    spent = dict.fromkeys(range(PEOPLE), 0)
+    for entry in entries:
+        for slot, units in entry.charged.items():
+            spent[slot] += units
+    return spent
+
+
+def _witnessed(store: Store, dataset: str, witness: Witness) -> int:
+    record = store.dataset(dataset)
+    assert record is not None
+    return max((each.seq for each in witness.history(witness_name(record))), default=0)
+
+
+def _entries(store: Store, dataset: str, makers: Mapping[int, str]) -> list[Entry]:
+    record = store.dataset(dataset)
+    assert record is not None
+    with store.transaction(record.id, lock=False) as transaction:
+        rows = list(transaction.entries(after=0))
+    decoded = [(row.seq, *(array.tolist() for array in row.charges.decode())) for row in rows]
+    return [
+        Entry(
+            seq=seq,
+            made_by=makers.get(seq, f"nobody ({seq})"),
+            charged=dict(zip(charged, charges, strict=True)),
+            left_out=frozenset(left_out),
+        )
+        for seq, charged, charges, left_out in decoded
+    ]
+
+
+_WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database
+
+
+@contextmanager
+def open_house(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, House]]:
+    """A replica in this process: a store and a house of its own."""
+    store = PostgresStore(database_url)
+    witness = _WITNESSES.setdefault(database_url, MemoryWitness())
+    house = House(store=store, witness=witness, pepper=Pepper(bytes.fromhex(PEPPER)), entropy=entropy, clock=now)
+    try:
+        yield store, house
+    finally:
+        house.close()
+        store.close()

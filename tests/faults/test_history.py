@@ -1,0 +1,130 @@
+"""The checker of histories, on small ones with a planted violation each: a checker that cannot fail shows nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
+
+COSTS = {"all": {0: 3, 1: 3}, "first": {0: 5}}
+LIMITS = {0: 10, 1: 4}
+
+
+def attempt(key: str, question: str, started: float, seen_at: float | None, body: bytes = b"") -> Attempt:
+    """A delivery that was answered in full, or one of which nothing came back."""
+    status = None if seen_at is None else 200
+    return Attempt(
+        key=key, question=question, started=started, seen_at=seen_at, status=status, body=body, complete=bool(body)
+    )
+
+
+def history() -> History:
+    """Three executed questions and one that reuses the first; a fourth got lost on its way in."""
+    return History(
+        limits=LIMITS,
+        costs=COSTS,
+        attempts=[
+            attempt("a", "all", 0, None),
+            attempt("a", "all", 1, 2, b"A!"),
+            attempt("b", "first", 3, 5, b"B!"),
+            attempt("c", "all", 4, 6, b"C!"),
+            attempt("d", "all", 4, 7, b"D!"),
+            attempt("e", "all", 5, None),
+        ],
+        entries=[
+            Entry(seq=1, made_by="a", charged={0: 3, 1: 3}, left_out=frozenset()),
+            Entry(seq=2, made_by="b", charged={0: 5}, left_out=frozenset()),
+            Entry(seq=3, made_by="c", charged={}, left_out=frozenset({0, 1})),
+        ],
+        replies=[
+            Reply(key="a", seq=1, body=b"A!"),
+            Reply(key="b", seq=2, body=b"B!"),
+            Reply(key="c", seq=3, body=b"C!"),
+            Reply(key="d", seq=1, body=b"D!"),
+        ],
+        readings=[
+            Reading(started=0, ended=1.5, spent={0: 0, 1: 0}),
+            Reading(started=2.5, ended=2.8, spent={0: 3, 1: 3}),
+            Reading(started=3.5, ended=9, spent={0: 8, 1: 3}),
+        ],
+    )
+
+
+def test_a_right_history_has_no_violation() -> None:
+    """Retries, reuse, lost requests and overlapping readings are no violations."""
+    assert violations(history()) == []
+
+
+def test_an_attempt_without_an_answer_may_have_been_executed_or_not() -> None:
+    """Also one of which nobody ever heard again."""
+    lost = history()
+    entry = Entry(seq=4, made_by="e", charged={}, left_out=frozenset({0, 1}))
+    assert violations(replace(lost, entries=[*lost.entries, entry])) == []
+
+
+def test_half_an_answer_must_be_the_beginning_of_the_stored_one() -> None:
+    """A prefix is right, anything else is not; headers without a body count as seen."""
+    right = history()
+    for body, found in ((b"", 0), (b"A", 0), (b"X", 1), (b"A!!", 1)):
+        seen = replace(right.attempts[1], key="a", body=body, complete=False)
+        assert len(violations(replace(right, attempts=[seen, *right.attempts]))) == found
+
+
+PLANTED = {
+    "a gap": lambda h: replace(h, entries=[h.entries[0], h.entries[1], replace(h.entries[2], seq=4)]),
+    "executed 2 times": lambda h: replace(
+        h, entries=[*h.entries, Entry(seq=4, made_by="a", charged={}, left_out=frozenset({0, 1}))]
+    ),
+    "was never asked": lambda h: replace(h, entries=[*h.entries[:2], replace(h.entries[2], made_by="x")]),
+    "has a reply and was never": lambda h: replace(h, replies=[*h.replies, Reply(key="x", seq=1, body=b"A!")]),
+    "has no stored reply": lambda h: replace(h, replies=h.replies[:2] + h.replies[3:]),
+    "with other bytes": lambda h: replace(h, replies=[replace(h.replies[0], body=b"A?"), *h.replies[1:]]),
+    "two replies": lambda h: replace(h, replies=[*h.replies, h.replies[0]]),
+    "does not charge whom": lambda h: replace(
+        h, entries=[h.entries[0], replace(h.entries[1], charged={}, left_out=frozenset({0})), h.entries[2]], readings=[]
+    ),
+    "more than its limit": lambda h: replace(
+        h, entries=[*h.entries[:2], replace(h.entries[2], charged={0: 3}, left_out=frozenset({1}))]
+    ),
+    "comes after it in the ledger": lambda h: replace(
+        h,
+        attempts=[*h.attempts, attempt("f", "first", 8, 9, b"F!")],
+        entries=[
+            *h.entries[:2],
+            Entry(seq=3, made_by="f", charged={}, left_out=frozenset({0})),
+            replace(h.entries[2], seq=4),
+        ],
+        replies=[*h.replies[:2], replace(h.replies[2], seq=4), h.replies[3], Reply(key="f", seq=3, body=b"F!")],
+    ),
+    "before anybody asked": lambda h: replace(
+        h,
+        attempts=[*h.attempts[:4], replace(h.attempts[4], seen_at=3.5), h.attempts[5]],
+        replies=[*h.replies[:3], replace(h.replies[3], seq=3)],
+    ),
+    "fits nowhere": lambda h: replace(h, readings=[Reading(started=2.5, ended=2.8, spent={0: 0, 1: 0})]),
+}
+
+
+@pytest.mark.parametrize("finding", PLANTED)
+def test_a_planted_violation_is_found(finding: str) -> None:
+    """Each kind by its own words."""
+    found = violations(PLANTED[finding](history()))
+    assert any(finding in each for each in found), found
+
+
+def test_readings_are_placed_together() -> None:
+    """Two readings that would each fit alone, and not in their order of time, are found out."""
+    right = history()
+    backwards = [
+        Reading(started=3.2, ended=3.3, spent={0: 8, 1: 3}),
+        Reading(started=3.4, ended=3.5, spent={0: 3, 1: 3}),
+    ]
+    assert len(violations(replace(right, readings=backwards))) == 1
+    assert violations(replace(right, readings=backwards[:1])) == []
+    assert violations(replace(right, readings=backwards[1:])) == []
+
+
+def test_a_reading_cannot_know_the_future() -> None:
+    """What was asked only after the reading ended is not in it."""
+    early = [Reading(started=0, ended=2.9, spent={0: 8, 1: 3})]
+    assert len(violations(replace(history(), readings=early))) == 1

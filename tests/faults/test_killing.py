@@ -1,0 +1,29 @@
+"""Kill -9 at every point of a query's way, five times with one replica and five with two that share the dataset."""
+
+import pytest
+
+from tests.faults.killing import PLACES, Servers, kill_one_by_one, kill_under_load
+from tests.faults.stage import staged
+
+pytestmark = pytest.mark.slow
+
+KILLS = 5
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_replica_dies_and_nothing_is_lost_or_doubled(servers: Servers, place: str) -> None:
+    """Before COMMIT nothing is there, after it everything; the next process gives the same bytes or executes once."""
+    with staged(servers.database_url, questions=KILLS) as stage:
+        assert kill_one_by_one(stage, servers, place, KILLS) == KILLS
+        history = stage.audit(servers.witness)
+    assert len(history.replies) == KILLS
+    assert len({attempt.key for attempt in history.attempts}) == KILLS
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_two_replicas_keep_dying_under_load(servers: Servers, place: str) -> None:
+    """There is one order, in real time; every answer seen is stored, every key is answered in the end."""
+    with staged(servers.database_url, questions=60) as stage:
+        assert kill_under_load(stage, servers, place, KILLS, seed=1) == KILLS
+        history = stage.audit(servers.witness)
+    assert {attempt.key for attempt in history.attempts} == {reply.key for reply in history.replies}

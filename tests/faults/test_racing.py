@@ -1,0 +1,33 @@
+"""Two replicas race for one person's last unit, and deliver one request at once."""
+
+import pytest
+
+from tests.faults.racing import race
+
+pytestmark = pytest.mark.slow
+
+RACES = 500  # four times
+
+
+@pytest.mark.parametrize("heat", range(4))
+def test_the_last_unit_is_spent_once(database_url: str, heat: int) -> None:
+    """Exactly the serial result: one of the two is charged, the other leaves the person out, both are answered."""
+    assert race(database_url, RACES) == (RACES, 0)
+
+
+def test_one_request_on_two_replicas_at_once_is_one_entry(database_url: str) -> None:
+    """Both deliveries get the same bytes."""
+    assert race(database_url, 200, same_key=True) == (200, 0)
+
+
+def test_four_replicas_are_no_different(database_url: str) -> None:
+    """The lock does not know how many there are."""
+    assert race(database_url, 100, rivals=4) == (100, 0)
+
+
+def test_without_the_lock_the_fence_alone_holds(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seeded bug: were the lock forgotten, losers would be refused, and nobody would be charged on an old balance."""
+    monkeypatch.setattr("service.store.postgres.transaction.LOCK_HEAD", "")
+    charges, refusals = race(database_url, 50)
+    assert charges == 50
+    assert refusals > 0

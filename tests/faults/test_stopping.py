@@ -1,0 +1,27 @@
+"""SIGSTOP and SIGCONT: whoever was stopped in its turn commits nothing when it wakes up."""
+
+import pytest
+
+from tests.faults.killing import Servers
+from tests.faults.stage import staged
+from tests.faults.stopping import stop_at, stop_under_load
+
+pytestmark = pytest.mark.slow
+
+STOPS = 3
+
+
+@pytest.mark.parametrize("place", ["lock-held", "active-set", "rows-inserted", "before-commit", "acknowledged"])
+def test_a_stopped_replica_commits_nothing_stale(servers: Servers, place: str) -> None:
+    """The other one executes its key; the sleeper's attempt is refused, or shows what was durable before it slept."""
+    with staged(servers.database_url, questions=2 * STOPS) as stage:
+        assert stop_at(stage, servers, place, STOPS) == STOPS
+        assert len(stage.audit(servers.witness).entries) == 2 * STOPS
+
+
+def test_replicas_that_stand_still_at_any_moment(servers: Servers) -> None:
+    """Safety throughout, and every key is answered in the end."""
+    with staged(servers.database_url, questions=60) as stage:
+        assert stop_under_load(stage, servers, 20, seed=1) == 20
+        history = stage.audit(servers.witness)
+    assert {attempt.key for attempt in history.attempts} == {reply.key for reply in history.replies}
