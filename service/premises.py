@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from service.settings import Settings
+from service.store.cache.redis import RedisShelf
+from service.store.cache.sealed import SealedCache
 from service.store.embedded import HomeInUseError, Servers, attach_servers, start_servers
 from service.store.embedded.home import open_home, write_private
 from service.store.entropy import system_entropy
@@ -17,7 +19,9 @@ from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.store.witness.several import SeveralWitnesses
+from service.workflows.caching import Cache
 from service.workflows.house import House
+from service.workflows.limiting import Limiter, Rate
 from service.workflows.ports import Witness
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import SILENT, Telemetry
@@ -68,14 +72,29 @@ def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator[Prem
         store = opened.enter_context(closing(_store(settings, servers)))
         store.refuse_unsafe()
         pepper = Pepper(pepper_of(settings))
-        cache = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_seal)))
-        witness = SeveralWitnesses(FileWitness(settings.witness), [cache])
+        second = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_seal)))
+        witness = SeveralWitnesses(FileWitness(settings.witness), [second])
+        shelf = RedisShelf(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
+        cache = opened.enter_context(closing(SealedCache(shelf, pepper.cache_key())))
         house = House(
-            store=store, witness=witness, pepper=pepper, entropy=system_entropy, clock=now, telemetry=telemetry
+            store=store,
+            witness=witness,
+            pepper=pepper,
+            entropy=system_entropy,
+            clock=now,
+            telemetry=telemetry,
+            limiter=_limiter(settings, cache),
         )
         opened.enter_context(closing(house))
         house.check_witnesses()
         yield Premises(house=house, store=store, witness=witness, servers=servers)
+
+
+def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
+    """None when there is no limit: then no request asks anybody."""
+    if settings.rate_limit == 0:
+        return None
+    return Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)
 
 
 def _store(settings: Settings, servers: Servers) -> PostgresStore:

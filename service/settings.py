@@ -59,11 +59,15 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
         "10000",
         "How long either end waits for the other to acknowledge before it gives the connection up.",
     ),
+    ("SPARING_REDIS_TIMEOUT_MS", "50", "How long Redis may take; after that it is done without, for a second."),
+    ("SPARING_RATE_LIMIT", "0", "Requests a second of each principal, over all replicas; 0 is no limit."),
+    ("SPARING_RATE_BURST", "50", "How many requests of one principal may come at once under that limit."),
     ("SPARING_METRICS_PORT", "", "The port of /metrics; empty serves none, 0 picks a free one."),
     ("SPARING_METRICS_HOST", "127.0.0.1", "The address of /metrics. Whoever reaches it reads it: there is no key."),
 )
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
+_RATE_MAX: Final = 1_000_000
 
 
 class SettingsError(ValueError):
@@ -90,6 +94,9 @@ class Settings:
     lock_timeout_ms: int
     idle_transaction_timeout_ms: int
     tcp_timeout_ms: int
+    redis_timeout_ms: int
+    rate_limit: int
+    rate_burst: int
     metrics_port: int | None
     metrics_host: str
 
@@ -115,6 +122,9 @@ class Settings:
             lock_timeout_ms=_positive(text, "SPARING_LOCK_TIMEOUT_MS"),
             idle_transaction_timeout_ms=_positive(text, "SPARING_IDLE_TRANSACTION_TIMEOUT_MS"),
             tcp_timeout_ms=_positive(text, "SPARING_TCP_TIMEOUT_MS"),
+            redis_timeout_ms=_positive(text, "SPARING_REDIS_TIMEOUT_MS"),
+            rate_limit=_whole(text, "SPARING_RATE_LIMIT", at_most=_RATE_MAX),
+            rate_burst=_positive(text, "SPARING_RATE_BURST"),
             metrics_port=_port(text, "SPARING_METRICS_PORT"),
             metrics_host=text["SPARING_METRICS_HOST"],
         )
@@ -126,9 +136,10 @@ def _positive(text: Mapping[str, str], name: str) -> int:
     return int(text[name])
 
 
-def _whole(text: Mapping[str, str], name: str) -> int:
-    if not text[name].isdecimal():
-        raise SettingsError(f"{name} must be a whole number, got {text[name]!r}")
+def _whole(text: Mapping[str, str], name: str, *, at_most: int | None = None) -> int:
+    if not text[name].isdecimal() or (at_most is not None and int(text[name]) > at_most):
+        bound = "" if at_most is None else f" of at most {at_most}"
+        raise SettingsError(f"{name} must be a whole number{bound}, got {text[name]!r}")
     return int(text[name])
 
 

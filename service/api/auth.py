@@ -43,7 +43,10 @@ class Guard:
     async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
     ) -> Principal:
-        """The principal. Raises a 401 refusal for no valid key, NotFound for another role or another's dataset."""
+        """The principal.
+
+        Raises a 401 refusal for no valid key, NotFound for another role or another's dataset, RateLimited.
+        """
         principal: Principal | None = getattr(request.state, "principal", None)
         if principal is None:
             principal = await self._admit(request)
@@ -58,6 +61,8 @@ class Guard:
             principal = await run_in_threadpool(house.authenticate, api_key)
         if principal is None:
             raise unauthorized()
+        if house.limiter is not None:
+            await run_in_threadpool(house.limiter.admit, principal)
         if principal.role not in self.roles or not self._may_enter(principal, request):
             raise NotFound
         return principal

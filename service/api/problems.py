@@ -14,6 +14,7 @@ The statuses, drawn:
     415  unsupported-media-type
     422  invalid-request, idempotency-key-reused     `errors` names each field
     431  headers-too-large
+    429  rate-limited               this principal's own requests alone
     500  internal-error             one fixed text; what happened is in the log under the request id, without its data
     503  busy, unavailable, ledger-rollback, witness-lost, not-ready, draining
 
@@ -43,6 +44,7 @@ from service.workflows.errors import (
     KeyConflict,
     NameTaken,
     NotFound,
+    RateLimited,
     Unavailable,
     WitnessLost,
     WorkflowError,
@@ -57,6 +59,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     NotFound: 404,
     NameTaken: 409,
     AllowanceExceeded: 403,
+    RateLimited: 429,
     Busy: 503,
     Unavailable: 503,
     Fenced: 503,
@@ -193,7 +196,7 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
             errors = error.errors
         case KeyConflict():
             errors = (FieldError(field="Idempotency-Key", message=error.title),)
-        case Busy() | Unavailable() | Fenced():
+        case RateLimited() | Busy() | Unavailable() | Fenced():
             headers = {"Retry-After": str(error.retry_after_s)}
         case _:
             pass

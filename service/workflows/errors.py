@@ -6,6 +6,7 @@
     ├── NotFound             unknown, or not this principal's to see (indistinguishable)
     ├── NameTaken            the name exists already
     ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
+    ├── RateLimited          this principal asks too often; decided before anything is read
     ├── Busy                 too much is waiting; decided before the lock, on public grounds
     └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
         └── Fenced           the dataset is closed until its curator reconciles it
@@ -25,6 +26,7 @@ __all__ = [
     "KeyConflict",
     "NameTaken",
     "NotFound",
+    "RateLimited",
     "Unavailable",
     "WitnessLost",
     "WorkflowError",
@@ -85,6 +87,18 @@ class AllowanceExceeded(WorkflowError):
 
     slug = "allowance-exceeded"
     title = "The query's worst-case cost exceeds what is left of your allowance."
+
+
+class RateLimited(WorkflowError):
+    """The principal asks too often. `retry_after_s` comes from its own requests alone."""
+
+    slug = "rate-limited"
+    title = "Too many requests with this key; retry later, a query with the same Idempotency-Key."
+
+    def __init__(self, retry_after_s: int = 1) -> None:
+        """Say after how many seconds to come back, at least one."""
+        super().__init__()
+        self.retry_after_s = max(retry_after_s, 1)
 
 
 class _RetryLater(WorkflowError):

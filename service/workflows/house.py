@@ -24,6 +24,7 @@ from service.workflows.answering import Question, stored_answer
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ledger import LedgerEntry
+from service.workflows.limiting import Limiter
 from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction, Witness
 from service.workflows.principals import Principals
 from service.workflows.registration import Registration, register
@@ -69,8 +70,10 @@ class House:
         entropy: Entropy,
         clock: Callable[[], datetime],
         telemetry: Telemetry = SILENT,
+        limiter: Limiter | None = None,
     ) -> None:
-        """Open the house; datasets are loaded when first asked for."""
+        """Open the house; datasets are loaded when first asked for. `limiter` is for whoever lets requests in."""
+        self.limiter = limiter
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._witness, self._telemetry, self._open = witness, telemetry, True
         self._guards: dict[int, Guard] = {}

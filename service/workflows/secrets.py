@@ -34,6 +34,10 @@ class Pepper:
         """What shows that a record which a cache gives back was put there by a holder of the pepper."""
         return self._mac(b"witness", record)
 
+    def cache_key(self) -> bytes:
+        """The key under which replicas seal what they share."""
+        return self._mac(b"cache", b"")
+
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
         return hmac.digest(self.secret, purpose + b"\0" + message, hashlib.sha256)
 

@@ -1,0 +1,68 @@
+"""What the tests of caches are made of: every shelf by name, and values to lay on it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from service.store.cache.memory import MemoryShelf, Room
+from service.store.cache.redis import RedisShelf
+from service.store.cache.sealed import SealedCache
+from service.workflows.caching import AccountSlice, News, Place, SharedReply
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import Head
+from service.workflows.secrets import Pepper
+from tests.contracts.stores import entry, reply
+
+GENESIS = bytes(31) + b"g"
+OTHER = bytes(31) + b"h"
+KEY = Pepper(bytes(32)).cache_key()
+HEAD = Head(seq=0, hash=GENESIS, epoch=1, fence=1, data_version=1, slots=3, worst_case_units=0, checkpoint_seq=0)
+PATIENCE_S = 30.0
+"""How long a test waits for what must come; nothing is asserted about how long it took."""
+
+
+@contextmanager
+def caches(redis_url: str | None = None, *, key: bytes = KEY) -> Iterator[Callable[[], SealedCache]]:
+    """Makes caches that stand before the same shelf: in this process's memory, or the given server."""
+    room = Room()
+    with ExitStack() as opened:
+
+        def make() -> SealedCache:
+            shelf = MemoryShelf(room) if redis_url is None else RedisShelf(redis_url, timeout_s=5.0)
+            return opened.enter_context(closing(SealedCache(shelf, key)))
+
+        yield make
+
+
+def chain(count: int, head: Head = HEAD) -> list[LedgerEntry]:
+    """Entries that follow on a head."""
+    entries: list[LedgerEntry] = []
+    for n in range(count):
+        entries.append(entry(head, {0: 5 + n, 2: 9}, left_out=(1,) if n % 2 else ()))
+        head = replace(head, seq=entries[-1].seq, hash=entries[-1].hash)
+    return entries
+
+
+def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedReply:
+    """A reply that shows the first entry."""
+    shown = chain(1)[0]
+    record = reply(shown, key)
+    if principal_id is not None:
+        record = replace(record, principal_id=principal_id)
+    return SharedReply(genesis=GENESIS, fence=1, entry_hash=shown.hash, record=replace(record, **more))
+
+
+def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: int = 1) -> AccountSlice:
+    """Three accounts at a place."""
+    place = Place(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
+    limits, spent = np.array([2**62, 7, 0], dtype=np.int64), np.array([seq, 7, 0], dtype=np.int64)
+    return AccountSlice(place=place, number=number, limits=limits, spent=spent)
+
+
+def news(seq: int, *hints: int) -> News:
+    """News of the dataset."""
+    return News(genesis=GENESIS, fence=1, seq=seq, data_version=1, hints=hints)

@@ -1,0 +1,151 @@
+"""The cache's port, over a shelf in memory and over a real Valkey: what one promises, the other keeps."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from service.store.cache.sealed import VALUE_BYTES_MAX, SealedCache
+from service.workflows.caching import Cache, News, SharedEntry
+from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, news, shared_reply
+from tests.contracts.stores import ANALYST
+
+Make = Callable[[], SealedCache]
+
+
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes caches before the same empty shelf, each kind in turn."""
+    url = request.getfixturevalue("redis_url") if request.param == "redis" else None
+    with caches(url) as made:
+        yield made
+
+
+@pytest.fixture
+def cache(make: Make) -> Cache:
+    """One of them."""
+    return make()
+
+
+def heard(cache: Cache, count: int) -> list[News]:
+    """The next news, as many as must come."""
+    found: list[News] = []
+    while len(found) < count:
+        came = cache.listen(within_s=PATIENCE_S)
+        assert came, "the news did not come"
+        found += came
+    return found
+
+
+def test_nothing_is_known_at_first(cache: Cache) -> None:
+    """Absent is unknown."""
+    assert cache.reply(GENESIS, (ANALYST, "key-1")) is None
+    assert cache.entries(GENESIS, after=0, to=3) == []
+    assert cache.slices(GENESIS, [0, 1]) == []
+    assert cache.slices(GENESIS, []) == []
+
+
+def test_a_reply_is_found_by_dataset_principal_and_key_alone(make: Make) -> None:
+    """By any replica; neither another analyst, nor another key, nor another dataset finds it."""
+    ours, theirs = make(), make()
+    shared = shared_reply("häufig\0: geheim")
+    ours.share([shared], [])
+    address = ANALYST, shared.record.key
+    assert theirs.reply(GENESIS, address) == shared
+    assert theirs.reply(GENESIS, (UUID(int=8), shared.record.key)) is None
+    assert theirs.reply(GENESIS, (ANALYST, "key-2")) is None
+    assert theirs.reply(OTHER, address) is None
+
+
+def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -> None:
+    """They only say where to look."""
+    addresses = [(genesis, (UUID(int=n), key)) for genesis in (GENESIS, OTHER) for n in (7, 8) for key in ("a", "b")]
+    ours, theirs = make(), make()
+    hints = [ours.hint(*each) for each in addresses]
+    assert len(set(hints)) == len(addresses)
+    assert [theirs.hint(*each) for each in addresses] == hints
+
+
+def test_entries_come_back_whole_and_in_order(make: Make) -> None:
+    """Between the given sequences, with holes where something is missing."""
+    entries = chain(6)
+    make().share([SharedEntry(genesis=GENESIS, entry=entries[n]) for n in (4, 0, 1, 3)], [])
+    cache = make()
+    assert cache.entries(GENESIS, after=0, to=6) == [entries[n] for n in (0, 1, 3, 4)]
+    assert cache.entries(GENESIS, after=1, to=4) == [entries[n] for n in (1, 3)]
+    assert cache.entries(OTHER, after=0, to=6) == []
+
+
+def test_an_entry_of_any_numbers_in_use_reads_back(cache: Cache) -> None:
+    """The largest sums do not fit 64 bits."""
+    (entry,) = chain(1)
+    large = replace(entry, charged_units=10**6 * 2**62, sigma=0.1, worst_case_total_units=2**62, kind="burn")
+    cache.share([SharedEntry(genesis=GENESIS, entry=large)], [])
+    assert cache.entries(GENESIS, after=0, to=1) == [large]
+
+
+def test_what_is_too_large_is_not_shared(cache: Cache) -> None:
+    """The database gives it faster."""
+    cache.share([shared_reply(body=bytes(VALUE_BYTES_MAX))], [])
+    assert cache.reply(GENESIS, (ANALYST, "key-1")) is None
+
+
+def test_a_slice_moves_only_forward(make: Make) -> None:
+    """In (fence, sequence, version of the records); a late writer changes nothing."""
+    cache = make()
+    order = [account_slice(3), account_slice(3, data_version=2), account_slice(11), account_slice(4, fence=2)]
+    for each in order:
+        make().share([each], [])
+        assert [found.place for found in cache.slices(GENESIS, [0])] == [each.place]
+    for late in (account_slice(99), account_slice(4, fence=2, data_version=0), account_slice(3, fence=2)):
+        cache.share([late], [])
+    (found,) = cache.slices(GENESIS, [0])
+    assert found.place == order[-1].place
+
+
+def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
+    """Those that are held, in the order asked for."""
+    cache.share([account_slice(5, number=7), account_slice(6, number=2)], [])
+    found = cache.slices(GENESIS, [2, 3, 7])
+    assert [(each.number, each.place.seq) for each in found] == [(2, 6), (7, 5)]
+    np.testing.assert_array_equal(found[0].limits, [2**62, 7, 0])
+    np.testing.assert_array_equal(found[0].spent, [6, 7, 0])
+
+
+def test_news_reach_everybody_who_listens(make: Make) -> None:
+    """The sender too; what came before somebody listened is not told."""
+    ours, theirs = make(), make()
+    assert ours.audience() == 0
+    ours.share([], [news(1)])
+    for each in (ours, theirs):
+        assert each.listen(within_s=0.01) == []
+    assert ours.audience() == 2
+    ours.share([], [news(2, 5, 6), news(3)])
+    for each in (ours, theirs):
+        assert heard(each, 2) == [news(2, 5, 6), news(3)]
+
+
+def test_who_has_closed_listens_no_more(make: Make) -> None:
+    """And is not waited for."""
+    ours, theirs = make(), make()
+    for each in (ours, theirs):
+        each.listen(within_s=0.01)
+    theirs.close()
+    while ours.audience() > 1:  # a server notices in its own time
+        pass
+    ours.share([], [news(1)])
+    assert heard(ours, 1) == [news(1)]
+
+
+def test_a_bucket_is_shared_and_runs_out(make: Make) -> None:
+    """Five at once, whoever asks; then there is a wait, of at most the time that a bucket takes to fill."""
+    ours, theirs = make(), make()
+    taken = [each.take("b", per_s=1, burst=5) for each in (ours, theirs, ours, theirs, ours)]
+    assert taken == [0, 0, 0, 0, 0]
+    for each in (ours, theirs):
+        wait_s = each.take("b", per_s=1, burst=5)
+        assert wait_s is not None
+        assert 0 < wait_s <= 1
+    assert ours.take("another", per_s=1, burst=5) == 0
