@@ -66,8 +66,9 @@ def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str)
         cache.share([shared_reply()], [])
         clock[0] += REST_S
         assert cache.reply(GENESIS, ADDRESS) is None
-        cache.share([shared_reply()], [])
-        assert cache.reply(GENESIS, ADDRESS) == shared_reply()
+        shared = shared_reply()
+        cache.share([shared], [])
+        assert cache.reply(GENESIS, ADDRESS) == shared
         shelf._client.close()
 
 
