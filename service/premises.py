@@ -83,6 +83,7 @@ def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator[Prem
             entropy=system_entropy,
             clock=now,
             telemetry=telemetry,
+            cache=cache,
             limiter=_limiter(settings, cache),
         )
         opened.enter_context(closing(house))

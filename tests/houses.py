@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from service.query.parse import parse_query
 from service.store.memory import MemoryStore
 from service.store.witness.memory import MemoryWitness
+from service.workflows.caching import Cache
 from service.workflows.house import House
 from service.workflows.ports import Store, Witness
 from service.workflows.registration import Registration
@@ -55,7 +56,11 @@ def witness_of(store: Store) -> MemoryWitness:
 
 @contextmanager
 def open_house(
-    store: Store | None = None, entropy: Any = None, witness: Witness | None = None, telemetry: Telemetry = SILENT
+    store: Store | None = None,
+    entropy: Any = None,
+    witness: Witness | None = None,
+    telemetry: Telemetry = SILENT,
+    cache: Cache | None = None,
 ) -> Iterator[House]:
     """A house that is closed at the end."""
     store = store or MemoryStore()
@@ -66,6 +71,7 @@ def open_house(
         entropy=entropy or SeededEntropy(),
         clock=lambda: CLOCK,
         telemetry=telemetry,
+        cache=cache,
     )
     yield house
     house.close()

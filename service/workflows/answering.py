@@ -56,7 +56,8 @@ class Question:
 class Batch:
     """What one transaction will append, grown question by question; the head moves along in memory only.
 
-    `is_empty` says whether there is nothing to commit: every question was answered before or refused.
+    `fresh` are those of `answers` that were not stored before. `is_empty` says whether there is nothing to commit:
+    every question was answered before or refused.
     """
 
     transaction: Transaction
@@ -66,6 +67,7 @@ class Batch:
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
+    fresh: list[AnswerRecord] = field(default_factory=list)
     is_empty: bool = True
 
     def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
@@ -74,9 +76,9 @@ class Batch:
         reach("key-looked-up")
         stored = set(self.answers)
         outcomes = [self._outcome(question) for question in questions]
-        fresh = [record for address, record in self.answers.items() if address not in stored]
-        if fresh:
-            self.transaction.append(self.entries, fresh, self.worst_cases)
+        self.fresh = [record for address, record in self.answers.items() if address not in stored]
+        if self.fresh:
+            self.transaction.append(self.entries, self.fresh, self.worst_cases)
             reach("rows-inserted")
             self.is_empty = False
         return outcomes
@@ -117,7 +119,7 @@ class Batch:
         )
         reach("summed")
         entry = self._entry(question, release)
-        self.state.debit(release.charged, release.charges, seq=entry.seq)
+        self.state.debit(release.charged, release.charges, seq=entry.seq, entry_hash=entry.hash)
         self.entries.append(entry)
         return entry
 

@@ -19,18 +19,22 @@ from service.core.units import rho_of_units, units_down
 from service.query.language import Query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
-from service.workflows import reading
+from service.workflows import accounts, reading
 from service.workflows.answering import Question, stored_answer
+from service.workflows.caching import Cache
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable
-from service.workflows.ledger import LedgerEntry
 from service.workflows.limiting import Limiter
-from service.workflows.ports import AnswerRecord, DatasetRecord, Store, Transaction, Witness
+from service.workflows.ports import DatasetRecord, Store, Transaction, Witness
 from service.workflows.principals import Principals
+from service.workflows.recalling import Recall
 from service.workflows.registration import Registration, register
+from service.workflows.releases import releases
 from service.workflows.secrets import Pepper
+from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
 from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.threads import DatasetWriter
 from service.workflows.uploads import placing, read_upload
 from service.workflows.views import (
     Allowance,
@@ -51,7 +55,6 @@ from service.workflows.views import (
     UploadReport,
 )
 from service.workflows.witnessing import Guard
-from service.workflows.writer import DatasetWriter
 
 READY_FOR: Final = timedelta(seconds=1)
 CLOSING_S: Final = 5.0
@@ -70,10 +73,16 @@ class House:
         entropy: Entropy,
         clock: Callable[[], datetime],
         telemetry: Telemetry = SILENT,
+        cache: Cache | None = None,
         limiter: Limiter | None = None,
     ) -> None:
-        """Open the house; datasets are loaded when first asked for. `limiter` is for whoever lets requests in."""
+        """Open the house; datasets are loaded when first asked for.
+
+        `cache` is shared with the other replicas, if there are any; `limiter` is for whoever lets requests in.
+        """
         self.limiter = limiter
+        self._exchange = UNSHARED if cache is None else Exchange(cache)
+        self._recall = None if cache is None else Recall(cache, self._exchange.hints)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._witness, self._telemetry, self._open = witness, telemetry, True
         self._guards: dict[int, Guard] = {}
@@ -87,6 +96,8 @@ class House:
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
+        if cache is not None:
+            self._exchange.open()
 
     def close(self) -> None:
         """Take nothing new, let all lines finish what waits at the same time, and stop.
@@ -97,11 +108,15 @@ class House:
         with self._door:
             self._open = False
             writers = list(self._writers.values())
+        if self._recall is not None:
+            self._recall.close()
         for writer in writers:
             writer.end()
         until = time.monotonic() + CLOSING_S
         for writer in writers:
             writer.ended(within_s=max(until - time.monotonic(), 0))
+        if self._exchange is not UNSHARED:
+            self._exchange.close()
 
     def waiting(self) -> int:
         """How much waits in all lines together."""
@@ -158,7 +173,8 @@ class House:
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """The individuals' accounts."""
-        return self._writer(self._record(dataset)).read(reading.budgets(cursor=cursor, limit=limit))
+        record = self._record(dataset)
+        return accounts.budgets(record, self._writer(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
         """How much of the budgets remains."""
@@ -181,7 +197,8 @@ class House:
             plan=plan,
             accepted_at=self._clock(),
         )
-        return self._writer(record).submit(question)
+        line = self._writer(record)
+        return line.submit(question) if self._recall is None else self._recall.submit(question, record, line)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
@@ -213,9 +230,7 @@ class House:
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
         """The analyst's own releases, newest first."""
-        found = self._store.answers_of(principal.id, before=_instant(cursor), limit=limit)
-        more = f"{found[-1][1].at.isoformat()}/{found[-1][1].query_id}" if len(found) == limit else None
-        return Page(items=tuple(_release_row(*row) for row in found), next=more)
+        return releases(self._store, principal, cursor=cursor, limit=limit)
 
     def allowances(self, principal: Principal) -> list[Allowance]:
         """The analyst's worst-case allowance on each dataset it may ask."""
@@ -236,7 +251,7 @@ class House:
     def my_budgets(self, principal: Principal) -> list[MyBudget]:
         """The individual's own account. Raises NotFound once erased."""
         record, key = self._own(principal)
-        return [self._writer(record).read(reading.my_budget(record, key))]
+        return [accounts.my_budget(record, key, self._writer(record), self._exchange)]
 
     def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """What each query cost this individual."""
@@ -286,9 +301,15 @@ class House:
             if not self._open:
                 raise Unavailable
             if record.id not in self._writers:
-                self._writers[record.id] = DatasetWriter(
-                    record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry
+                line = DatasetWriter(
+                    record=record,
+                    guard=guard,
+                    entropy=self._entropy,
+                    telemetry=self._telemetry,
+                    exchange=self._exchange,
                 )
+                self._writers[record.id] = line
+                self._exchange.follow(record.genesis, line)
             return self._writers[record.id]
 
     def _guard(self, record: DatasetRecord) -> Guard:
@@ -345,28 +366,3 @@ def _next_epoch(transaction: Transaction, _state: DatasetState) -> int:
     epoch = transaction.head.epoch + 1
     transaction.journal("epoch", {"epoch": epoch}, epoch=epoch)
     return epoch
-
-
-def _release_row(record: DatasetRecord, answer: AnswerRecord, entry: LedgerEntry) -> ReleaseRow:
-    return ReleaseRow(
-        id=entry.query_id,
-        dataset=record.name,
-        sequence=entry.seq,
-        query=orjson.loads(entry.canonical),
-        sigma=entry.sigma,
-        dimension=entry.dimension,
-        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
-        released_at=answer.at,
-        epoch=entry.epoch,
-    )
-
-
-def _instant(cursor: str | None) -> tuple[datetime, UUID] | None:
-    """The cursor of a listing of releases: the instant and id of the last one shown."""
-    if cursor is None:
-        return None
-    at, _, query_id = cursor.partition("/")
-    try:
-        return datetime.fromisoformat(at), UUID(query_id)
-    except ValueError as error:
-        raise InvalidRequest.of("cursor", "not a cursor of this listing") from error

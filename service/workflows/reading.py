@@ -21,19 +21,6 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 
-def budgets(*, cursor: str | None, limit: int) -> Act[Page[BudgetRow]]:
-    """The individuals' accounts in slot order; the cursor is the last slot shown."""
-    after = _number(cursor, default=-1)
-
-    def reading(transaction: Transaction, state: DatasetState) -> Page[BudgetRow]:
-        people = transaction.keys_of(after_slot=after, limit=limit)
-        accounts = state.memory.accounts
-        items = tuple(_budget_row(key, int(accounts.limit[slot]), int(accounts.spent[slot])) for slot, key in people)
-        return Page(items=items, next=str(people[-1][0]) if len(people) == limit else None)
-
-    return reading
-
-
 def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
     slots = np.flatnonzero(state.memory.present)
@@ -53,7 +40,7 @@ def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
 
 def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
     """The entries, newest first; the cursor is the last sequence shown."""
-    before = _number(cursor, default=2**62)
+    before = number_of(cursor, default=2**62)
 
     def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
         entries = transaction.entries_before(before=before, limit=limit)
@@ -64,20 +51,9 @@ def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
     return reading
 
 
-def my_budget(record: DatasetRecord, key: str) -> Act[MyBudget]:
-    """One individual's own account; an unknown key is NotFound."""
-
-    def reading(transaction: Transaction, state: DatasetState) -> MyBudget:
-        slot = slot_of(transaction, key)
-        accounts = state.memory.accounts
-        return my_budget_view(record, int(accounts.limit[slot]), int(accounts.spent[slot]))
-
-    return reading
-
-
 def receipts(record: DatasetRecord, key: str, *, cursor: str | None, limit: int) -> Act[Page[Receipt]]:
     """What each query cost the individual, newest first."""
-    before = _number(cursor, default=2**62)
+    before = number_of(cursor, default=2**62)
 
     def reading(transaction: Transaction, state: DatasetState) -> Page[Receipt]:  # noqa: ARG001  an Act sees both
         slot = slot_of(transaction, key)
@@ -128,7 +104,8 @@ def my_budget_view(record: DatasetRecord, limit: int, spent: int) -> MyBudget:
     )
 
 
-def _budget_row(key: str, limit: int, spent: int) -> BudgetRow:
+def budget_row(key: str, limit: int, spent: int) -> BudgetRow:
+    """The account as a curator lists it."""
     return BudgetRow(
         key=key,
         budget_rho=str(rho_of_units(limit)),
@@ -186,7 +163,8 @@ def _holds(increasing: NDArray[np.int64], value: int) -> bool:
     return place < increasing.size and int(increasing[place]) == value
 
 
-def _number(cursor: str | None, *, default: int) -> int:
+def number_of(cursor: str | None, *, default: int) -> int:
+    """The number that a cursor stands for. Raises InvalidRequest."""
     if cursor is None:
         return default
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:

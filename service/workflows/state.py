@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.tail import Tail
 
 _NEVER = -1
 
@@ -17,15 +18,23 @@ _NEVER = -1
 class DatasetState:
     """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
 
-    def __init__(self, record: DatasetRecord) -> None:
-        """Start knowing nothing: the first catch-up loads everything."""
+    def __init__(self, record: DatasetRecord, tail: Tail | None = None) -> None:
+        """Start knowing nothing: the first catch-up loads everything. `tail` may spare it some of the database."""
         self.record = record
         self.memory = DatasetMemory(record.schema)
         self.seq = _NEVER
         self.data_version = _NEVER
         self.checkpoint_seq = 0
         self._fence = _NEVER
+        self._tail = tail or Tail()
+        self._hash = b""  # of the entry at `seq`; empty while it is not known
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def position(self) -> tuple[int, int, int] | None:
+        """Fence, sequence and data version; None while something has to be read again. Others may look on."""
+        fence, seq, data_version = self._fence, self.seq, self.data_version
+        return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
 
     def catch_up(self, transaction: Transaction) -> None:
         """Bring memory to the transaction's head: nothing to do, the entries since, or a fresh load."""
@@ -38,8 +47,9 @@ class DatasetState:
         if self.seq == _NEVER:
             self._load_spent(transaction)
         if self.seq < head.seq:
-            for entry in transaction.entries(after=self.seq):
+            for entry in self._tail.between(self.seq, self._hash, head) or transaction.entries(after=self.seq):
                 self.apply(entry)
+        self._hash = head.hash
         self.checkpoint_seq = head.checkpoint_seq
 
     def apply(self, entry: LedgerEntry) -> None:
@@ -47,13 +57,13 @@ class DatasetState:
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
         charged, charges, _ = entry.charges.decode()
-        self.debit(charged, charges, seq=entry.seq)
+        self.debit(charged, charges, seq=entry.seq, entry_hash=entry.hash)
 
-    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], *, seq: int) -> None:
+    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], *, seq: int, entry_hash: bytes) -> None:
         """Add `charges` units to the spent totals of the slots `charged`, as ledger entry `seq` does."""
         self.memory.accounts.debit(charged, charges)
         self._page_seqs[_pages_of(charged)] = seq
-        self.seq = seq
+        self.seq, self._hash = seq, entry_hash
 
     def doubt(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
@@ -99,6 +109,7 @@ class DatasetState:
         for page, totals in transaction.pages():
             spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] = totals
         self._page_seqs[:] = 0
+        self._hash = b""
         self.seq = transaction.head.checkpoint_seq
 
 

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeVar
@@ -21,7 +22,9 @@ from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import Busy, Fenced, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
 from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, StoreUnavailable, Transaction
+from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
+from service.workflows.tail import Tail
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.views import PendingAnswer
 from service.workflows.witnessing import Guard
@@ -64,13 +67,25 @@ class Line:
 
     checkpoint_every = CHECKPOINT_EVERY
 
-    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
+    def __init__(
+        self,
+        *,
+        record: DatasetRecord,
+        guard: Guard,
+        entropy: Entropy,
+        telemetry: Telemetry = SILENT,
+        exchange: Exchange = UNSHARED,
+    ) -> None:
         """The dataset is loaded when it is first needed."""
         self._record = record
-        self._guard = guard
+        self.guard = self._guard = guard
+        self.tail = Tail()
+        self._exchange = exchange
+        self._is_working = False
+        self._catching_up: Future[None] | None = None
         self._entropy = entropy
         self._telemetry = telemetry
-        self._state = DatasetState(record)
+        self._state = DatasetState(record, self.tail)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
         self._open, self._door = True, threading.Lock()
 
@@ -78,6 +93,23 @@ class Line:
     def length(self) -> int:
         """How much waits in the line."""
         return self._queue.qsize()
+
+    @property
+    def position(self) -> tuple[int, int, int] | None:
+        """Fence, sequence and version of the memory; None while it holds nothing that can be relied on."""
+        return self._state.position
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether a reading would be served at once: the dataset is in memory, and nobody is before it."""
+        return self.position is not None and self.length == 0 and not self._is_working
+
+    def wake(self) -> None:
+        """Catch up in the background; whatever waits already will do so anyway."""
+        is_under_way = self._catching_up is not None and not self._catching_up.done()
+        if not is_under_way and self.length == 0:
+            with suppress(WorkflowError):
+                self._catching_up = self.submit_reading(lambda _transaction, _state: None)
 
     def submit(self, question: Question) -> PendingAnswer:
         """Queue a question. When the line is full the promise fails with Busy, when it is closed with Unavailable."""
@@ -107,8 +139,9 @@ class Line:
 
     def step(self) -> bool:
         """Work off everything that waits now, at least one thing. False after the last step."""
-        running = True
-        for kind, group in groupby(self._take(), key=type):
+        running, items = True, self._take()
+        self._is_working = True
+        for kind, group in groupby(items, key=type):
             if kind is _Waiting:
                 self._answer([waiting for waiting in group if isinstance(waiting, _Waiting)])
             elif kind is _Errand:
@@ -117,6 +150,7 @@ class Line:
             else:
                 running = False
         self._checkpoint(every=self.checkpoint_every if running else 1)
+        self._is_working = False
         return running
 
     def _enqueue(self, item: _Waiting | _Errand) -> None:
@@ -197,6 +231,8 @@ class Line:
                 reach("acknowledged")
         self._guard.vouch(transaction.head)
         reach("witnessed")
+        if not batch.is_empty:
+            self._exchange.committed(self._record, transaction.head, batch.entries, batch.fresh)
         return outcomes
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
@@ -223,6 +259,7 @@ class Line:
                 self._state.data_version = transaction.head.data_version
                 self._telemetry.committed("act")
             self._guard.vouch(transaction.head)
+            self._exchange.committed(self._record, transaction.head, (), ())
         except WorkflowError:
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
@@ -259,33 +296,6 @@ class Line:
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
             self._state.doubt()
             report_incident(error, f"checkpoint of dataset {self._record.id}")
-
-
-class DatasetWriter(Line):
-    """A line with a thread of its own that steps it; whoever brings an act or a reading waits for it."""
-
-    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
-        """Start the thread."""
-        super().__init__(record=record, guard=guard, entropy=entropy, telemetry=telemetry)
-        self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
-        self._thread.start()
-
-    def act(self, act: Act[Result]) -> Result:
-        """Run a change in the line and wait until it is committed."""
-        return self.submit_act(act).result()
-
-    def read(self, reading: Act[Result]) -> Result:
-        """Run a reading in the line and wait for it."""
-        return self.submit_reading(reading).result()
-
-    def ended(self, *, within_s: float) -> bool:
-        """Wait for a line that was told to end; False when it has not by then."""
-        self._thread.join(within_s)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while self.step():
-            pass
 
 
 def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.workflows.telemetry import SILENT, Commit, Silent, Telemetry
-from service.workflows.writer import DatasetWriter
+from service.workflows.threads import DatasetWriter
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.workflows.test_writer import FaultyStore
 

@@ -1,0 +1,92 @@
+"""Replies that another replica has given, found without taking the dataset's line.
+
+Only a key of which news has told is looked for, so that a query under a new key never asks the cache. Looking is the
+work of a few threads: whoever submits goes on at once. What is found counts only if the database, asked without a
+lock, has the entry that it shows in this very chain, under the same fence; in every other case the line answers, and
+refuses, as if there were no cache.
+"""
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, Protocol
+
+from service.workflows.answering import Question, stored_answer
+from service.workflows.caching import Cache, SharedReply
+from service.workflows.ports import DatasetRecord
+from service.workflows.sharing import Hints
+from service.workflows.views import PendingAnswer, StoredAnswer
+from service.workflows.witnessing import Guard
+
+THREADS: Final = 4
+LOOKING_MAX: Final = 64
+
+
+class Answering(Protocol):
+    """A line, as far as questions go."""
+
+    @property
+    def guard(self) -> Guard:
+        """The door to the dataset's transactions."""
+
+    def submit(self, question: Question) -> PendingAnswer:
+        """Queue a question."""
+
+
+class Recall:
+    """Looks for replies in the cache before a line is asked. Thread-safe."""
+
+    def __init__(self, cache: Cache, hints: Hints) -> None:
+        """Threads start when first needed."""
+        self._cache, self._hints = cache, hints
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="recalling")
+        self._room = threading.BoundedSemaphore(LOOKING_MAX)
+
+    def close(self) -> None:
+        """Let those who look finish."""
+        self._threads.shutdown()
+
+    def submit(self, question: Question, record: DatasetRecord, line: Answering) -> PendingAnswer:
+        """The promise of the reply that is known, or of the line's answer. Asks nobody itself."""
+        if not self._hints or self._cache.hint(record.genesis, question.address) not in self._hints:
+            return line.submit(question)
+        if not self._room.acquire(blocking=False):
+            return line.submit(question)
+        promise = PendingAnswer(question.plan.dimension)
+        try:
+            self._threads.submit(self._answer, promise, question, record, line)
+        except RuntimeError:  # closed meanwhile
+            self._room.release()
+            return line.submit(question)
+        return promise
+
+    def _answer(self, promise: PendingAnswer, question: Question, record: DatasetRecord, line: Answering) -> None:
+        try:
+            known = self._known(question, record, line.guard)
+        except Exception:  # noqa: BLE001 - the line will meet it again, and has the words for it
+            known = None
+        finally:
+            self._room.release()
+        if known is not None:
+            promise.set_result(stored_answer(known.record, question.plan.grid_log2))
+            return
+        line.submit(question).add_done_callback(lambda answered: _pass_on(answered, promise))
+
+    def _known(self, question: Question, record: DatasetRecord, guard: Guard) -> SharedReply | None:
+        """The reply, if it is this principal's, to this request, and its entry stands in the ledger."""
+        shared = self._cache.reply(record.genesis, question.address)
+        if shared is None or shared.record.request_hash != question.request_hash:
+            return None
+        if (shared.record.principal_id, shared.record.key) != question.address:
+            return None
+        with guard.transaction(lock=False) as transaction:
+            head = transaction.head
+            entry_hash = transaction.hashes([shared.record.seq]).get(shared.record.seq)
+        return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None
+
+
+def _pass_on(answered: "Future[StoredAnswer]", promise: PendingAnswer) -> None:
+    error = answered.exception()
+    if error is not None:
+        promise.set_exception(error)
+    else:
+        promise.set_result(answered.result())

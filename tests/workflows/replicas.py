@@ -1,0 +1,98 @@
+"""Two replicas of one service: houses over one store and one shelf, each with a cache of its own."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from service.store.cache.sealed import SealedCache
+from service.store.memory import MemoryStore
+from service.workflows.house import House
+from service.workflows.ports import Store
+from service.workflows.views import Principal
+from service.workflows.writer import Line
+from tests.contracts.caches import PATIENCE_S, caches
+from tests.houses import SeededEntropy, open_house, register, upload
+
+PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+
+
+@dataclass(kw_only=True)
+class Replicas:
+    """What a test needs of them."""
+
+    store: Any
+    houses: list[House]
+    caches: list[SealedCache]
+    analyst: Principal
+    drawn: list[SeededEntropy] = field(default_factory=list)
+
+    def line(self, number: int) -> Line:
+        """One replica's line of the one dataset."""
+        house = self.houses[number]
+        return house._writer(house._record("survey"))
+
+    def seq(self, number: int) -> int:
+        """How far its memory has come."""
+        return self.line(number)._state.seq
+
+    def spent(self, number: int) -> list[int]:
+        """What it believes everybody has spent."""
+        spent: list[int] = self.line(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
+        return spent
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for what must come."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.002)
+
+
+@contextmanager
+def replicas(store: Store | None = None, *, redis_url: str | None = None, shelves: Any = None) -> Iterator[Replicas]:
+    """Two of them, both listening, with three people whom both have in memory."""
+    store = store or MemoryStore()
+    with ExitStack() as opened:
+        make = shelves or opened.enter_context(caches(redis_url))
+        made, entropies = [make(), make()], [SeededEntropy(1), SeededEntropy(2)]
+        houses = [
+            opened.enter_context(open_house(store, entropy, cache=cache))
+            for cache, entropy in zip(made, entropies, strict=True)
+        ]
+        eventually(lambda: made[0].audience() == len(houses))
+        register(houses[0])
+        upload(houses[0], "people", PEOPLE)
+        who, _ = houses[0].create_principal(role="analyst", name="ana")
+        world = Replicas(store=store, houses=houses, caches=made, analyst=who, drawn=entropies)
+        for house in houses:
+            house.budget_summary("survey")
+        yield world
+
+
+def analyst_like(who: Principal, number: int) -> Principal:
+    """Another analyst."""
+    return Principal(
+        id=UUID(int=number),
+        role=who.role,
+        name=f"another {number}",
+        dataset=None,
+        individual=None,
+        allowance_units=None,
+    )
+
+
+def truth(store: MemoryStore) -> list[int]:
+    """What the ledger says that everybody has spent."""
+    spent = np.zeros(len(PEOPLE), dtype=np.int64)
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            charged, charges, _ = entry.charges.decode()
+            spent[charged] += charges
+    total: list[int] = spent.tolist()
+    return total

@@ -1,0 +1,107 @@
+"""A replica that follows another: caught up in the background, from the tail it was told, and never from a lie."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BytesIO
+
+import pytest
+
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.workflows.caching import SharedEntry
+from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ports import Asked
+from tests.houses import ask
+from tests.workflows.replicas import Replicas, eventually, replicas, truth
+
+
+class CountingStore(MemoryStore):
+    """Counts how often somebody reads entries of the ledger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings = 0
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            entries = transaction.entries
+
+            def counted(*, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+                self.readings += 1
+                return entries(after=after, limit=limit)
+
+            transaction.entries = counted  # type: ignore[method-assign]
+            yield transaction
+
+
+@pytest.fixture
+def world() -> Iterator[Replicas]:
+    """Two replicas of a store that counts."""
+    with replicas(CountingStore()) as made:
+        yield made
+
+
+def ask_first(world: Replicas, count: int) -> None:
+    """Questions at the first replica alone."""
+    for n in range(count):
+        ask(world.houses[0], world.analyst, f"k{n}", reuse=False)
+
+
+def test_memory_follows_without_a_question_and_without_reading_the_ledger(world: Replicas) -> None:
+    """The news wake the line, and the tail is at hand."""
+    ask_first(world, 8)
+    eventually(lambda: world.seq(1) == 8)
+    assert world.spent(1) == world.spent(0) == truth(world.store)
+    # One of the background readings may have come before its tail; the ledger is read far less often than it grows.
+    assert world.store.readings <= 4
+
+
+def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
+    """News concern those who hold it."""
+    line = world.line(1)
+    line._state.doubt_all()
+    ask_first(world, 3)
+    eventually(lambda: world.houses[1]._exchange.hints._kept != {} and world.seq(0) == 3)
+    assert line.position is None
+    assert line.length == 0
+
+
+def test_new_people_are_read_in_the_background(world: Replicas) -> None:
+    """So that the next question does not wait for the load."""
+    world.houses[0].append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n"))
+    eventually(lambda: int(world.line(1)._state.memory.present.sum()) == 4)
+
+
+@pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
+def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
+    """Even from somebody who has the pepper: what does not lead to the head is not used."""
+    genesis = world.houses[0]._record("survey").genesis
+    second = world.line(1)
+    ask_first(world, 4)
+    eventually(lambda: world.seq(1) == 4)
+    with world.store.transaction(1, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    second._state.doubt()
+    second.tail.offer([], after=4)
+    ask(world.houses[1], world.analyst, "reload", reuse=False)
+    last = entries[-1]
+    slots, charges, left_out = last.charges.decode()
+    forged = {
+        "cheaper": replace(last, charges=EncodedCharges.of(charged=slots, charges=charges * 0, left_out=left_out)),
+        "for somebody else": replace(
+            last, charges=EncodedCharges.of(charged=slots[:1], charges=charges[:1], left_out=slots[1:])
+        ),
+        "another history": replace(last, values=last.values[::-1], previous_hash=bytes(32)),
+        "of another sequence": last,
+    }[lie]
+    next_seq = world.store.head(1).seq + 1
+    chained = replace(forged, seq=next_seq, previous_hash=world.store.head(1).hash)
+    if lie == "another history":
+        chained = replace(chained, previous_hash=bytes(32))
+    lying = replace(chained, hash=chain_hash(chained))
+    world.caches[0].share([SharedEntry(genesis=genesis, entry=lying)], [])
+    second.tail.offer([lying], after=next_seq - 1)
+    ask(world.houses[0], world.analyst, "true", reuse=False)
+    ask(world.houses[1], world.analyst, "next", reuse=False)
+    assert world.spent(1) == truth(world.store)
