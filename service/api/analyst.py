@@ -4,15 +4,23 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Header, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from service.api.answers import ANSWER, JSON, respond
-from service.api.auth import Caller, TheHouse, guarded_router
+from service.api.auth import Caller, HotRoute, TheHouse, guarded_router, the_house
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.api.leaving import announce
 from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.problems import request_id_of
-from service.api.queries import KEYED_QUERY, QUERY_BODY, SentKey, SentQuery, arrived
+from service.api.queries import (
+    KEYED_QUERY,
+    QUERY_BODY,
+    SMALL_BODY_BYTES,
+    SentQuery,
+    arrived,
+    sent_key,
+    sent_query,
+    submitted,
+)
 from service.api.slots import PublicWork
 from service.failpoints import reach
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
@@ -23,23 +31,27 @@ router = guarded_router("analyst")
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
-@router.post("/datasets/{dataset}/queries", response_class=Response, responses=ANSWER, openapi_extra=KEYED_QUERY)
-async def ask(
-    request: Request,
-    house: TheHouse,
-    caller: Caller,
-    dataset: str,
-    key: SentKey,
-    query: SentQuery,
-    accept: Accept = None,
-) -> Response:
+async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes for ever, charged once."""
+    key, query = sent_key(request), await sent_query(request)
     reach("validated")
-    pending = await run_in_threadpool(house.submit, caller, dataset, key, query)
+    is_small = len(await request.body()) <= SMALL_BODY_BYTES
+    pending = await submitted(the_house(request), caller, dataset, key, query, is_small=is_small)
     announce(request.scope, PublicWork(coordinates=pending.dimension))
     answer = await arrived(pending)
     reach("awaiting-release")
-    return respond(answer, accept)
+    return respond(answer, request.headers.get("accept"))
+
+
+router.add_api_route(
+    "/datasets/{dataset}/queries",
+    ask,
+    methods=["POST"],
+    response_class=Response,
+    responses=ANSWER,
+    openapi_extra=KEYED_QUERY,
+    route_class_override=HotRoute,
+)
 
 
 @router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)

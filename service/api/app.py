@@ -94,11 +94,11 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
     )
     app.state.house = house
     app.state.life = edge.life
+    app.include_router(analyst.router)  # first, because routes are tried in order
     app.include_router(ops.router)
     app.include_router(catalogue.router)  # curators and analysts
     app.include_router(curator.house_router)  # curators that are bound to no dataset
     app.include_router(curator.router)
-    app.include_router(analyst.router)
     app.include_router(individual.router)
     app.include_router(auditor.router)  # auditors and curators
     describe(app)

@@ -79,18 +79,42 @@ class Guard:
 class GuardedRoute(APIRoute):
     """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, behind the guard."""
+    def _guard(self) -> Guard:
         guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{self.path} must have exactly one guard, not {len(guards)}")
-        guard, handle = guards[0], super().get_route_handler()
+        return guards[0]
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, behind the guard."""
+        guard, handle = self._guard(), super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
             reach("accepted")
             await guard(request)
             reach("authenticated")
             return await handle(request)
+
+        return guarded
+
+
+class HotRoute(GuardedRoute):
+    """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
+
+    It reads what it needs off the request by itself. FastAPI's solving of dependencies takes longer than everything
+    else on the way of a query to its line; here FastAPI only describes the route.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The endpoint itself, behind the guard."""
+        guard, ask = self._guard(), self.endpoint
+
+        async def guarded(request: Request) -> Response:
+            reach("accepted")
+            caller = await guard(request)
+            reach("authenticated")
+            response: Response = await ask(request, caller, **request.path_params)
+            return response
 
         return guarded
 

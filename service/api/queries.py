@@ -2,15 +2,20 @@
 
 import asyncio
 import re
-from concurrent.futures import Future
+import threading
+from collections import deque
+from contextlib import suppress
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.views import StoredAnswer
+from service.workflows.house import House
+from service.workflows.views import PendingAnswer, Principal, StoredAnswer
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
 
@@ -24,17 +29,18 @@ def checked_key(key: str | None) -> str:
     return key
 
 
-async def _sent_key(request: Request) -> str:
+def sent_key(request: Request) -> str:
+    """The request's key. Raises as `checked_key`."""
     sent = request.headers.getlist("idempotency-key")
     return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
 
 
-async def _sent_query(request: Request) -> Query:
+async def sent_query(request: Request) -> Query:
+    """The request's query. Raises QueryProblem."""
     return parse_query(await request.body())
 
 
-SentKey = Annotated[str, Depends(_sent_key)]
-SentQuery = Annotated[Query, Depends(_sent_query)]
+SentQuery = Annotated[Query, Depends(sent_query)]
 
 # FastAPI must not read these bodies as JSON itself: the language has a stricter reader of its own.
 QUERY_BODY: dict[str, Any] = {
@@ -57,17 +63,66 @@ KEYED_QUERY: dict[str, Any] = {
 }
 
 
-async def arrived(future: "Future[StoredAnswer]") -> StoredAnswer:
+SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to another thread and back
+
+
+async def submitted(
+    house: House, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
+) -> PendingAnswer:
+    """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
+    if is_small and house.submits_at_once(dataset):
+        return house.submit(caller, dataset, key, query)
+    return await run_in_threadpool(house.submit, caller, dataset, key, query)
+
+
+async def arrived(pending: PendingAnswer) -> StoredAnswer:
     """Wait for a submitted query; the caller may be cancelled, the query never is.
 
     Raises what the workflow refuses with, all of it public.
     """
-    waiting = asyncio.wrap_future(future)
-    waiting.add_done_callback(_retrieve)
-    return await asyncio.shield(waiting)
+    if not pending.done():
+        await _arrivals().of(pending)
+    return pending.result()
 
 
-def _retrieve(waiting: "asyncio.Future[StoredAnswer]") -> None:
-    # An exception that nobody retrieves is logged by asyncio with its text; look at it here, so that it never is.
-    if not waiting.cancelled():
-        waiting.exception()
+class _Arrivals:
+    """Wakes those who wait in one event loop: once for all the answers of a commit, which come one after the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._arrived: deque[asyncio.Future[None]] = deque()
+        self._is_told = False
+        self._door = threading.Lock()
+
+    def of(self, pending: PendingAnswer) -> "asyncio.Future[None]":
+        """A future of the loop's that is done when `pending` is."""
+        waiter = self._loop.create_future()
+        pending.add_done_callback(lambda _: self._come(waiter))
+        return waiter
+
+    def _come(self, waiter: "asyncio.Future[None]") -> None:
+        """In whatever thread the answer was settled."""
+        with self._door:
+            self._arrived.append(waiter)
+            is_told, self._is_told = self._is_told, True
+        if not is_told:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        with self._door:
+            arrived, self._arrived, self._is_told = self._arrived, deque(), False
+        for waiter in arrived:
+            if not waiter.done():  # whoever waited may have gone
+                waiter.set_result(None)
+
+
+_of_loop: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Arrivals]" = WeakKeyDictionary()
+
+
+def _arrivals() -> _Arrivals:
+    loop = asyncio.get_running_loop()
+    found = _of_loop.get(loop)
+    if found is None:
+        found = _of_loop[loop] = _Arrivals(loop)
+    return found

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from service.api.problems import Refusal
 from service.api.queries import arrived, checked_key
 from service.workflows.errors import AllowanceExceeded
-from service.workflows.views import StoredAnswer
+from service.workflows.views import PendingAnswer, StoredAnswer
 
 ANSWER = StoredAnswer(
     query_id=UUID(int=1), sequence=1, body=b"{}", values=lambda: np.zeros(1, dtype=np.int64), grid=1.0
@@ -41,14 +42,48 @@ def test_nothing_else_is(key: str) -> None:
 
 async def test_the_answer_arrives_from_another_thread() -> None:
     """A future of the writer's, awaited."""
-    future: Future[StoredAnswer] = Future()
+    future = PendingAnswer(1)
     asyncio.get_running_loop().call_later(0.01, future.set_result, ANSWER)
     assert await arrived(future) is ANSWER
 
 
+async def test_all_the_answers_of_a_commit_wake_the_loop_once() -> None:
+    """They come one after the other from another thread, each to the one who waits for it."""
+    loop, wakings = asyncio.get_running_loop(), 0
+    call_soon_threadsafe = loop.call_soon_threadsafe
+
+    def counted(*call: Any) -> Any:
+        nonlocal wakings
+        wakings += 1
+        return call_soon_threadsafe(*call)
+
+    futures = [PendingAnswer(1) for _ in range(50)]
+    waiting = [asyncio.ensure_future(arrived(future)) for future in futures]
+    await asyncio.sleep(0)
+    loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+    for number, future in enumerate(futures):
+        future.set_result(replace(ANSWER, sequence=number))
+    assert [answer.sequence for answer in await asyncio.gather(*waiting)] == list(range(50))
+    assert wakings == 1
+
+
+def test_an_answer_for_a_loop_that_has_ended_harms_nobody() -> None:
+    """The writer that settles it must not be told of a loop's end."""
+    future = PendingAnswer(1)
+
+    async def give_up() -> None:
+        waiting = asyncio.ensure_future(arrived(future))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    asyncio.run(give_up())
+    future.set_result(ANSWER)
+    assert future.result() is ANSWER
+
+
 async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     """The wait is cancelled, the query is not: it is charged and stored, to be fetched under its key."""
-    future: Future[StoredAnswer] = Future()
+    future = PendingAnswer(1)
     waiting = asyncio.create_task(arrived(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
@@ -61,7 +96,7 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
 
 async def test_a_refusal_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The event loop would write its text into the log."""
-    future: Future[StoredAnswer] = Future()
+    future = PendingAnswer(1)
     waiting = asyncio.create_task(arrived(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
@@ -74,7 +109,7 @@ async def test_a_refusal_that_nobody_waits_for_is_not_logged(caplog: pytest.LogC
 
 async def test_a_refusal_reaches_the_caller() -> None:
     """As it was raised."""
-    future: Future[StoredAnswer] = Future()
+    future = PendingAnswer(1)
     future.set_exception(AllowanceExceeded())
     with pytest.raises(AllowanceExceeded):
         await arrived(future)
