@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -42,7 +43,7 @@ async def _load(target: Target, connections: int, seconds: float) -> list[float]
     parts = urlsplit(target.url)
     loop = asyncio.get_running_loop()
     for asker in askers:
-        await loop.create_connection(lambda asker=asker: asker, parts.hostname, parts.port)  # type: ignore[misc]
+        await loop.create_connection(partial(_Asker.itself, asker), parts.hostname or "", parts.port or 80)
     for asker in askers:
         asker.ask()
     await asyncio.gather(*(asker.ended for asker in askers))
@@ -61,6 +62,10 @@ class _Asker(asyncio.Protocol):
         self._started, self._buffer = 0.0, b""
         self.durations: list[float] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def itself(self) -> "_Asker":
+        """What a loop makes its protocols with."""
+        return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

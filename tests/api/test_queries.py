@@ -47,7 +47,7 @@ async def test_the_answer_arrives_from_another_thread() -> None:
     assert await arrived(future) is ANSWER
 
 
-async def test_all_the_answers_of_a_commit_wake_the_loop_once() -> None:
+async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They come one after the other from another thread, each to the one who waits for it."""
     loop, wakings = asyncio.get_running_loop(), 0
     call_soon_threadsafe = loop.call_soon_threadsafe
@@ -60,7 +60,7 @@ async def test_all_the_answers_of_a_commit_wake_the_loop_once() -> None:
     futures = [PendingAnswer(1) for _ in range(50)]
     waiting = [asyncio.ensure_future(arrived(future)) for future in futures]
     await asyncio.sleep(0)
-    loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
     for number, future in enumerate(futures):
         future.set_result(replace(ANSWER, sequence=number))
     assert [answer.sequence for answer in await asyncio.gather(*waiting)] == list(range(50))
