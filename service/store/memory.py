@@ -14,7 +14,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.memory import PAGE_SLOTS
 from service.query.coding import coding_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
@@ -22,12 +21,14 @@ from service.workflows.ports import (
     Address,
     AnswerRecord,
     Asked,
+    Checkpoint,
     Codes,
     DatasetRecord,
     Head,
     Individuals,
     Known,
     PrincipalRecord,
+    StoredPage,
     StoreUnavailable,
 )
 
@@ -53,7 +54,7 @@ class _Dataset:
     worst_cases: dict[UUID, int] = field(default_factory=dict)
     people: dict[int, _Person] = field(default_factory=dict)
     records: dict[str, tuple[Rows, ...]] = field(default_factory=dict)
-    pages: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    pages: Mapping[int, StoredPage] = field(default_factory=dict)
     journal: tuple[tuple[str, Mapping[str, object]], ...] = ()
 
     def draft(self) -> "_Dataset":
@@ -64,8 +65,12 @@ class _Dataset:
             worst_cases=dict(self.worst_cases),
             people={slot: replace(person) for slot, person in self.people.items()},
             records=dict(self.records),
-            pages=dict(self.pages),
         )
+
+    def has_come_to(self, checkpoint: Checkpoint) -> bool:
+        """Whether the ledger has the checkpoint's entry."""
+        seq = checkpoint.seq
+        return 0 < seq <= len(self.entries) and self.entries[seq - 1].hash == checkpoint.hash
 
 
 class MemoryTransaction:
@@ -111,9 +116,8 @@ class MemoryTransaction:
         entries = self._draft.entries
         return {seq: entries[seq - 1].hash for seq in seqs if 1 <= seq <= len(entries)}
 
-    def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        for page, spent in sorted(self._draft.pages.items()):
-            yield page, spent.copy()
+    def pages(self) -> Iterator[StoredPage]:
+        yield from (self._draft.pages[number] for number in sorted(self._draft.pages))
 
     def individuals(self) -> Individuals:
         people = self._draft.people
@@ -180,13 +184,6 @@ class MemoryTransaction:
         person = self._draft.people[slot]
         person.limit_units = min(person.limit_units, limit_units)
 
-    def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
-        for page, spent in pages.items():
-            padded = np.zeros(PAGE_SLOTS, dtype=np.int64)
-            padded[: spent.size] = spent
-            self._draft.pages[page] = padded
-        self._draft.head = replace(self._draft.head, checkpoint_seq=seq)
-
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
@@ -205,7 +202,7 @@ class MemoryTransaction:
     def commit(self) -> None:
         if not self._lock:
             raise StoreUnavailable("a snapshot cannot be committed")
-        self._store.kept[self._dataset_id] = self._draft
+        self._store.keep(self._dataset_id, self._draft)
 
 
 class MemoryStore:
@@ -250,6 +247,37 @@ class MemoryStore:
 
     def head(self, dataset_id: int) -> Head:
         return self.kept[dataset_id].head
+
+    def keep(self, dataset_id: int, draft: _Dataset) -> None:
+        """Put a draft in the place of what it was drafted from, whose pages may have been written meanwhile."""
+        with self._door:
+            self.kept[dataset_id] = replace(draft, pages=self.kept[dataset_id].pages)
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        with self._door:
+            kept = self.kept[dataset_id]
+            held = kept.pages.get(page)
+            if kept.has_come_to(checkpoint) and (held is None or held.seq < checkpoint.seq):
+                spent = checkpoint.pages[page].copy()
+                stored = StoredPage(number=page, seq=checkpoint.seq, spent=spent)
+                self.kept[dataset_id] = replace(kept, pages={**kept.pages, page: stored})
+
+    def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        with self._locks[dataset_id]:
+            return self.move_checkpoint(dataset_id, checkpoint)
+
+    def move_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        """As `finish_checkpoint`, for whoever has the dataset's lock."""
+        with self._door:
+            kept = self.kept[dataset_id]
+            stored = [kept.pages[page].seq if page in kept.pages else 0 for page in checkpoint.pages]
+            is_between = checkpoint.since <= kept.head.checkpoint_seq < checkpoint.seq
+            if not is_between or min(stored, default=checkpoint.seq) < checkpoint.seq:
+                return False
+            if not kept.has_come_to(checkpoint):
+                return False
+            self.kept[dataset_id] = replace(kept, head=replace(kept.head, checkpoint_seq=checkpoint.seq))
+            return True
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         kept = self.kept[dataset_id]

@@ -119,7 +119,7 @@ class Batch:
         )
         reach("summed")
         entry = self._entry(question, release)
-        self.state.debit(release.charged, release.charges, seq=entry.seq, entry_hash=entry.hash)
+        self.state.debit(release.charged, release.charges, entry)
         self.entries.append(entry)
         return entry
 

@@ -69,8 +69,8 @@ class Head:
     `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
     with every
     change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public worst cases;
-    `checkpoint_seq` is the sequence at which the pages stand; `joining_units` is by how much the limit of anybody who
-    joins is lowered, because a restore may have forgotten that they have spent it.
+    `checkpoint_seq` is the sequence up to which no page misses a charge (`Checkpoint`); `joining_units` is by how much
+    the limit of anybody who joins is lowered, because a restore may have forgotten that they have spent it.
     """
 
     seq: int
@@ -163,6 +163,37 @@ class Individuals:
     present: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredPage:
+    """The spent totals `spent` (PAGE_SLOTS,), units, of page `number` as the ledger gives them at sequence `seq`."""
+
+    number: int
+    seq: int
+    spent: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checkpoint:
+    """Copies (PAGE_SLOTS,) of all pages that an entry in (`since`, `seq`] has charged, at `seq`, whose hash is `hash`.
+
+    Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
+    holds at every instant, whoever else writes and wherever one stops, is this. (1) A stored page is the ledger's
+    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` charges that
+    page. So a page stands at the later of the two, and who loads it replays the entries after `checkpoint_seq`, less
+    those that the page itself has already.
+
+    (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
+    chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or
+    later, when every copied page is stored at `seq` or later: a page that was not copied is not charged in (`since`,
+    `seq`], and until `checkpoint_seq` (2) has held before.
+    """
+
+    since: int
+    seq: int
+    hash: bytes
+    pages: Mapping[int, NDArray[np.int64]]
+
+
 class Transaction(Protocol):
     """One dataset at one instant. Locked transactions are serial; leaving without `commit` undoes everything."""
 
@@ -186,8 +217,8 @@ class Transaction(Protocol):
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         """The hashes of the entries among `seqs`, by sequence."""
 
-    def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """(page number, spent units (PAGE_SLOTS,)) as of `head.checkpoint_seq`; a missing page is all zero."""
+    def pages(self) -> Iterator[StoredPage]:
+        """The stored pages by number; a missing one is all zero, at sequence 0."""
 
     def individuals(self) -> Individuals:
         """Every account of the dataset."""
@@ -227,9 +258,6 @@ class Transaction(Protocol):
     def set_limit(self, slot: int, limit_units: int) -> None:
         """Lower one individual's limit."""
 
-    def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
-        """Checkpoint: the pages' spent totals as of ledger sequence `seq`."""
-
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
@@ -261,6 +289,19 @@ class Store(Protocol):
 
     def head(self, dataset_id: int) -> Head:
         """The head row as last committed, without a lock."""
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        """Keep one page of a checkpoint, durably and without the dataset's lock, unless it is kept as of later already.
+
+        Nothing is kept when the ledger does not have the checkpoint's entry.
+        """
+
+    def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        """Move `checkpoint_seq` forward to the checkpoint's, durably; False, and nothing, when that would not be true.
+
+        That is: when it is not between `since` and `seq`, a page is not stored at `seq` or later, or the ledger does
+        not have the checkpoint's entry.
+        """
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         """(people present, rows by table)."""

@@ -4,15 +4,20 @@ The ledger is the truth. Memory is what pages and the entries since give; after 
 repaired.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.ports import Checkpoint, DatasetRecord, Transaction
 from service.workflows.tail import Tail
 
 _NEVER = -1
+TAIL_CHARGES_MAX: Final = 2**25
+TAIL_PASSES_MAX: Final = 32
+"""How many charges of how many people at most: replaying them takes about as long as loading the dataset does."""
 
 
 class DatasetState:
@@ -24,11 +29,13 @@ class DatasetState:
         self.memory = DatasetMemory(record.schema)
         self.seq = _NEVER
         self.data_version = _NEVER
-        self.checkpoint_seq = 0
+        self._hash = b""  # of the entry at `seq`; empty while it is not known
         self._fence = _NEVER
         self._tail = tail or Tail()
-        self._hash = b""  # of the entry at `seq`; empty while it is not known
-        self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._checkpoint_seq = 0  # the database's, when it was last looked at
+        self._copied_seq = 0  # the last checkpoint's that was copied from here
+        self._tail_charges = 0  # since then
+        self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
 
     @property
     def position(self) -> tuple[int, int, int] | None:
@@ -42,6 +49,8 @@ class DatasetState:
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
             self.doubt_all()
             self._fence = head.fence
+        if self._checkpoint_seq > head.checkpoint_seq:  # nor are these the pages; which have changed is not known
+            self.doubt()
         if self.data_version != head.data_version:
             self._load_records(transaction)
         if self.seq == _NEVER:
@@ -50,20 +59,25 @@ class DatasetState:
             for entry in self._tail.between(self.seq, self._hash, head) or transaction.entries(after=self.seq):
                 self.apply(entry)
         self._hash = head.hash
-        self.checkpoint_seq = head.checkpoint_seq
+        self._checkpoint_seq = head.checkpoint_seq
 
     def apply(self, entry: LedgerEntry) -> None:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
         charged, charges, _ = entry.charges.decode()
-        self.debit(charged, charges, seq=entry.seq, entry_hash=entry.hash)
+        pages = _pages_of(charged)
+        if bool((self._page_seqs[pages] >= entry.seq).any()):  # a page was stored after the checkpoint
+            is_new = self._page_seqs[charged // PAGE_SLOTS] < entry.seq
+            charged, charges = charged[is_new], charges[is_new]
+        self.debit(charged, charges, entry)
 
-    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], *, seq: int, entry_hash: bytes) -> None:
-        """Add `charges` units to the spent totals of the slots `charged`, as ledger entry `seq` does."""
+    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], entry: LedgerEntry) -> None:
+        """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does."""
         self.memory.accounts.debit(charged, charges)
-        self._page_seqs[_pages_of(charged)] = seq
-        self.seq, self._hash = seq, entry_hash
+        self._page_seqs[_pages_of(charged)] = entry.seq
+        self._tail_charges += charged.size
+        self.seq, self._hash = entry.seq, entry.hash
 
     def doubt(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
@@ -73,13 +87,21 @@ class DatasetState:
         """The records may be wrong too."""
         self.seq = self.data_version = _NEVER
 
-    def write_checkpoint(self, transaction: Transaction) -> None:
-        """Write the pages that changed since the last checkpoint, as of now, so that a restart replays little."""
+    def is_tail_long(self, *, entries: int) -> bool:
+        """Whether a restart would have to replay `entries` entries, or charges that take as long as a load."""
+        if self.seq == _NEVER:
+            return False
+        charges_max = max(TAIL_CHARGES_MAX, TAIL_PASSES_MAX * self.memory.slots_used)
+        tail = self.seq - max(self._checkpoint_seq, self._copied_seq)
+        return tail >= entries or (tail > 0 and self._tail_charges >= charges_max)
+
+    def checkpoint(self) -> Checkpoint:
+        """Copies of the pages that changed since the last checkpoint, as of now, which must be what is durable."""
         spent = self.memory.accounts.spent
-        changed = np.flatnonzero(self._page_seqs > transaction.head.checkpoint_seq)
-        pages = {int(page): spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] for page in changed}
-        transaction.write_pages(pages, self.seq)
-        self.checkpoint_seq = self.seq
+        changed = np.flatnonzero(self._page_seqs > self._checkpoint_seq)
+        pages = {int(page): spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS].copy() for page in changed}
+        self._copied_seq, self._tail_charges = self.seq, 0
+        return Checkpoint(since=self._checkpoint_seq, seq=self.seq, hash=self._hash, pages=pages)
 
     def grown(self, slots: int) -> None:
         """Make room for the accounts of `slots` slots."""
@@ -106,11 +128,13 @@ class DatasetState:
         """State = pages + the entries since (which the caller applies)."""
         spent = self.memory.accounts.spent
         spent[:] = 0
-        for page, totals in transaction.pages():
-            spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] = totals
         self._page_seqs[:] = 0
+        for page in transaction.pages():
+            spent[page.number * PAGE_SLOTS : (page.number + 1) * PAGE_SLOTS] = page.spent
+            self._page_seqs[page.number] = page.seq
+        self._copied_seq = self._tail_charges = 0
         self._hash = b""
-        self.seq = transaction.head.checkpoint_seq
+        self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
 
 
 def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,6 +1,8 @@
-"""A dataset's line on a thread of its own."""
+"""A dataset's line and its checkpoints, on threads of their own."""
 
 import threading
+import time
+from collections.abc import Callable
 
 from service.core.noise import Entropy
 from service.workflows.ports import DatasetRecord
@@ -11,7 +13,7 @@ from service.workflows.writer import Act, Line, Result
 
 
 class DatasetWriter(Line):
-    """A line with a thread of its own that steps it; whoever brings an act or a reading waits for it."""
+    """A line with threads of its own that step it and its checkpoints; whoever brings an act or a reading waits."""
 
     def __init__(
         self,
@@ -22,10 +24,15 @@ class DatasetWriter(Line):
         telemetry: Telemetry = SILENT,
         exchange: Exchange = UNSHARED,
     ) -> None:
-        """Start the thread."""
+        """Start the threads."""
         super().__init__(record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange)
-        self._thread = threading.Thread(target=self._run, name=f"writer-{record.name}", daemon=True)
-        self._thread.start()
+        steps = {"writer": self.step, "pages": self.checkpoints.step}
+        self._threads = [
+            threading.Thread(target=_exhaust, args=[step], name=f"{name}-{record.name}", daemon=True)
+            for name, step in steps.items()
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def act(self, act: Act[Result]) -> Result:
         """Run a change in the line and wait until it is committed."""
@@ -36,10 +43,13 @@ class DatasetWriter(Line):
         return self.submit_reading(reading).result()
 
     def ended(self, *, within_s: float) -> bool:
-        """Wait for a line that was told to end; False when it has not by then."""
-        self._thread.join(within_s)
-        return not self._thread.is_alive()
+        """Wait for a line that was told to end, and for its last checkpoint; False when they have not by then."""
+        until = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0))
+        return not any(thread.is_alive() for thread in self._threads)
 
-    def _run(self) -> None:
-        while self.step():
-            pass
+
+def _exhaust(step: Callable[[], bool]) -> None:
+    while step():
+        pass

@@ -1,9 +1,8 @@
 """`ledger verify`: replay every entry from the genesis and compare with everything that was derived from it.
 
 A finding names the row. The checks: sequence dense, chain unbroken, counts and sums as the charges say (double entry),
-pages equal to
-the replay at their sequence, nobody above a limit, the head equal to the last entry, everything witnessed outside the
-database in it.
+pages equal to the replay at their own sequence and, unless that is later, at the checkpoint's, nobody above a limit,
+the head equal to the last entry, everything witnessed outside the database in it.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.memory import PAGE_SLOTS
+from service.engine.pages import PAGE_SLOTS, pages_for
 from service.workflows.answering import exact_sum
 from service.workflows.ledger import LedgerEntry, chain_hash
 from service.workflows.ports import DatasetRecord, Store, Transaction, Witness, WitnessRecord, WitnessUnavailable
@@ -67,18 +66,20 @@ class _Replay:
         self._report = Report(record.name)
         self._accounts = transaction.individuals()
         self._spent: NDArray[np.int64] = np.zeros(transaction.head.slots, dtype=np.int64)
+        self._pages = {page.number: page for page in transaction.pages()}
 
     def run(self) -> Report:
         head, previous = self._transaction.head, self._record.genesis
-        if head.checkpoint_seq == 0:
-            self._compare_pages()
+        self._compare_pages(seq=0)
         for entry in self._transaction.entries(after=0):
             self._report.entries += 1
             self._check(entry, previous)
             self._debit(entry)
             previous = entry.hash
-            if entry.seq == head.checkpoint_seq:
-                self._compare_pages()
+            self._compare_pages(seq=entry.seq)
+        for page in self._pages.values():
+            if page.seq > head.seq:
+                self._find(f"pages row {page.number}: at sequence {page.seq}, which the ledger has not reached")
         if (head.seq, head.hash) != (self._report.entries, previous):
             self._find(f"head: says sequence {head.seq}, the ledger ends at {self._report.entries} with another hash")
         for place in np.flatnonzero(self._spent[self._accounts.slots] > self._accounts.limits):
@@ -108,13 +109,19 @@ class _Replay:
             return
         self._spent[charged] += charges
 
-    def _compare_pages(self) -> None:
-        kept = np.zeros(-(-max(self._spent.size, 1) // PAGE_SLOTS) * PAGE_SLOTS, dtype=np.int64)
-        for page, spent in self._transaction.pages():
-            kept[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS] = spent
-        for slot in np.flatnonzero(kept[: self._spent.size] != self._spent)[:5]:
-            page = int(slot) // PAGE_SLOTS
-            self._find(f"pages row {page}: slot {slot} holds {kept[slot]} units, the ledger gives {self._spent[slot]}")
+    def _compare_pages(self, *, seq: int) -> None:
+        """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
+        for number in range(pages_for(self._spent.size)):
+            page = self._pages.get(number)
+            own_seq = 0 if page is None else page.seq
+            if own_seq != seq and (own_seq > seq or seq != self._transaction.head.checkpoint_seq):
+                continue
+            start = number * PAGE_SLOTS
+            replayed = self._spent[start : start + PAGE_SLOTS]
+            kept = np.zeros(PAGE_SLOTS, dtype=np.int64) if page is None else page.spent
+            for slot in np.flatnonzero(kept[: replayed.size] != replayed)[:5].tolist():
+                says = f"slot {start + slot} holds {kept[slot]} units, the ledger gives {replayed[slot]}"
+                self._find(f"pages row {number}: {says}")
 
     def _find(self, finding: str) -> None:
         self._report.findings.append(finding)

@@ -13,6 +13,7 @@ from service.workflows.burning import settled_position
 from service.workflows.errors import Fenced, Unavailable, WitnessLost, WorkflowError
 from service.workflows.ports import (
     Asked,
+    Checkpoint,
     DatasetRecord,
     Head,
     Store,
@@ -96,6 +97,18 @@ class Guard:
         if begun_meanwhile:  # another replica has begun the ledger, and its witness, since we looked
             with self.transaction(lock=lock, asked=asked) as transaction:
                 yield transaction
+
+    def write_page(self, checkpoint: Checkpoint, page: int) -> None:
+        """One page of a checkpoint, unless the dataset is closed. Raises Fenced, Unavailable."""
+        with self.transaction(lock=False):
+            pass
+        self._store.write_page(self._record.id, checkpoint, page)
+
+    def finish_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        """The end of a checkpoint, as the store's, unless the dataset is closed. Raises Fenced, Unavailable."""
+        with self.transaction(lock=False):
+            pass
+        return self._store.finish_checkpoint(self._record.id, checkpoint)
 
     def vouch(self, head: Head) -> None:
         """Have it witnessed that the dataset has come to `head`. Raises Unavailable, Fenced."""

@@ -19,7 +19,8 @@ from typing import Final, TypeVar
 from service.core.noise import Entropy
 from service.failpoints import reach
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
-from service.workflows.errors import Busy, Fenced, KeyConflict, Unavailable, WorkflowError
+from service.workflows.checkpointing import Checkpointer
+from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
 from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, StoreUnavailable, Transaction
 from service.workflows.sharing import UNSHARED, Exchange
@@ -86,6 +87,7 @@ class Line:
         self._entropy = entropy
         self._telemetry = telemetry
         self._state = DatasetState(record, self.tail)
+        self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
         self._open, self._door = True, threading.Lock()
 
@@ -130,7 +132,7 @@ class Line:
         return self._errand(lambda: self._read(reading))
 
     def end(self) -> None:
-        """Take nothing new, and let the step that meets this end answer what came before and write a checkpoint."""
+        """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
         with self._door:
             if not self._open:
                 return
@@ -149,9 +151,17 @@ class Line:
                     errand.run()  # type: ignore[union-attr]  # groupby keeps no type
             else:
                 running = False
-        self._checkpoint(every=self.checkpoint_every if running else 1)
+        self._bound_tail(is_last=not running)
         self._is_working = False
         return running
+
+    def _bound_tail(self, *, is_last: bool) -> None:
+        """Have a checkpoint written when a restart would have much to replay, and at the end when it would have any."""
+        is_due = self._state.is_tail_long(entries=1 if is_last else self.checkpoint_every)
+        if is_due and (is_last or self.checkpoints.is_idle):
+            self.checkpoints.take(self._state.checkpoint())
+        if is_last:
+            self.checkpoints.end()
 
     def _enqueue(self, item: _Waiting | _Errand) -> None:
         with self._door:
@@ -280,22 +290,6 @@ class Line:
         except StoreUnavailable as fault:
             self._state.doubt()
             raise Unavailable from fault
-
-    def _checkpoint(self, *, every: int) -> None:
-        """Write the pages that changed, once `every` entries have come. Losing a checkpoint costs only time."""
-        if self._state.seq < 0 or self._state.seq - self._state.checkpoint_seq < every:
-            return
-        try:
-            with self._telemetry.checkpointing(), self._guard.transaction(lock=True) as transaction:
-                self._state.catch_up(transaction)
-                self._state.write_checkpoint(transaction)
-                transaction.commit()
-            self._telemetry.committed("checkpoint")
-        except Fenced:
-            return  # what memory holds is of another history
-        except Exception as error:  # noqa: BLE001 - a checkpoint must not end the line
-            self._state.doubt()
-            report_incident(error, f"checkpoint of dataset {self._record.id}")
 
 
 def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:

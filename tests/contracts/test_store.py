@@ -1,6 +1,5 @@
 """The store port, as the in-memory twin and as Postgres: what one promises, the other keeps."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -11,26 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.engine.memory import PAGE_SLOTS
 from service.workflows.errors import NameTaken
 from service.workflows.ports import Asked, DatasetRecord, PrincipalRecord, Store
-from tests.contracts.stores import ANALYST, AT, STORES, burn, dataset, entry, open_store, reply
+from tests.contracts.stores import ANALYST, AT, burn, dataset, entry, reply
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn."""
-    url = request.getfixturevalue("database_url") if request.param == "postgres" else None
-    with open_store(request.param, url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def record(store: Store) -> DatasetRecord:
-    """A registered dataset."""
-    return store.add_dataset(dataset())
 
 
 def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: Store) -> None:
@@ -183,19 +167,6 @@ def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.individuals().limits.tolist() == [4]
-
-
-def test_pages_hold_the_totals_of_their_checkpoint(store: Store, record: DatasetRecord) -> None:
-    """Pages come back as written, and the head says at which sequence they stand."""
-    spent = np.arange(PAGE_SLOTS, dtype=np.int64)
-    with store.transaction(record.id, lock=True) as transaction:
-        first = entry(transaction.head, {0: 5})
-        transaction.append([first], [reply(first)], {})
-        transaction.write_pages({1: spent}, 1)
-        transaction.commit()
-    with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.head.checkpoint_seq == 1
-        assert [(page, totals.tolist()) for page, totals in transaction.pages()] == [(1, spent.tolist())]
 
 
 def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:

@@ -3,6 +3,8 @@
 from tests.mutants.mutant import Mutant
 
 WRITER = "tests/workflows/test_writer.py"
+PAGES = "tests/contracts/test_checkpoints.py"
+CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_tail_are_the_ledger_whatever_happens_when"
 SIMULATION = "tests/simulation/test_simulation.py::test_no_seed_breaks_a_law"
 
 MUTANTS = [
@@ -143,17 +145,65 @@ MUTANTS = [
         name="checkpoint without the right sequence",
         incident="Pages say they are an entry older than they are: a restart charges that entry twice.",
         file="service/workflows/state.py",
-        find="transaction.write_pages(pages, self.seq)",
-        put="transaction.write_pages(pages, self.seq - 1)",
-        killed_by=f"{WRITER}::test_a_restart_stands_on_the_checkpoint",
+        find="            self._page_seqs[page.number] = page.seq",
+        put="            self._page_seqs[page.number] = 0",
+        killed_by=CHECKPOINTS,
     ),
     Mutant(
-        name="replay on top of the checkpoint",
-        incident="After a fault everything before the checkpoint is charged a second time.",
+        name="checkpoint of the last copy alone",
+        incident="Pages that changed between a lost checkpoint and this one are not written: their charges are gone.",
         file="service/workflows/state.py",
-        find="        self.seq = transaction.head.checkpoint_seq",
-        put="        self.seq = 0",
+        find="np.flatnonzero(self._page_seqs > self._checkpoint_seq)",
+        put="np.flatnonzero(self._page_seqs > self._copied_seq)",
+        killed_by=CHECKPOINTS,
+    ),
+    Mutant(
+        name="checkpoint before the commit is known",
+        incident="A debit that the ledger never saw is written for good: people are left out who could pay.",
+        file="service/workflows/state.py",
+        find="        if self.seq == _NEVER:\n            return False\n",
+        put="        if self.seq == _NEVER:\n            self.seq = self._checkpoint_seq\n",
         killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="page moves backward",
+        incident="A replica that comes late overwrites newer totals; what was charged since is forgotten at a restart.",
+        file="service/store/postgres/store.py",
+        find='" WHERE pages.seq < excluded.seq"',
+        put='" WHERE pages.seq <> excluded.seq"',
+        killed_by=f"{PAGES}::test_a_page_moves_only_forward[postgres]",
+    ),
+    Mutant(
+        name="page of another history",
+        incident="What a replica copied before a restore is written into the restored database.",
+        file="service/store/postgres/store.py",
+        find="FROM ledger WHERE dataset_id = %s AND seq = %s AND hash = %s",
+        put="FROM ledger WHERE dataset_id = %s AND seq = %s AND hash <> %s",
+        killed_by=f"{PAGES}::test_nothing_is_kept_of_another_history[postgres-2]",
+    ),
+    Mutant(
+        name="checkpoint without its pages",
+        incident="The head is ahead of the pages: a restart forgets the charges between.",
+        file="service/store/postgres/store.py",
+        find="p.page = ANY(%s) AND p.seq >= %s) = %s",
+        put="p.page = ANY(%s) AND p.seq >= %s) <= %s",
+        killed_by=f"{PAGES}::test_pages_are_durable_one_by_one_and_count_once_the_checkpoint_is_finished[postgres]",
+    ),
+    Mutant(
+        name="checkpoint over a gap",
+        incident="On a restored database the head moves over charges that no page has.",
+        file="service/store/postgres/store.py",
+        find="AND checkpoint_seq >= %s AND checkpoint_seq < %s",
+        put="AND checkpoint_seq < greatest(%s, %s)",
+        killed_by=f"{PAGES}::test_a_checkpoint_is_finished_only_on_top_of_the_one_that_it_was_copied_after[postgres]",
+    ),
+    Mutant(
+        name="pages gone back are not noticed",
+        incident="A replica does not write again the pages that a restore has set back.",
+        file="service/workflows/state.py",
+        find="        if self._checkpoint_seq > head.checkpoint_seq:",
+        put="        if self._checkpoint_seq < 0:",
+        killed_by="tests/workflows/test_state.py::test_pages_that_have_gone_back_are_loaded_again",
     ),
     Mutant(
         name="records of an older version",

@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from service.store.memory import MemoryStore, MemoryTransaction
-from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
+from service.workflows.ports import Asked, Checkpoint, CommitUnclear, StoreUnavailable
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 
 READS = ("entries", "entries_before", "pages", "individuals", "records", "slots_of", "slots_of_tombstones", "keys_of")
-WRITES = ("append", "add_individuals", "add_records", "erase", "set_limit", "write_pages", "journal")
+WRITES = ("append", "add_individuals", "add_records", "erase", "set_limit", "journal")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,6 +79,7 @@ class Disk:
     rates: Rates
     flaws: Flaws
     committed: "Callable[[SimulatedTransaction], None]"
+    checkpointed: Callable[[Any], None]
     trace: Callable[[str], None]
     holder: "SimulatedTransaction | None" = None
     limbo: "SimulatedTransaction | None" = None
@@ -100,6 +101,11 @@ class Disk:
         MemoryTransaction.commit(transaction)
         self.versions.append(self.store.kept[1])
         self.committed(transaction)
+
+    def keep_pages(self) -> None:
+        """A page, or the checkpoint's sequence, has become durable."""
+        self.versions.append(self.store.kept[1])
+        self.checkpointed(self.store.kept[1])
 
     def settle(self) -> None:
         """A COMMIT whose sender has given up comes to its end, one way or the other; only now the lock is free."""
@@ -148,8 +154,8 @@ class SimulatedTransaction(MemoryTransaction):
 
     @property
     def dataset(self) -> Any:
-        """The draft, for the laws."""
-        return self._draft
+        """What has become durable with it, for the laws."""
+        return self.disk.store.kept[1]
 
     def __getattribute__(self, name: str) -> Any:
         if name in READS or name in WRITES:
@@ -194,14 +200,9 @@ class ReplicaStore(MemoryStore):
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
     ) -> Iterator[SimulatedTransaction]:
         disk = self.disk
-        disk.scheduler.pause()
-        if disk.happens("unavailable"):
-            raise StoreUnavailable("no connection")
-        if lock and not disk.flaws.no_lock:
-            if disk.holder is not None and disk.happens("lock_timeout"):
-                raise StoreUnavailable("lock timeout")
-            while disk.holder is not None:
-                disk.scheduler.pause(lambda: disk.holder is None)
+        self._connect()
+        if lock:
+            self._await_lock()
         transaction = SimulatedTransaction(self, lock=lock, asked=asked)
         if lock and not disk.flaws.no_lock:
             disk.holder = transaction
@@ -210,3 +211,37 @@ class ReplicaStore(MemoryStore):
             yield transaction
         finally:
             disk.free(transaction)
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        self._connect()
+        super().write_page(dataset_id, checkpoint, page)
+        self.disk.keep_pages()
+        self._hear()
+
+    def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        self._connect()
+        self._await_lock()
+        is_moved = super().move_checkpoint(dataset_id, checkpoint)
+        self.disk.keep_pages()
+        self._hear()
+        return is_moved
+
+    def _connect(self) -> None:
+        self.disk.scheduler.pause()
+        if self.disk.happens("unavailable"):
+            raise StoreUnavailable("no connection")
+
+    def _await_lock(self) -> None:
+        disk = self.disk
+        if disk.flaws.no_lock:
+            return
+        if disk.holder is not None and disk.happens("lock_timeout"):
+            raise StoreUnavailable("lock timeout")
+        while disk.holder is not None:
+            disk.scheduler.pause(lambda: disk.holder is None)
+
+    def _hear(self) -> None:
+        """Whoever crashes here has written and does not know; so does whoever hears nothing."""
+        self.disk.scheduler.pause()
+        if self.disk.happens("lost_reply"):
+            raise StoreUnavailable("no reply")

@@ -11,6 +11,7 @@ import orjson
 from numpy.typing import NDArray
 
 from service.core.noise import rounded_gaussian
+from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.workflows.ledger import LedgerEntry, chain_hash
@@ -41,7 +42,7 @@ class Laws:
         self.keys: dict[int, str] = {}
         self.spent: list[NDArray[np.int64]] = [np.zeros(record.capacity, dtype=np.int64)]
         self.hash = record.genesis
-        self.checkpoint_seq = 0
+        self.checkpoint_seq = self.page_seq = 0
         self.data_version = 0
         self.commits = 0
 
@@ -77,7 +78,7 @@ class Laws:
         self.law(after.head.seq == self.seq and after.head.hash == self.hash, "A7: the head is not the last entry")
         self._accounts(after)
         self._answers(after)
-        self._pages(after)
+        self.checkpointed(after)
         moved = after.head.data_version - self.data_version
         self.law(moved == (transaction.act is not None), "an act was lost, or came twice")
         self.data_version = after.head.data_version
@@ -90,6 +91,22 @@ class Laws:
         shown = stored.entries[orjson.loads(body)["sequence"] - 1].canonical
         self.law(shown == self.canonical[ask], f"the reply under {ask.key} answers another question")
         self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
+
+    def checkpointed(self, after: Any) -> None:
+        """A6: a page is the replay at its own sequence and, unless that is later, at the checkpoint's; none goes back.
+
+        All that the worlds hold fits in one page.
+        """
+        at, page = after.head.checkpoint_seq, after.pages.get(0)
+        own = 0 if page is None else page.seq
+        kept = np.zeros(PAGE_SLOTS, dtype=np.int64) if page is None else page.spent
+        forward = self.checkpoint_seq <= at <= self.seq and self.page_seq <= own <= self.seq
+        self.law(forward, f"A6: {own} and {at} after {self.page_seq} and {self.checkpoint_seq}")
+        self.checkpoint_seq, self.page_seq = at, own
+        for seq in {own, max(own, at)} if forward else set():
+            size = self.record.capacity
+            right = bool((kept[:size] == self.spent[seq]).all()) and not kept[size:].any() and set(after.pages) <= {0}
+            self.law(right, f"A6: the page of {own}, with a checkpoint at {at}, is not the replay at {seq}")
 
     def idle(self, name: str, state: DatasetState, stored: Any) -> None:
         """A line at rest: what it believes of the accounts is what the ledger gives at its sequence."""
@@ -158,18 +175,6 @@ class Laws:
             self.law(costs == after.worst_cases.get(analyst.id, 0), f"{analyst.name}'s worst cases do not add up")
             allowed = analyst.allowance_units is None or costs <= analyst.allowance_units
             self.law(allowed, f"{analyst.name} is above the allowance")
-
-    def _pages(self, after: Any) -> None:
-        """A6: the checkpoint is the replay up to its sequence."""
-        at = after.head.checkpoint_seq
-        if at == self.checkpoint_seq:
-            return
-        self.law(self.checkpoint_seq < at <= self.seq, f"A6: a checkpoint at {at} after {self.checkpoint_seq}")
-        self.checkpoint_seq = at
-        kept = after.pages.get(0, np.zeros(self.record.capacity, dtype=np.int64))
-        size = self.record.capacity
-        right = bool((kept[:size] == self.spent[at]).all()) and not kept[size:].any() and set(after.pages) <= {0}
-        self.law(right, f"A6: the pages at {at} are not the replay")
 
 
 def _is_reused(body: bytes) -> bool:

@@ -72,6 +72,13 @@ class SteppedLine(Line):
             running = self.step()
             self.is_idle = True
 
+    def write_pages(self) -> None:
+        """Write checkpoints beside the line, whenever one waits."""
+        running = True
+        while running:
+            self._scheduler.pause(lambda: self.checkpoints.has_work)
+            running = self.checkpoints.step()
+
 
 class SteppedHouse(House):
     """The house of one replica; its lines are tasks of the world."""
@@ -88,6 +95,7 @@ class SteppedHouse(House):
             guard = self._guard(record)
             self.line = SteppedLine(record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler)
             self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
+            self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
         return self.line
 
     def wait(self, future: "Future[Result]") -> Result:
@@ -136,6 +144,7 @@ class World:
             rates=self.rates,
             flaws=flaws or Flaws(),
             committed=self.laws.committed,
+            checkpointed=self.laws.checkpointed,
             trace=self.trace,
         )
         self.disk.versions.append(self.disk.store.kept[1])

@@ -54,3 +54,46 @@ def test_a_load_cut_short_is_begun_again() -> None:
     store.kept[1] = newest
     state.catch_up(MemoryTransaction(store, 1, lock=True))
     assert int(state.memory.present.sum()) == len(ROWS)
+
+
+def test_pages_that_have_gone_back_are_loaded_again() -> None:
+    """A backup from before the checkpoint may hold every entry: which pages have changed since is then not known."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        ask(house, who, "k")
+        before = store.kept[1]
+    assert store.head(1).checkpoint_seq == 1
+    state = DatasetState(store.datasets()[0])
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.checkpoint().pages == {}
+    store.kept[1] = before
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.is_tail_long(entries=1)
+    assert list(state.checkpoint().pages) == [0]
+
+
+def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many charges in few entries take as long to replay as many entries; a copy begins the count anew."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        state = DatasetState(store.datasets()[0])
+        assert not state.is_tail_long(entries=0)  # nothing was loaded yet
+        for n in range(3):
+            ask(house, who, f"k{n}", reuse=False)
+        state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.is_tail_long(entries=3)
+    assert not state.is_tail_long(entries=4)
+    monkeypatch.setattr("service.workflows.state.TAIL_CHARGES_MAX", 5)
+    for passes_max, is_long in ((3, True), (4, False)):
+        monkeypatch.setattr("service.workflows.state.TAIL_PASSES_MAX", passes_max)
+        assert state.is_tail_long(entries=4) == is_long
+    monkeypatch.setattr("service.workflows.state.TAIL_PASSES_MAX", 0)
+    assert state.is_tail_long(entries=4)
+    state.checkpoint()
+    assert not state.is_tail_long(entries=1)

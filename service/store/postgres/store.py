@@ -21,7 +21,15 @@ from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLU
 from service.store.postgres.transaction import HEAD_COLUMNS, Connection, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, Asked, DatasetRecord, Head, PrincipalRecord, StoreUnavailable
+from service.workflows.ports import (
+    AnswerRecord,
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    PrincipalRecord,
+    StoreUnavailable,
+)
 from service.workflows.views import Guarantee
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
@@ -29,6 +37,19 @@ _DATASET_COUNT: Final = _DATASET.count(",") + 1
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+WRITE_PAGE: Final = (
+    "INSERT INTO pages (dataset_id, page, seq, spent)"
+    " SELECT dataset_id, %s, seq, %b FROM ledger WHERE dataset_id = %s AND seq = %s AND hash = %s"
+    " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent"
+    " WHERE pages.seq < excluded.seq"
+)
+# The head's row is locked for as long as its commit takes. What else is read here only grows.
+FINISH_CHECKPOINT: Final = (
+    "UPDATE heads SET checkpoint_seq = %s WHERE dataset_id = %s AND checkpoint_seq >= %s AND checkpoint_seq < %s"
+    " AND EXISTS (SELECT FROM ledger l WHERE l.dataset_id = heads.dataset_id AND l.seq = %s AND l.hash = %s)"
+    " AND (SELECT count(*) FROM pages p"
+    " WHERE p.dataset_id = heads.dataset_id AND p.page = ANY(%s) AND p.seq >= %s) = %s"
+)
 
 
 class UnsafeDatabase(Exception):
@@ -138,6 +159,15 @@ class PostgresStore:
 
     def head(self, dataset_id: int) -> Head:
         return head_of(self._rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        spent = checkpoint.pages[page].astype(">i8").tobytes()
+        self._commit(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
+
+    def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        since, seq, pages = checkpoint.since, checkpoint.seq, list(checkpoint.pages)
+        values = [seq, dataset_id, since, seq, seq, checkpoint.hash, pages, seq, len(pages)]
+        return self._commit(FINISH_CHECKPOINT, values) == 1
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         with self._connection() as connection:

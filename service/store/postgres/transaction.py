@@ -34,6 +34,7 @@ from service.workflows.ports import (
     Head,
     Individuals,
     Known,
+    StoredPage,
     StoreUnavailable,
 )
 
@@ -151,11 +152,11 @@ class PostgresTransaction:
         )
         return {seq: bytes(digest) for seq, digest in rows}
 
-    def pages(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        for page, spent in self._rows(
-            "SELECT page, spent FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id]
+    def pages(self) -> Iterator[StoredPage]:
+        for number, seq, spent in self._rows(
+            "SELECT page, seq, spent FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id]
         ):
-            yield page, np.frombuffer(spent, dtype=">i8").astype(np.int64)
+            yield StoredPage(number=number, seq=seq, spent=np.frombuffer(spent, dtype=">i8").astype(np.int64))
 
     def individuals(self) -> Individuals:
         last = self._rows("SELECT max(slot) FROM individuals WHERE dataset_id = %s", [self._dataset_id])[0][0]
@@ -246,16 +247,6 @@ class PostgresTransaction:
             "UPDATE individuals SET limit_units = %s WHERE dataset_id = %s AND slot = %s AND limit_units >= %s",
             [limit_units, self._dataset_id, slot, limit_units],
         )
-
-    def write_pages(self, pages: Mapping[int, NDArray[np.int64]], seq: int) -> None:
-        with translated(), self._connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO pages (dataset_id, page, seq, spent) VALUES (%s, %s, %s, %b)"
-                " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent"
-                " WHERE pages.seq <= excluded.seq",
-                [(self._dataset_id, page, seq, spent.astype(">i8").tobytes()) for page, spent in pages.items()],
-            )
-        self._move_head("checkpoint_seq = %s", [seq])
 
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None

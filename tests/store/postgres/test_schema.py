@@ -15,7 +15,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from service.engine.memory import PAGE_SLOTS
 from service.store.embedded import EmbeddedPostgres
@@ -23,7 +23,7 @@ from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore, UnsafeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash
-from service.workflows.ports import Asked, CommitUnclear, DatasetRecord
+from service.workflows.ports import Asked, Checkpoint, CommitUnclear, DatasetRecord
 from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,9 @@ def record(store: PostgresStore) -> DatasetRecord:
         "UPDATE heads SET worst_case_units = 0",
         "UPDATE heads SET fence = fence - 1",
         "UPDATE heads SET joining_units = -1",
+        "UPDATE heads SET checkpoint_seq = seq; UPDATE heads SET checkpoint_seq = checkpoint_seq - 1",
         "INSERT INTO pages VALUES (1, 0, 0, '')",
+        "INSERT INTO pages VALUES (1, 0, 1, decode(repeat('00', 524288), 'hex')); UPDATE pages SET seq = 0",
         "UPDATE individuals SET limit_units = -1",
     ],
 )
@@ -110,18 +112,22 @@ def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: Dat
     """Pages plus the entries since, in plain SQL, equal the ledger's replay, before and after a checkpoint."""
     with psycopg.connect(database_url) as connection:
         before = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+    spent = np.zeros(PAGE_SLOTS, dtype=np.int64)
+    spent[[0, 2]] = 5, 7
+    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: spent})
     with store.transaction(record.id, lock=True) as transaction:
-        spent = np.zeros(PAGE_SLOTS, dtype=np.int64)
-        spent[[0, 2]] = 5, 7
-        transaction.write_pages({0: spent}, 1)
         second = entry(transaction.head, {0: 2**40, 1: 3, 2: 1})
         transaction.append([second], [reply(second, "second")], {})
         transaction.commit()
+    store.write_page(record.id, checkpoint, 0)
+    with psycopg.connect(database_url) as connection:
+        half = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+    assert store.finish_checkpoint(record.id, checkpoint)
     with psycopg.connect(database_url) as connection:
         after = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
 
     assert before == [("ann", 5, 100), ("bob", 0, 100), ("eve", 7, 100)]
-    assert after == [("ann", 5 + 2**40, 100), ("bob", 3, 100), ("eve", 8, 100)]
+    assert half == after == [("ann", 5 + 2**40, 100), ("bob", 3, 100), ("eve", 8, 100)]
 
 
 def test_the_view_reads_every_form_of_charges(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
@@ -175,6 +181,21 @@ def test_a_ledger_from_before_there_were_burns_is_as_it_was(
         transaction.commit()
     with pytest.raises(IntegrityError):
         alembic(database_url, "downgrade", "0001")
+
+
+def test_the_way_back_waits_for_a_whole_checkpoint(
+    store: PostgresStore, record: DatasetRecord, database_url: str
+) -> None:
+    """Earlier code would charge again what a page ahead of the checkpoint holds already."""
+    page = np.zeros(PAGE_SLOTS, dtype=np.int64)
+    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
+    store.write_page(record.id, checkpoint, 0)
+    with pytest.raises(ProgrammingError, match="half written"):
+        alembic(database_url, "downgrade", "0002")
+    assert store.finish_checkpoint(record.id, checkpoint)
+    store.close()
+    alembic(database_url, "downgrade", "0002")
+    migrate(database_url)
 
 
 def alembic(database_url: str, command: str, revision: str) -> None:

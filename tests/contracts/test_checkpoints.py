@@ -1,0 +1,125 @@
+"""Checkpoints, in the in-memory twin and in Postgres: page by page, only forward, only of the ledger that is there."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from service.engine.pages import PAGE_SLOTS
+from service.workflows.ports import Checkpoint, DatasetRecord, Store
+from tests.contracts.stores import entry, reply
+
+pytestmark = pytest.mark.slow
+
+
+def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
+    """Append so many entries that charge slot 0 one unit each; their hashes."""
+    hashes = []
+    for _ in range(count):
+        with store.transaction(record.id, lock=True) as transaction:
+            following = entry(transaction.head, {0: 1})
+            transaction.append([following], [reply(following, f"key-{following.seq}")], {})
+            transaction.commit()
+        hashes.append(following.hash)
+    return hashes
+
+
+def checkpoint(seq: int, digest: bytes, pages: Mapping[int, int], *, since: int = 0) -> Checkpoint:
+    """A checkpoint of pages that hold one number everywhere."""
+    filled = {page: np.full(PAGE_SLOTS, units, dtype=np.int64) for page, units in pages.items()}
+    return Checkpoint(since=since, seq=seq, hash=digest, pages=filled)
+
+
+def kept(store: Store, record: DatasetRecord) -> tuple[int, dict[int, tuple[int, list[int]]]]:
+    """The checkpoint's sequence, and by page its own sequence and the numbers in it."""
+    with store.transaction(record.id, lock=False) as transaction:
+        pages = {page.number: (page.seq, np.unique(page.spent).tolist()) for page in transaction.pages()}
+        assert list(pages) == sorted(pages)
+        return transaction.head.checkpoint_seq, pages
+
+
+def test_pages_are_durable_one_by_one_and_count_once_the_checkpoint_is_finished(
+    store: Store, record: DatasetRecord
+) -> None:
+    """Each comes back as written, with its sequence; the head says nothing of them until all are there."""
+    hashes = charge(store, record, 3)
+    written = checkpoint(2, hashes[1], {0: 5, 7: 2**61})
+    store.write_page(record.id, written, 7)
+    assert kept(store, record) == (0, {7: (2, [2**61])})
+    assert not store.finish_checkpoint(record.id, written)
+    assert kept(store, record)[0] == 0
+    store.write_page(record.id, written, 0)
+    assert store.finish_checkpoint(record.id, written)
+    assert kept(store, record) == (2, {0: (2, [5]), 7: (2, [2**61])})
+    assert not store.finish_checkpoint(record.id, written)
+    assert store.finish_checkpoint(record.id, checkpoint(3, hashes[2], {}, since=2))
+    assert kept(store, record)[0] == 3
+
+
+def test_a_page_moves_only_forward(store: Store, record: DatasetRecord) -> None:
+    """Who comes late with older totals changes nothing, and may still finish: what is there is right, and newer."""
+    hashes = charge(store, record, 3)
+    late, early = checkpoint(2, hashes[1], {0: 2, 1: 9}), checkpoint(3, hashes[2], {0: 3})
+    store.write_page(record.id, early, 0)
+    for page in late.pages:
+        store.write_page(record.id, late, page)
+    assert kept(store, record) == (0, {0: (3, [3]), 1: (2, [9])})
+    assert store.finish_checkpoint(record.id, late)
+    assert store.head(record.id).checkpoint_seq == 2
+
+
+@pytest.mark.parametrize("seq", [2, 3, 9])
+def test_nothing_is_kept_of_another_history(store: Store, record: DatasetRecord, seq: int) -> None:
+    """An entry of another hash, or one that is not there: neither its pages nor its end."""
+    charge(store, record, 3)
+    forged = checkpoint(seq, b"x" * 32, {0: 1})
+    store.write_page(record.id, forged, 0)
+    assert kept(store, record) == (0, {})
+    assert not store.finish_checkpoint(record.id, checkpoint(seq, b"x" * 32, {}))
+    assert kept(store, record) == (0, {})
+
+
+def test_a_checkpoint_is_finished_only_on_top_of_the_one_that_it_was_copied_after(
+    store: Store, record: DatasetRecord
+) -> None:
+    """What changed before `since` was not copied: a database that has come less far misses it. None moves backward."""
+    hashes = charge(store, record, 3)
+    assert not store.finish_checkpoint(record.id, checkpoint(3, hashes[2], {}, since=1))
+    assert store.finish_checkpoint(record.id, checkpoint(2, hashes[1], {}))
+    assert not store.finish_checkpoint(record.id, checkpoint(1, hashes[0], {}))
+    assert store.finish_checkpoint(record.id, checkpoint(3, hashes[2], {}, since=1))
+    assert store.head(record.id).checkpoint_seq == 3
+
+
+def test_a_page_waits_for_no_lock_and_outlives_what_happens_under_it(store: Store, record: DatasetRecord) -> None:
+    """It is written while somebody holds the dataset, and neither their commit nor their giving up takes it away."""
+    [digest] = charge(store, record, 1)
+    written = checkpoint(1, digest, {0: 1, 1: 4})
+    with store.transaction(record.id, lock=True) as transaction:
+        store.write_page(record.id, written, 0)
+        following = entry(transaction.head, {0: 1})
+        transaction.append([following], [reply(following, "other")], {})
+        transaction.commit()
+    with store.transaction(record.id, lock=True):
+        store.write_page(record.id, written, 1)
+    assert store.finish_checkpoint(record.id, written)
+    assert kept(store, record) == (1, {0: (1, [1]), 1: (1, [4])})
+    assert store.head(record.id).seq == 2
+
+
+def test_two_who_write_checkpoints_at_once_leave_the_newest(store: Store, record: DatasetRecord) -> None:
+    """In whatever order they come, every page and the head are as the last of them says."""
+    hashes = charge(store, record, 12)
+
+    def write(seqs: range) -> None:
+        for seq in seqs:
+            made = checkpoint(seq, hashes[seq - 1], {0: seq, 1: seq})
+            for page in made.pages:
+                store.write_page(record.id, made, page)
+            store.finish_checkpoint(record.id, made)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(write, range(first, 13, 2)) for first in (1, 2)]:
+            done.result()
+    assert kept(store, record) == (12, {0: (12, [12]), 1: (12, [12])})

@@ -1,0 +1,157 @@
+"""Pages and tail are the ledger: whoever writes checkpoints when, whoever crashes between two pages, whatever joins.
+
+Two replicas hold three pages of people. Each step is one of the smallest things that can be durable: an entry, one page
+of a checkpoint, the end of one, an act of a curator, or a restored backup under copies that are still to be written.
+After each, somebody who starts with nothing must come to the same accounts as a replay from the genesis.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from numpy.typing import NDArray
+
+from service.engine.pages import PAGE_SLOTS
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.workflows.ledger import replay
+from service.workflows.ports import Checkpoint
+from service.workflows.state import DatasetState
+from service.workflows.verifying import verify_all
+from tests.contracts.stores import dataset, entry, reply
+
+PAGES = 3
+SLOTS = [0, 1, PAGE_SLOTS, PAGE_SLOTS + 1, 2 * PAGE_SLOTS]
+REPLICAS = st.integers(0, 1)
+
+
+@dataclass
+class Replica:
+    """One process: what it holds, and what is left to write of the checkpoint that it copied."""
+
+    state: DatasetState
+    copied: Checkpoint | None = None
+    pages: list[int] = field(default_factory=list)
+
+
+class CheckpointMachine(RuleBasedStateMachine):
+    """Everything that may happen around checkpoints."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+        self.record = self.store.add_dataset(dataset())
+        self.replicas = [Replica(DatasetState(self.record)) for _ in range(2)]
+        self.keys = 0
+        with self.store.transaction(1, lock=True) as transaction:
+            slots = np.array(SLOTS)
+            transaction.add_individuals(slots, [f"p{slot}" for slot in SLOTS], np.full(slots.size, 10**9))
+            transaction.add_records("visits", slots, {"item": slots.astype(np.uint32) % 7})
+            transaction.journal("rows", {}, slots=SLOTS[-1] + 1)
+            transaction.commit()
+        self.backups = [self.store.kept[1]]
+
+    @rule(who=REPLICAS, places=st.sets(st.sampled_from(SLOTS), max_size=3), units=st.integers(1, 9), ok=st.booleans())
+    def charge(self, who: int, places: Iterable[int], units: int, ok: bool) -> None:
+        """A query is answered, or its commit fails."""
+        state = self.replicas[who].state
+        with self.store.transaction(1, lock=True) as transaction:
+            state.catch_up(transaction)
+            following = entry(transaction.head, {slot: units + slot % 3 for slot in places})
+            self.keys += 1
+            transaction.append([following], [reply(following, f"k{self.keys}")], {})
+            state.apply(following)
+            if ok:
+                transaction.commit()
+            else:
+                state.doubt()
+
+    @rule(who=REPLICAS)
+    def look(self, who: int) -> None:
+        """A reading catches up, and finds the accounts of the ledger."""
+        state = self.replicas[who].state
+        with self.store.transaction(1, lock=False) as transaction:
+            state.catch_up(transaction)
+            assert np.array_equal(state.memory.accounts.spent, self.replayed(transaction))
+
+    @rule(who=REPLICAS)
+    def copy(self, who: int) -> None:
+        """The line hands over copies of what has changed; those that it handed over before are dropped."""
+        replica = self.replicas[who]
+        if replica.state.seq > 0:
+            replica.copied = replica.state.checkpoint()
+            replica.pages = list(replica.copied.pages)
+
+    @precondition(lambda self: any(replica.pages for replica in self.replicas))
+    @rule(data=st.data())
+    def write_page(self, data: st.DataObject) -> None:
+        """One page becomes durable."""
+        replica = data.draw(st.sampled_from([replica for replica in self.replicas if replica.pages]))
+        page = data.draw(st.sampled_from(replica.pages))
+        assert replica.copied is not None
+        self.store.write_page(1, replica.copied, page)
+        replica.pages.remove(page)
+
+    @precondition(lambda self: any(replica.copied for replica in self.replicas))
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        """A checkpoint comes to its end, or to what its writer takes for it: pages may be missing."""
+        replica = data.draw(st.sampled_from([replica for replica in self.replicas if replica.copied]))
+        assert replica.copied is not None
+        self.store.finish_checkpoint(1, replica.copied)
+
+    @rule(who=REPLICAS)
+    def crash(self, who: int) -> None:
+        """And a new process in its place; what it had not written is gone."""
+        self.replicas[who] = Replica(DatasetState(self.record))
+
+    @rule(place=st.sampled_from(SLOTS))
+    def leave_or_return(self, place: int) -> None:
+        """Somebody is erased, or registers again and keeps what they have spent."""
+        with self.store.transaction(1, lock=True) as transaction:
+            if transaction.slots_of([f"p{place}"])[0] >= 0:
+                transaction.erase(place, place.to_bytes(32))
+            else:
+                transaction.add_individuals(np.array([place]), [f"p{place}"], np.array([10**9]))
+            transaction.journal("rows", {})
+            transaction.commit()
+
+    @rule()
+    def back_up(self) -> None:
+        """A consistent copy."""
+        self.backups.append(self.store.kept[1])
+
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        """An older copy, opened again under a new fence; what the replicas still write they copied before."""
+        backup = data.draw(st.sampled_from(self.backups))
+        fence = self.store.kept[1].head.fence + 1
+        self.store.kept[1] = replace(backup, head=replace(backup.head, fence=fence))
+
+    @invariant()
+    def pages_and_tail_are_the_ledger(self) -> None:
+        """For whoever starts now, and for the verifier."""
+        fresh = DatasetState(self.record)
+        with self.store.transaction(1, lock=False) as transaction:
+            fresh.catch_up(transaction)
+            assert np.array_equal(fresh.memory.accounts.spent, self.replayed(transaction))
+        assert [report.findings for report in verify_all(self.store)] == [[]]
+
+    @staticmethod
+    def replayed(transaction: MemoryTransaction) -> NDArray[np.int64]:
+        """Every entry from the genesis on."""
+        spent: NDArray[Any] = np.zeros(PAGES * PAGE_SLOTS, dtype=np.int64)
+        replay(transaction.entries(after=0), spent)
+        return spent
+
+
+@pytest.mark.slow
+def test_pages_and_tail_are_the_ledger_whatever_happens_when() -> None:
+    """A hundred and twenty histories of forty events."""
+    run_state_machine_as_test(
+        CheckpointMachine, settings=settings(max_examples=120, stateful_step_count=40, deadline=None)
+    )
