@@ -26,13 +26,15 @@ PATIENCE_S = 30.0
 
 
 @contextmanager
-def caches(redis_url: str | None = None, *, key: bytes = KEY) -> Iterator[Callable[[], SealedCache]]:
+def caches(
+    redis_url: str | None = None, *, key: bytes = KEY, timeout_s: float = 5.0
+) -> Iterator[Callable[[], SealedCache]]:
     """Makes caches that stand before the same shelf: in this process's memory, or the given server."""
     room = Room()
     with ExitStack() as opened:
 
         def make() -> SealedCache:
-            shelf = MemoryShelf(room) if redis_url is None else RedisShelf(redis_url, timeout_s=5.0)
+            shelf = MemoryShelf(room) if redis_url is None else RedisShelf(redis_url, timeout_s=timeout_s)
             return opened.enter_context(closing(SealedCache(shelf, key)))
 
         yield make

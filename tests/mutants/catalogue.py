@@ -1,5 +1,5 @@
 """Every seeded bug, in the order of the rooms."""
 
-from tests.mutants import arithmetic, edges, events
+from tests.mutants import arithmetic, cache, edges, events
 
-MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS]
+MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS, *cache.MUTANTS]

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from service.query.parse import parse_query
-from service.workflows.errors import KeyConflict
+from service.workflows.errors import KeyConflict, Unavailable
+from service.workflows.ports import WitnessUnavailable
 from service.workflows.recalling import LOOKING_MAX
 from tests.contracts.caches import PATIENCE_S
 from tests.gates import GatedStore
-from tests.houses import ask
+from tests.houses import ask, witness_of
 from tests.workflows.replicas import Replicas, analyst_like, eventually, replicas, truth
 
 QUERY = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":3.0}}')
@@ -106,6 +107,26 @@ def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
     promises = [world.houses[1].submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
     assert {promise.result(timeout=PATIENCE_S).body for promise in promises} == {first.body}
     assert world.store.head(1).seq == 1
+
+
+def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that was committed and withheld is not handed over either; the ledger has it, and a retry shows it."""
+    told_of: list[object] = []
+    monkeypatch.setattr(world.houses[0]._exchange, "committed", lambda *told: told_of.append(told))
+
+    def unwritable(*_: object) -> None:
+        raise WitnessUnavailable
+
+    witness = witness_of(world.store)
+    with monkeypatch.context() as patched:
+        patched.setattr(witness, "write", unwritable)
+        with pytest.raises(Unavailable):
+            ask(world.houses[0], world.analyst, "k")
+    assert world.store.head(1).seq == 1
+    assert told_of == []
+    assert ask(world.houses[0], world.analyst, "k").sequence == 1
+    ask(world.houses[0], world.analyst, "another", reuse=False)
+    assert len(told_of) == 1
 
 
 def test_a_closed_house_leaves_no_promise_open(world: Replicas) -> None:

@@ -1,0 +1,155 @@
+"""Redis killed, flushed, set back, forged and slowed down, fifty times each, between and during requests.
+
+Two replicas over one Postgres answer all the while. Every key keeps its bytes, every account read is what the ledger
+says at that moment, and at the end both memories, the ledger and the verifier agree.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from service.core.units import rho_of_units
+from service.store.postgres.store import PostgresStore
+from service.workflows.verifying import verify_all
+from service.workflows.views import Principal
+from tests.contracts.caches import caches
+from tests.faults.meddling import OwnValkey
+from tests.houses import ask, upload
+from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 50
+CANARIES = [b"canary-person", b"geheim", b"survey", b"values", b"limits", b"principal"]
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnValkey]:
+    """A server of this test's own, running."""
+    opened = OwnValkey(tmp_path_factory.mktemp("valkey"))
+    opened.start()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """A real database."""
+    opened = PostgresStore(database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
+    """Two replicas before the server, as impatient as the service is."""
+    with caches(server.url, timeout_s=0.05) as make, replicas(store, shelves=make) as made:
+        yield made
+
+
+class Drill:
+    """What was asked and seen, and what must hold of it."""
+
+    def __init__(self, world: Replicas, seed: int = 7) -> None:
+        self.world, self.random = world, random.Random(seed)
+        self.seen: dict[str, bytes] = {}
+        self.owners = [self._owner(key) for key, *_ in PEOPLE]
+        self.counts: Counter[str] = Counter()
+
+    def round(self) -> None:
+        """A new question, an old one, and somebody's account, each at some replica."""
+        key = f"geheim {len(self.seen)}"
+        self.seen[key] = self._ask(key)
+        again = self.random.choice(list(self.seen))
+        assert self._ask(again) == self.seen[again]
+        self._read_account()
+
+    def settle(self) -> None:
+        """Everything agrees in the end."""
+        world = self.world
+        for key, body in self.seen.items():
+            for house in world.houses:
+                assert ask(house, world.analyst, key, reuse=False).body == body
+        for house in world.houses:
+            house.budget_summary("survey")  # a reading in the line: memory is at the head
+        assert world.spent(0) == world.spent(1) == truth(world.store)
+        assert world.store.head(1).seq == len(self.seen)
+        assert [each for report in verify_all(world.store) for each in report.findings] == []
+
+    def _ask(self, key: str) -> bytes:
+        return ask(self.random.choice(self.world.houses), self.world.analyst, key, reuse=False).body
+
+    def _read_account(self) -> None:
+        person = self.random.randrange(len(PEOPLE))
+        house = self.random.choice(self.world.houses)
+        if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
+            number = self.world.houses.index(house)
+            house._writer(house._record("survey")).act(lambda _transaction, state: state.doubt_all())
+            self.counts["unloaded"] += self.world.line(number).position is None
+        spent = str(rho_of_units(truth(self.world.store)[person]))
+        (mine,) = house.my_budgets(self.owners[person])
+        assert mine.spent_rho == spent
+        listed = self.random.choice(self.world.houses).budgets("survey", cursor=None, limit=10).items
+        assert listed[person].spent_rho == spent
+
+    def _owner(self, key: str) -> Principal:
+        return self.world.houses[0].create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
+
+
+MEDDLING: dict[str, Callable[[OwnValkey], None]] = {
+    "nothing": OwnValkey.nothing,
+    "killed": OwnValkey.kill,
+    "gone": OwnValkey.stop,
+    "flushed": OwnValkey.flush,
+    "set back": OwnValkey.set_back,
+    "forged": OwnValkey.forge,
+    "slow": OwnValkey.slow_down,
+}
+
+
+@pytest.mark.parametrize("way", MEDDLING)
+def test_only_time_is_lost(world: Replicas, server: OwnValkey, way: str) -> None:
+    """Whatever is done to Redis before each round."""
+    drill = Drill(world)
+    for _ in range(ROUNDS):
+        MEDDLING[way](server)
+        drill.round()
+    server.delay_s = 0.0
+    drill.settle()
+
+
+def test_replicas_share_again_when_redis_is_back(world: Replicas, server: OwnValkey) -> None:
+    """After it was killed: subscriptions, replies and the tail come back by themselves."""
+    drill = Drill(world)
+    drill.round()
+    server.kill()
+
+    def is_shared() -> bool:
+        drill.round()
+        return len(server.values()) > 0
+
+    eventually(is_shared)
+    seq = world.store.head(1).seq
+    eventually(lambda: world.seq(0) == world.seq(1) == seq)
+    drill.settle()
+
+
+def test_nothing_of_anybody_can_be_read_there(world: Replicas, server: OwnValkey) -> None:
+    """No key of a person, no idempotency key, name, number or word of an answer, in any name or value."""
+    upload(world.houses[0], "people", [("canary-person-17", "NO", 20, 1)])
+    drill = Drill(world)
+
+    def sizes() -> int:
+        drill.round()
+        return len({len(value) for value in server.values().values()})
+
+    eventually(lambda: sizes() >= 2 and len(server.values()) >= 10)
+    head = world.store.head(1)
+    numbers = [*truth(world.store), head.worst_case_units]
+    canaries = [*CANARIES, head.hash, head.hash.hex().encode()]
+    canaries += [each for n in numbers for each in (str(n).encode(), n.to_bytes(8, "big"), n.to_bytes(8, "little"))]
+    assert min(map(len, canaries)) >= 6  # a shorter one would turn up by chance
+    for name, value in server.values().items():
+        assert [canary for canary in canaries if canary in name or canary in value] == []
