@@ -7,7 +7,7 @@ refuses, as if there were no cache.
 """
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Final, Protocol
 
 from service.workflows.answering import Question, stored_answer
@@ -35,10 +35,10 @@ class Answering(Protocol):
 class Recall:
     """Looks for replies in the cache before a line is asked. Thread-safe."""
 
-    def __init__(self, cache: Cache, hints: Hints) -> None:
-        """Threads start when first needed."""
+    def __init__(self, cache: Cache, hints: Hints, threads: Executor | None = None) -> None:
+        """Its own threads start when first needed."""
         self._cache, self._hints = cache, hints
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="recalling")
+        self._threads = threads or ThreadPoolExecutor(THREADS, thread_name_prefix="recalling")
         self._room = threading.BoundedSemaphore(LOOKING_MAX)
 
     def close(self) -> None:

@@ -100,6 +100,11 @@ class Exchange:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether `publish` would find something."""
+        return not self._outbox.empty()
+
     def close(self) -> None:
         """Stop; what was not shared yet never will be."""
         self.is_open = False

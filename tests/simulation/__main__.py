@@ -15,23 +15,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="replay this seed with its trace")
     parser.add_argument("--from", dest="first", type=int, default=0, help="first seed of a range")
     parser.add_argument("--count", type=int, default=100, help="seeds in the range")
+    parser.add_argument("--shares", action="store_true", help="give the replicas a cache that lies")
     options = parser.parse_args()
     if options.seed is not None:
-        return _run([options.seed], is_traced=True)
-    return _run(range(options.first, options.first + options.count), is_traced=False)
+        return _run([options.seed], is_traced=True, shares=options.shares)
+    return _run(range(options.first, options.first + options.count), is_traced=False, shares=options.shares)
 
 
-def _run(seeds: "list[int] | range", *, is_traced: bool) -> int:
+def _run(seeds: "list[int] | range", *, is_traced: bool, shares: bool) -> int:
     faults: Counter[str] = Counter()
     failed, steps, commits, entries, started = 0, 0, 0, 0, time.monotonic()
     for seed in seeds:
-        world = World(seed, trace=_say if is_traced else None)
+        world = World(seed, shares=shares, trace=_say if is_traced else None)
         try:
             world.run()
         except LawBroken as broken:
             failed += 1
             _say(str(broken))
-        faults += world.faults
+        faults += world.faults + (world.liar.counts if world.liar is not None else Counter())
         steps, commits, entries = steps + world.steps, commits + world.laws.commits, entries + world.laws.seq
     _say(
         f"{len(seeds)} seeds, {failed} failed, {steps} steps, {commits} commits, {entries} ledger entries,"

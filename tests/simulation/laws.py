@@ -3,6 +3,7 @@
 A broken law is kept and raised by the world, never inside the workflows, whose handlers would take it for a fault.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from service.query.plan import compile_query
 from service.workflows.ledger import LedgerEntry, chain_hash
 from service.workflows.ports import DatasetRecord
 from service.workflows.state import DatasetState
+from service.workflows.views import BudgetRow
 from tests.laws.reference import ReferenceDataset
 from tests.simulation.disk import SimulatedTransaction
 from tests.simulation.requests import ANALYSTS, Ask, Look
@@ -91,6 +93,15 @@ class Laws:
         shown = stored.entries[orjson.loads(body)["sequence"] - 1].canonical
         self.law(shown == self.canonical[ask], f"the reply under {ask.key} answers another question")
         self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
+
+    def shown(self, rows: Sequence[BudgetRow], *, since: int) -> None:
+        """Accounts as a curator reads them: of one instant, and of none before the reading began."""
+        slots = {key: slot for slot, key in self.keys.items()}
+        holds = any(
+            all(int(self.spent[seq][slots[row.key]]) == row.spent_units for row in rows)
+            for seq in range(since, self.seq + 1)
+        )
+        self.law(holds, f"the accounts shown are those of no instant since sequence {since}")
 
     def checkpointed(self, after: Any) -> None:
         """A6: a page is the replay at its own sequence and, unless that is later, at the checkpoint's; none goes back.

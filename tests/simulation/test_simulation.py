@@ -10,6 +10,7 @@ from tests.simulation.laws import LawBroken
 from tests.simulation.world import World
 
 SEEDS = 1000
+SHARED_SEEDS = 200
 CHUNK = 50
 KEPT = [
     int(line.split()[0])
@@ -28,6 +29,19 @@ def test_no_seed_breaks_a_law(first: int) -> None:
         world.run()
         faults += world.faults
     assert len(faults) >= 10  # most kinds of fault, in any fifty worlds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SHARED_SEEDS, CHUNK))
+def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
+    """The same worlds with a cache between the replicas: it loses, delays, keeps old values and exchanges them."""
+    lies: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        world = World(seed, shares=True)
+        world.run()
+        assert world.liar is not None
+        lies += world.liar.counts
+    assert set(lies) == {"lost", "old", "swapped", "flushed", "deaf", "found"}
 
 
 @pytest.mark.parametrize("seed", KEPT)

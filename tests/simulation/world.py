@@ -11,14 +11,18 @@ from random import Random
 from typing import TypeVar
 
 from service.core.noise import Entropy
+from service.store.cache.sealed import SealedCache
 from service.store.memory import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable, Witness
+from service.workflows.recalling import Recall
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
+from service.workflows.sharing import Exchange
 from service.workflows.verifying import verify_all
+from service.workflows.views import BudgetRow, Page
 from service.workflows.witnessing import Guard
 from service.workflows.writer import Act, Line
 from tests.houses import SeededEntropy
@@ -26,6 +30,7 @@ from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.shelf import Liar, LyingShelf, SteppedThreads
 
 Result = TypeVar("Result")
 REQUESTS = 25
@@ -38,8 +43,10 @@ class SteppedLine(Line):
 
     checkpoint_every = 4
 
-    def __init__(self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, scheduler: Scheduler) -> None:
-        super().__init__(record=record, guard=guard, entropy=entropy)
+    def __init__(
+        self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, scheduler: Scheduler, exchange: Exchange
+    ) -> None:
+        super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange)
         self._scheduler = scheduler
         self.is_idle = True
 
@@ -84,16 +91,54 @@ class SteppedHouse(House):
     """The house of one replica; its lines are tasks of the world."""
 
     def __init__(
-        self, *, name: str, store: ReplicaStore, witness: Witness, scheduler: Scheduler, clock: Callable[[], datetime]
+        self,
+        *,
+        name: str,
+        store: ReplicaStore,
+        witness: Witness,
+        scheduler: Scheduler,
+        clock: Callable[[], datetime],
+        laws: Laws,
     ) -> None:
         super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
-        self.name, self._scheduler = name, scheduler
+        self.name, self._scheduler, self._laws = name, scheduler, laws
         self.line: SteppedLine | None = None
+
+    def share(self, liar: Liar, clock: Callable[[], float]) -> None:
+        """Share with the other replicas from now on, through a cache that lies."""
+        shelf = LyingShelf(liar)
+        cache = SealedCache(shelf, bytes(32))
+        exchange = self._exchange = Exchange(cache, clock=clock)
+        self._recall = Recall(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
+        exchange.hear(within_s=0)
+
+        def publish() -> None:
+            while True:
+                self._scheduler.pause(lambda: exchange.has_work)
+                exchange.publish()
+
+        def listen() -> None:
+            while True:
+                self._scheduler.pause(lambda: shelf.has_news)
+                exchange.hear(within_s=0)
+
+        self._scheduler.spawn(f"{self.name} shares", self.name, publish)
+        self._scheduler.spawn(f"{self.name} listens", self.name, listen)
+
+    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
+        """What is shown was true at some instant since it was asked for."""
+        since = self._laws.seq
+        page = super().budgets(dataset, cursor=cursor, limit=limit)
+        self._laws.shown(page.items, since=since)
+        return page
 
     def _writer(self, record: DatasetRecord) -> SteppedLine:  # type: ignore[override]
         if self.line is None:
             guard = self._guard(record)
-            self.line = SteppedLine(record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler)
+            self.line = SteppedLine(
+                record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
+            )
+            self._exchange.follow(record.genesis, self.line)
             self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
             self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
         return self.line
@@ -128,8 +173,10 @@ class Incidents(logging.Handler):
 class World:
     """Everything that happens for one seed. `run` returns quietly or raises LawBroken."""
 
-    def __init__(self, seed: int, *, flaws: Flaws | None = None, trace: Callable[[str], None] | None = None) -> None:
-        """Draw the rates, register the dataset, start the replicas."""
+    def __init__(
+        self, seed: int, *, flaws: Flaws | None = None, shares: bool = False, trace: Callable[[str], None] | None = None
+    ) -> None:
+        """Draw the rates, register the dataset, start the replicas; with `shares`, give them a cache that lies."""
         self.seed, self.random = seed, Random(seed)
         self.trace = trace or (lambda _line: None)
         self.rates = Rates.drawn(self.random)
@@ -151,6 +198,7 @@ class World:
         self.now = datetime(2026, 11, 21, 9, tzinfo=UTC)
         self.steps, self.births = 0, 0
         self.clients: list[Client] = []
+        self.liar = Liar(self.scheduler, Random(seed + 2)) if shares else None
         self.houses = [self._born(f"replica {n}") for n in range(self.random.choice([2, 2, 3]))]
         self.trace(f"seed {seed}: {self.rates}")
 
@@ -183,9 +231,17 @@ class World:
     def _born(self, name: str) -> SteppedHouse:
         self.births += 1
         store = ReplicaStore(name, self.disk, SeededEntropy(self.seed * 1000 + self.births))
-        return SteppedHouse(
-            name=name, store=store, witness=self.witness, scheduler=self.scheduler, clock=lambda: self.now
+        house = SteppedHouse(
+            name=name,
+            store=store,
+            witness=self.witness,
+            scheduler=self.scheduler,
+            clock=lambda: self.now,
+            laws=self.laws,
         )
+        if self.liar is not None:
+            house.share(self.liar, clock=lambda: self.steps)
+        return house
 
     def _want(self, request: Request) -> None:
         self.clients.append(Client(request))
@@ -278,6 +334,8 @@ class World:
         self.trace("healed")
         self.disk.rates = Rates()
         self.disk.settle()
+        if self.liar is not None:
+            self.liar.heal()
         self.scheduler.paused.clear()
         for _ in range(3):
             self._run_dry()
