@@ -15,6 +15,7 @@ from service.store.entropy import system_entropy
 from service.store.memory import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.house import House
+from service.workflows.ports import Witness
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.views import Role
@@ -75,12 +76,14 @@ class World:
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
-def build_world(*, edge: Edge | None = None, store: MemoryStore | None = None, **settings: int) -> World:
+def build_world(
+    *, edge: Edge | None = None, store: MemoryStore | None = None, witness: Witness | None = None, **settings: int
+) -> World:
     """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names."""
     store = store or MemoryStore()
     house = House(
         store=store,
-        witness=MemoryWitness(),
+        witness=witness or MemoryWitness(),
         pepper=Pepper(b"p" * 32),
         entropy=system_entropy,
         clock=lambda: datetime.now(UTC),

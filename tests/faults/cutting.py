@@ -15,7 +15,7 @@ from service.store.entropy import system_entropy
 from service.workflows.errors import Unavailable
 from service.workflows.house import House
 from tests.faults.history import Attempt
-from tests.faults.proxy import CommitProxy, Cut
+from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.stage import NAMES, QUESTIONS, Stage, open_house
 
 CUTS = (Cut.BEFORE, Cut.WITHIN, Cut.SENT, Cut.REPLIED, Cut.AFTER)
@@ -100,7 +100,7 @@ def cut_one_by_one(stage: Stage, cut: Cut, trials: int) -> int:
     """
     durable = 0
     plan, entropy = Plan(), CountedEntropy()
-    with CommitProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
+    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
         asker = Asker(stage=stage, house=house)
         for number in range(trials):
             key, question = f"{cut.name}-{number}", NAMES[number % len(NAMES)]
@@ -123,7 +123,7 @@ def cut_one_by_one(stage: Stage, cut: Cut, trials: int) -> int:
 def cut_in_a_crowd(stage: Stage, cuts: int, clients: int, seed: int) -> int:
     """Cuts of every kind while many ask at once, so that one COMMIT carries several answers. Returns the cuts."""
     plan, entropy, source = Plan(), CountedEntropy(), random.Random(seed)
-    with CommitProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
+    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
         asker = Asker(stage=stage, house=house)
         with ThreadPoolExecutor(clients) as pool:
             for number in range(cuts):

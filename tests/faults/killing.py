@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from service.failpoints import POINTS
 from service.store.witness.file import FileWitness
 from tests.faults.crowd import Crowd
-from tests.faults.proxy import CommitProxy, Cut
+from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.replicas import Answer, Nursery, Replica, running
 from tests.faults.stage import NAMES, Stage
 
@@ -43,7 +43,7 @@ class Servers:
         with ExitStack() as stack:
             if place == COMMIT_SENT:
                 executioner = _Executioner(arrival)
-                proxy = stack.enter_context(CommitProxy(self.database_url, executioner.decide, executioner.kill))
+                proxy = stack.enter_context(CuttingProxy(self.database_url, executioner.decide, executioner.kill))
                 replica = stack.enter_context(running(self.nursery, proxy.url, self.redis_url))
                 executioner.condemned = replica
             else:

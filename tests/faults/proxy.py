@@ -1,7 +1,6 @@
-"""A unix socket in front of Postgres that understands one word of its protocol: COMMIT, alone or in a pipeline.
+"""A unix socket in front of Postgres that asks what is to happen at each COMMIT of an answer, or at each journey.
 
-At each COMMIT of a transaction that has written an answer it asks what is to happen to the connection. Everything else
-passes through unchanged.
+Everything else passes through unchanged.
 """
 
 import random
@@ -10,7 +9,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum, auto
 from pathlib import Path
 from types import TracebackType
@@ -18,32 +17,42 @@ from typing import Self
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.faults.messages import Commits, Journeys, spoilt
+
 SOCKET_NAME = ".s.PGSQL.5432"
-_ENDS = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_FLUSH = b"H\0\0\0\x04"
 _SOURCE = random.Random(5)
-_ANSWER = b"INSERT INTO answers"
-_READY_AND_IDLE = b"Z\0\0\0\x05I"
+
+Splitter = Commits | Journeys
 
 
 class Cut(Enum):
-    """Where a connection ends, seen from a COMMIT."""
+    """Where a connection ends, seen from a COMMIT, or whatever else is asked about."""
 
     NEVER = auto()
-    BEFORE = auto()  # COMMIT is not passed on
+    BEFORE = auto()  # it is not passed on
     WITHIN = auto()  # so many of its bytes are, from the first to the last but one
     SENT = auto()  # it is, and the connection ends at once
     REPLIED = auto()  # Postgres has answered, and nobody hears it
     AFTER = auto()  # the answer is passed on whole, and then the connection ends
+    ERROR = auto()  # a statement in it is spoilt, which Postgres refuses; the connection stays
 
 
-class CommitProxy:
+class CuttingProxy:
     """Listens where `url` says, passes on to the server that the given URL names; `aim` names another one."""
 
     def __init__(
-        self, database_url: str, decide: Callable[[], Cut], between: Callable[[], None] = lambda: None
+        self,
+        database_url: str,
+        decide: Callable[[], Cut],
+        between: Callable[[], None] = lambda: None,
+        reads: type[Splitter] = Commits,
     ) -> None:
-        """`decide` is asked at each COMMIT; `between` runs after it was sent (SENT) or answered (REPLIED), unheard."""
-        self._decide, self._between = decide, between
+        """`decide` is asked at each part that `reads` sets apart.
+
+        `between` runs after it was sent (SENT) or answered (REPLIED), unheard.
+        """
+        self._decide, self._between, self._reads = decide, between, reads
         self._folder = Path(tempfile.mkdtemp(prefix="sparing-cut-"))
         self._parts = conninfo_to_dict(database_url)
         self.aim(database_url)
@@ -87,7 +96,7 @@ class CommitProxy:
         with client, socket.socket(socket.AF_UNIX) as server:
             try:
                 server.connect(self._target)
-                wire = _Wire(client, server, self._decide, self._between)
+                wire = _Wire(client, server, self._decide, self._between, self._reads())
                 while wire.passes():
                     pass
             except OSError:
@@ -98,10 +107,15 @@ class _Wire:
     """One connection, both ways."""
 
     def __init__(
-        self, client: socket.socket, server: socket.socket, decide: Callable[[], Cut], between: Callable[[], None]
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        decide: Callable[[], Cut],
+        between: Callable[[], None],
+        splitter: Splitter,
     ) -> None:
         self._client, self._server, self._decide, self._between = client, server, decide, between
-        self._messages = Messages()
+        self._splitter = splitter
         self._verdict = Cut.NEVER
         self._reply = b""
 
@@ -116,7 +130,7 @@ class _Wire:
             self._client.sendall(data)
             return bool(data)
         self._reply += data
-        replied = self._reply.endswith(_READY_AND_IDLE) or not data
+        replied = _is_reply(self._reply) or not data
         if replied and self._verdict is Cut.REPLIED:
             self._between()
         elif replied:
@@ -125,75 +139,30 @@ class _Wire:
 
     def _up(self) -> bool:
         data = self._client.recv(2**16)
-        for part, is_commit in self._messages.split(data):
-            if is_commit:
-                self._verdict = self._decide()
-            if self._verdict is Cut.BEFORE:
-                return False
-            if self._verdict is Cut.WITHIN:
-                self._server.sendall(part[: _SOURCE.randrange(1, len(part))])
-                return False
-            self._server.sendall(part)
-            if self._verdict is Cut.SENT:
-                self._between()
-                return False
-        return bool(data)
+        return all(self._passes_up(part, is_asked) for part, is_asked in self._splitter.split(data)) and bool(data)
+
+    def _passes_up(self, part: bytes, is_asked: bool) -> bool:
+        if is_asked:
+            self._verdict = self._decide()
+        if self._verdict is Cut.BEFORE:
+            return False
+        if self._verdict is Cut.ERROR:
+            self._verdict, part = Cut.NEVER, spoilt(part)
+        if self._verdict is Cut.WITHIN:
+            self._server.sendall(part[: _SOURCE.randrange(1, len(part))])
+            return False
+        self._server.sendall(part)
+        if self._verdict is Cut.SENT or (self._verdict is Cut.REPLIED and part[-5:] == _FLUSH):
+            self._between()
+            return False
+        return True
 
 
-class Messages:
-    """What a client sends, cut into messages; remembers whether the open transaction has written an answer.
-
-    COMMIT comes as a simple query, or, in a pipeline, as Parse, Bind, Describe and Execute with the Sync that ends the
-    pipeline: those five are one part here.
-    """
-
-    def __init__(self) -> None:
-        self._waiting = b""
-        self._type_bytes = 0  # the very first message has none
-        self._statements: dict[bytes, bytes] = {}
-        self._has_answer = False
-        self._commit = b""
-
-    def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        """What is complete now, in few parts; True with a COMMIT that makes an answer last."""
-        self._waiting += data
-        passing = b""
-        while (message := self._next()) is not None:
-            kind, words = message[:1], message[5:]
-            begins = self._has_answer and not self._commit and _is_commit(kind, words)
-            if begins:
-                yield passing, False
-                passing = b""
-            self._look_at(kind, words)
-            if not begins and not self._commit:
-                passing += message
-                continue
-            self._commit += message
-            if kind in b"QS":
-                part, self._commit = self._commit, b""
-                yield part, True
-        yield passing, False
-
-    def _next(self) -> bytes | None:
-        length = self._waiting[self._type_bytes : self._type_bytes + 4]
-        size = self._type_bytes + int.from_bytes(length, "big")
-        if len(length) < 4 or len(self._waiting) < size:
-            return None
-        message, self._waiting = self._waiting[:size], self._waiting[size:]
-        self._type_bytes = 1
-        return message
-
-    def _look_at(self, kind: bytes, words: bytes) -> None:
-        if kind == b"P":  # Parse: name, text
-            name, text = words.split(b"\0", 2)[:2]
-            self._statements[name] = text
-            self._has_answer &= text.upper() not in _ENDS
-        elif kind == b"B":  # Bind: portal, name
-            self._has_answer |= self._statements.get(words.split(b"\0", 2)[1], b"").startswith(_ANSWER)
-        elif kind == b"Q":
-            self._has_answer &= words.rstrip(b"\0").upper() not in _ENDS
-
-
-def _is_commit(kind: bytes, words: bytes) -> bool:
-    """Whether a message is Query or Parse of COMMIT."""
-    return (kind == b"Q" and words == b"COMMIT\0") or (kind == b"P" and words.split(b"\0", 2)[1] == b"COMMIT")
+def _is_reply(data: bytes) -> bool:
+    """Whether a server has said all that a client waits for: ready, or ready to take the rows of a COPY."""
+    while len(data) >= 5:
+        kind, size = data[:1], 1 + int.from_bytes(data[1:5], "big")
+        if kind in {b"Z", b"G"} and len(data) >= size:
+            return True
+        data = data[size:]
+    return False

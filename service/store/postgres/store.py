@@ -105,11 +105,12 @@ class PostgresStore:
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
+        tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
         with self._connection() as connection:
             yield PostgresTransaction(
                 connection,
                 dataset_id,
-                self._tables_of(dataset_id),
+                tables,
                 lock=lock,
                 asked=asked,
                 silence_ms=self._limits["idle_in_transaction_session_timeout"],
@@ -170,13 +171,14 @@ class PostgresStore:
         return self._commit(FINISH_CHECKPOINT, values) == 1
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
+        tables = self._tables_of(dataset_id)
         with self._connection() as connection:
             people = connection.execute(
                 "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
             ).fetchall()
             rows = {
                 name: int(connection.execute(table.count()).fetchall()[0][0])
-                for name, table in self._tables_of(dataset_id).items()
+                for name, table in tables.items()
             }
         return int(people[0][0]), rows
 

@@ -103,3 +103,15 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
     assert sorted(zip(places.tolist(), visits["item"].tolist(), strict=True)) == [
         (slot, item) for slot, item in zip(slots.tolist(), items.tolist(), strict=True) if slot != 300
     ]
+
+
+def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> None:
+    """Nobody who holds a connection waits for another: as many as wait so would wait for one another."""
+    kept = store.add_dataset(dataset())
+    other = PostgresStore(database_url, connections_max=1)
+    with other.transaction(kept.id, lock=True) as transaction:
+        assert transaction.head.seq == 0
+    other.close()
+    another = PostgresStore(database_url, connections_max=1)
+    assert another.row_counts(kept.id) == (0, {"people": 0, "visits": 0})
+    another.close()

@@ -1,11 +1,11 @@
-"""The proxy finds COMMIT however it travels, and wherever the client's bytes were torn apart."""
+"""COMMIT is found however it travels, and wherever the client's bytes were torn apart."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faults.proxy import Messages
+from tests.faults.messages import Commits, Journeys
 
 STARTUP = (8).to_bytes(4, "big") + b"user"
 
@@ -30,9 +30,9 @@ READING = executed(b"SELECT seq FROM heads FOR UPDATE")
 
 def parts(chunks: list[bytes]) -> list[tuple[bytes, bool]]:
     """What passes, joined as far as nothing is decided in between."""
-    messages, found = Messages(), [(b"", False)]
+    commits, found = Commits(), [(b"", False)]
     for chunk in chunks:
-        for part, is_commit in messages.split(chunk):
+        for part, is_commit in commits.split(chunk):
             if is_commit or found[-1][1]:
                 found.append((part, is_commit))
             else:
@@ -67,4 +67,18 @@ def test_a_statement_that_was_prepared_before_is_known_by_its_name() -> None:
         (PIPELINED, True),
         (bound, False),
         (PIPELINED, True),
+    ]
+
+
+def test_a_journey_is_what_a_client_waits_for() -> None:
+    """A pipeline may have several, each but the last ended by a Flush."""
+    flush = message(b"H", b"")
+    password = message(b"p", b"secret\0")
+    sent = STARTUP + password + executed(b"BEGIN") + READING + flush + ANSWER + PIPELINED + SIMPLE
+    assert list(Journeys().split(sent)) == [
+        (STARTUP, False),
+        (password, False),
+        (executed(b"BEGIN") + READING + flush, True),
+        (ANSWER + PIPELINED, True),
+        (SIMPLE, True),
     ]

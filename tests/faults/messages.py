@@ -1,0 +1,123 @@
+"""What a client of Postgres sends, cut at what a test may want to cut at: the COMMIT of an answer, or every journey."""
+
+from collections.abc import Iterator
+
+_ENDS = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_ANSWER = b"INSERT INTO answers"
+
+
+class Messages:
+    """A client's bytes as messages: the startup packet, then a type byte, a length and the rest."""
+
+    def __init__(self, type_bytes: int = 0) -> None:
+        self._waiting = b""
+        self._type_bytes = type_bytes  # the very first message has none
+
+    def take(self, data: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """(message, type, words) of each that is complete now."""
+        self._waiting += data
+        while True:
+            length = self._waiting[self._type_bytes : self._type_bytes + 4]
+            size = self._type_bytes + int.from_bytes(length, "big")
+            if len(length) < 4 or len(self._waiting) < size:
+                return
+            message, self._waiting = self._waiting[:size], self._waiting[size:]
+            yield message, message[: self._type_bytes], message[self._type_bytes + 4 :]
+            self._type_bytes = 1
+
+
+class Commits:
+    """Sets every COMMIT apart that makes an answer last.
+
+    It comes as a simple query, or, in a pipeline, as Parse, Bind, Describe and Execute with the Sync that ends the
+    pipeline: those five are one part here.
+    """
+
+    def __init__(self) -> None:
+        self._messages = Messages()
+        self._statements: dict[bytes, bytes] = {}
+        self._has_answer = False
+        self._commit = b""
+
+    def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """What is complete now, in few parts; True with what is set apart."""
+        passing = b""
+        for message, kind, words in self._messages.take(data):
+            begins = self._has_answer and not self._commit and _is_commit(kind, words)
+            if begins:
+                yield passing, False
+                passing = b""
+            self._look_at(kind, words)
+            if not begins and not self._commit:
+                passing += message
+                continue
+            self._commit += message
+            if kind in {b"Q", b"S"}:
+                part, self._commit = self._commit, b""
+                yield part, True
+        yield passing, False
+
+    def _look_at(self, kind: bytes, words: bytes) -> None:
+        if kind == b"P":  # Parse: name, text
+            name, text = words.split(b"\0", 2)[:2]
+            self._statements[name] = text
+            self._has_answer &= text.upper() not in _ENDS
+        elif kind == b"B":  # Bind: portal, name
+            self._has_answer |= self._statements.get(words.split(b"\0", 2)[1], b"").startswith(_ANSWER)
+        elif kind == b"Q":
+            self._has_answer &= words.rstrip(b"\0").upper() not in _ENDS
+
+
+class Journeys:
+    """Sets everything apart for which a client waits, once it has said who it is.
+
+    It waits after a Query, a Sync, a Flush, and after the end of the rows that a Query asked for.
+    """
+
+    def __init__(self) -> None:
+        self._messages = Messages()
+        self._is_simple = False
+        self._journey = b""
+
+    def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """What is complete now, in few parts; True with what is set apart."""
+        for message, kind, _ in self._messages.take(data):
+            if kind in {b"", b"p"}:  # startup and password
+                yield message, False
+                continue
+            self._journey += message
+            if kind in {b"Q", b"P"}:
+                self._is_simple = kind == b"Q"
+            if kind in {b"Q", b"S", b"H"} or (kind == b"c" and self._is_simple):
+                part, self._journey = self._journey, b""
+                yield part, True
+
+
+def spoilt(part: bytes) -> bytes:
+    """The same messages with the first statement or copy in them such that Postgres must refuse it, if there is one."""
+    messages = list(Messages(type_bytes=1).take(part))
+    for at, (_, kind, words) in enumerate(messages):
+        wrong = _spoilt_words(kind, words)
+        if wrong is not None:
+            name, text = wrong
+            others = [b"".join(message for message, _, _ in some) for some in (messages[:at], messages[at + 1 :])]
+            return others[0] + name + (len(text) + 4).to_bytes(4, "big") + text + others[1]
+    return part
+
+
+def _spoilt_words(kind: bytes, words: bytes) -> tuple[bytes, bytes] | None:
+    """(type, words) that are refused in the place of a message."""
+    if kind == b"P":
+        name, text, types = words.split(b"\0", 2)
+        return None if text.startswith(b"BEGIN") else (kind, name + b"\0PLANTED\0" + types)
+    if kind == b"B":
+        portal, name, values = words.split(b"\0", 2)
+        return (kind, portal + b"\0planted\0" + values) if name else None
+    if kind == b"Q":
+        return kind, b"PLANTED\0"
+    return (b"f", b"planted\0") if kind == b"c" else None
+
+
+def _is_commit(kind: bytes, words: bytes) -> bool:
+    """Whether a message is Query or Parse of COMMIT."""
+    return (kind == b"Q" and words == b"COMMIT\0") or (kind == b"P" and words.split(b"\0", 2)[1] == b"COMMIT")
