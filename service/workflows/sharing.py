@@ -25,7 +25,9 @@ ENTRY_BYTES_MAX: Final = 1 << 18
 """The charges of a larger entry are not held back for others: memory is worth more than their next reading."""
 SLICES_LEFT_MAX: Final = 65_536
 LEFT_FOR_S: Final = 600.0
-ALONE_FOR_S: Final = 1.0
+LOOK_EVERY_S: Final = 1.0
+_GATHER_S: Final = 0.005
+"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one journey."""
 _LISTEN_S: Final = 0.2
 _ENDING_S: Final = 2.0
 
@@ -88,15 +90,16 @@ class Exchange:
         self._cache, self._clock = cache, clock
         self._followers: dict[bytes, Follower] = {}
         self._outbox: queue.Queue[_Parcel | None] = queue.Queue(OUTBOX_MAX)
-        self._alone_until = float("-inf")
+        self._is_alone, self._look_at = True, float("-inf")
         self.is_open = not isinstance(cache, NoCache)
         self._left: dict[tuple[bytes, int], tuple[Place, float]] = {}
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
         """Start the threads."""
-        for name, step in (("sharing", self.publish), ("listening", lambda: self.hear(within_s=_LISTEN_S))):
-            self._threads.append(threading.Thread(target=self._run, args=[step], name=name, daemon=True))
+        steps = (("sharing", self.publish, _GATHER_S), ("listening", lambda: self.hear(within_s=_LISTEN_S), 0.0))
+        for name, step, rest_s in steps:
+            self._threads.append(threading.Thread(target=self._run, args=[step, rest_s], name=name, daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -123,7 +126,7 @@ class Exchange:
         self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord]
     ) -> None:
         """A transaction is durable and witnessed: entries and the replies that show them, or an act without either."""
-        if self._clock() >= self._alone_until:
+        if not self._is_alone or self._clock() >= self._look_at:
             small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
             self._hand(_Parcel(genesis=record.genesis, head=head, entries=small, answers=answers))
 
@@ -159,7 +162,7 @@ class Exchange:
         parcels = [self._outbox.get()]
         while not self._outbox.empty():
             parcels.append(self._outbox.get_nowait())
-        is_alone = self._is_alone()
+        is_alone = self._look_around()
         values: list[Shared] = []
         news: dict[bytes, News] = {}
         for parcel in parcels:
@@ -193,14 +196,12 @@ class Exchange:
             follower.tail.offer(self._cache.entries(news.genesis, after=after, to=news.seq), after=seq)
         follower.wake()
 
-    def _is_alone(self) -> bool:
-        """Whether nobody else listens, asked anew when that was so for a while."""
-        if self._clock() < self._alone_until:
-            return True
-        if self._cache.audience() > 1:
-            return False
-        self._alone_until = self._clock() + ALONE_FOR_S
-        return True
+    def _look_around(self) -> bool:
+        """Whether nobody else listens; asked anew now and then."""
+        if self._clock() >= self._look_at:
+            self._is_alone = self._cache.audience() <= 1
+            self._look_at = self._clock() + LOOK_EVERY_S
+        return self._is_alone
 
     def _news(self, genesis: bytes, head: Head, replies: Sequence[SharedReply], before: News | None) -> News:
         hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in replies]
@@ -212,10 +213,11 @@ class Exchange:
             hints=(*(before.hints if before is not None else ()), *hints),
         )
 
-    def _run(self, step: Callable[[], None]) -> None:
+    def _run(self, step: Callable[[], None], rest_s: float) -> None:
         while self.is_open:
             try:
                 step()
+                time.sleep(rest_s)
             except Exception as error:  # noqa: BLE001 - what is shared is a help; the house does without
                 report_incident(error, "sharing between replicas")
                 time.sleep(_LISTEN_S)

@@ -8,7 +8,7 @@ from service.store.cache.memory import MemoryShelf, Room
 from service.store.cache.sealed import SealedCache
 from service.workflows.caching import SharedEntry
 from service.workflows.ledger import EncodedCharges
-from service.workflows.sharing import ALONE_FOR_S, ENTRY_BYTES_MAX, HINTS_MAX, OUTBOX_MAX, UNSHARED, Exchange, Hints
+from service.workflows.sharing import ENTRY_BYTES_MAX, HINTS_MAX, LOOK_EVERY_S, OUTBOX_MAX, UNSHARED, Exchange, Hints
 from service.workflows.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
 from tests.contracts.stores import ANALYST, dataset, reply
@@ -97,7 +97,7 @@ def test_whoever_is_alone_shares_nothing_and_asks_only_now_and_then() -> None:
     ours.committed(RECORD, HEAD, chain(1), [])
     assert ours._outbox.empty()
     world.both_listen()
-    world.now_s += ALONE_FOR_S
+    world.now_s += LOOK_EVERY_S
     ours.committed(RECORD, HEAD, chain(1), [])
     ours.publish()
     assert len(world.room.values) == 1
