@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from service.api.app import Edge, create_app
-from service.api.life import Life
-from service.api.slots import Slots
 from service.metrics import PrometheusTelemetry, metrics_served
 from service.premises import premises
 from service.settings import Settings
 from service.workflows.house import House
 from service.workflows.telemetry import SILENT, Telemetry
+
+if TYPE_CHECKING:
+    from service.api.life import Life
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -42,6 +42,8 @@ def serve(
         opened = stack.enter_context(premises(settings, telemetry))
         if isinstance(telemetry, PrometheusTelemetry):
             telemetry.watch(waiting=opened.house.waiting, fenced=opened.house.fenced)
+        if settings.preload:
+            threading.Thread(target=opened.house.preload, name="preload", daemon=True).start()
 
         def tell() -> None:
             ready(_url(listener))
@@ -82,7 +84,7 @@ class GracefulServer(uvicorn.Server):
     second signal: close the door at once. Any signal after that: wait for nobody.
     """
 
-    def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None], life: Life, notice_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None], life: "Life", notice_s: float) -> None:
         super().__init__(config)
         self._ready, self._life, self._notice_s = ready, life, notice_s
         self._leave_at: float | None = None
@@ -109,6 +111,11 @@ class GracefulServer(uvicorn.Server):
 
 
 def _server(settings: Settings, house: House, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
+    # Half of all imports, and meanwhile the datasets are loaded.
+    from service.api.app import Edge, create_app  # noqa: PLC0415
+    from service.api.life import Life  # noqa: PLC0415
+    from service.api.slots import Slots  # noqa: PLC0415
+
     life = Life()
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)

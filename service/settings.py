@@ -26,6 +26,7 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
+    ("SPARING_PRELOAD", "1", "Whether every dataset is loaded at the start; 0 leaves each to whoever asks it first."),
     ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
     (
         "SPARING_RELEASE_SLOT_MS",
@@ -85,6 +86,7 @@ class Settings:
     witness: Path
     migrations: Path
     upload_bytes_max: int
+    preload: bool
     connections_max: int
     release_slot_ms: int
     request_deadline_ms: int
@@ -113,6 +115,7 @@ class Settings:
             witness=Path(text["SPARING_WITNESS"] or home / "witness").absolute(),
             migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
+            preload=_switch(text, "SPARING_PRELOAD"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
             release_slot_ms=_whole(text, "SPARING_RELEASE_SLOT_MS"),
             request_deadline_ms=_positive(text, "SPARING_REQUEST_DEADLINE_MS"),
@@ -134,6 +137,12 @@ def _positive(text: Mapping[str, str], name: str) -> int:
     if not text[name].isdecimal() or int(text[name]) == 0:
         raise SettingsError(f"{name} must be a positive whole number, got {text[name]!r}")
     return int(text[name])
+
+
+def _switch(text: Mapping[str, str], name: str) -> bool:
+    if text[name] not in {"0", "1"}:
+        raise SettingsError(f"{name} must be 0 or 1, got {text[name]!r}")
+    return text[name] == "1"
 
 
 def _whole(text: Mapping[str, str], name: str, *, at_most: int | None = None) -> int:

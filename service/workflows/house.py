@@ -23,9 +23,10 @@ from service.workflows import accounts, reading
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache
 from service.workflows.erasing import erasing
-from service.workflows.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.errors import InvalidRequest, NotFound, Unavailable, WorkflowError
+from service.workflows.incidents import report_incident
 from service.workflows.limiting import Limiter
-from service.workflows.ports import DatasetRecord, Store, Transaction, Witness
+from service.workflows.ports import DatasetRecord, Store, StoreUnavailable, Transaction, Witness
 from service.workflows.principals import Principals
 from service.workflows.recalling import Recall
 from service.workflows.registration import Registration, register
@@ -141,6 +142,20 @@ class House:
         """Hold every dataset against its witness, so that `ready` knows; the public codes of what is wrong."""
         guards = [self._guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
+
+    def preload(self) -> None:
+        """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks."""
+        try:
+            records = self._store.datasets()
+        except StoreUnavailable:
+            return
+        for record in records:
+            try:
+                self._writer(record).read(_nothing)
+            except WorkflowError:
+                continue  # whoever asks is told
+            except Exception as error:  # noqa: BLE001 - and the others are loaded
+                report_incident(error, f"loading of dataset {record.id}")
 
     # Curators
 
@@ -360,6 +375,10 @@ def _compiled(query: Query, record: DatasetRecord) -> Plan:
         return compile_query(query, record.schema, capacity=record.capacity)
     except QueryProblem as problem:
         raise InvalidRequest(*problem.errors) from problem
+
+
+def _nothing(_transaction: Transaction, _state: DatasetState) -> None:
+    """What whoever wants nothing but the dataset in memory reads."""
 
 
 def _next_epoch(transaction: Transaction, _state: DatasetState) -> int:

@@ -1,0 +1,95 @@
+"""Loading ahead: datasets are in memory before anybody asks, and none that cannot be loaded keeps the others out."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.workflows.errors import Fenced
+from service.workflows.house import House
+from service.workflows.ports import StoreUnavailable
+from tests.houses import analyst, ask, open_house, register, upload
+
+NAMES = ("one", "two", "three")
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Three datasets of one person."""
+    made = MemoryStore()
+    with open_house(made) as house:
+        for name in NAMES:
+            register(house, name)
+            upload(house, "people", [("ann", "NO", 44, 10)], name)
+            ask(house, analyst(house), "k", name)
+    return made
+
+
+@pytest.fixture
+def house(store: MemoryStore) -> Iterator[House]:
+    """Of another process."""
+    with open_house(store) as opened:
+        yield opened
+
+
+def loaded(house: House) -> set[str]:
+    """What is in memory."""
+    return {name for name in NAMES if house._writer(house._record(name)).is_at_hand}
+
+
+def test_every_dataset_is_loaded_ahead(house: House) -> None:
+    """And the first query finds it there."""
+    assert loaded(house) == set()
+    house.preload()
+    assert {name for name in NAMES if house._writer(house._record(name)).position} == set(NAMES)
+
+
+def test_a_closed_dataset_keeps_nobody_out(house: House, store: MemoryStore) -> None:
+    """It is left for whoever asks, who is told."""
+    other = MemoryStore()
+    with open_house(other) as empty:
+        register(empty, "one")
+    store.kept[1] = next(iter(other.kept.values()))
+    house.preload()
+    assert house._writer(house._record("two")).position
+    with pytest.raises(Fenced):
+        house.open_epoch("one")
+
+
+@pytest.mark.parametrize("fault", [StoreUnavailable("gone"), RuntimeError("ann is 44")], ids=["store", "ours"])
+def test_a_fault_while_loading_costs_that_dataset_alone(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    """What is ours is an incident that shows nothing of anybody."""
+    real = MemoryTransaction.individuals
+
+    def faulty(transaction: MemoryTransaction) -> object:
+        if transaction._dataset_id == 1:
+            raise fault
+        return real(transaction)
+
+    monkeypatch.setattr(MemoryTransaction, "individuals", faulty)
+    with caplog.at_level(logging.ERROR):
+        house.preload()
+    assert [bool(house._writer(house._record(name)).position) for name in NAMES] == [False, True, True]
+    assert ("loading of dataset 1" in caplog.text) == isinstance(fault, RuntimeError)
+    assert "44" not in caplog.text
+
+
+def test_a_house_that_closes_stops_loading(house: House) -> None:
+    """Nothing is opened behind its back."""
+    house.close()
+    house.preload()
+    assert house._writers == {}
+
+
+def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading ahead is worth no noise."""
+
+    def gone(_store: MemoryStore) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(MemoryStore, "datasets", gone)
+    house.preload()
+    assert house._writers == {}
