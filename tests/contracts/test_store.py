@@ -57,6 +57,24 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
     assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
 
 
+@pytest.mark.parametrize(("entries", "people"), [(1, 100_000), (256, 40)])
+def test_what_no_socket_takes_at_once_is_committed(
+    store: Store, record: DatasetRecord, entries: int, people: int
+) -> None:
+    """An entry that charges a hundred thousand people differently, and a full batch: nobody waits for the other end."""
+    appended = []
+    with store.transaction(record.id, lock=True, asked=[Asked(address=(ANALYST, "k"), query_hash=None)]) as transaction:
+        head = transaction.head
+        for _ in range(entries):
+            appended.append(entry(head, {slot: slot + 1 for slot in range(people)}))
+            head = replace(head, seq=head.seq + 1, hash=appended[-1].hash, worst_case_units=head.worst_case_units)
+        replies = [replace(reply(each, f"key-{each.seq}"), body=b"x" * 4000) for each in appended]
+        transaction.append(appended, replies, {ANALYST: 1})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert [each.hash for each in transaction.entries(after=0)] == [each.hash for each in appended]
+
+
 def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) -> None:
     """Who locks second sees what the first has committed: of forty entries by two writers none is lost or refused."""
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -42,6 +43,9 @@ _UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
 _SLOTS_AT_ONCE: Final = 2**22
+_PIPELINE_BYTES_MAX: Final = 2**15
+_ROW_BYTES: Final = 512
+"""Of a row, beside its blobs; a pipeline must fit into the smallest buffer that a socket has."""
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
@@ -273,10 +277,15 @@ class PostgresTransaction:
         self._move_head("fence = %s, joining_units = %s", [fence, joining_units])
 
     def commit(self) -> None:
-        """Everything appended and the commit itself travel together."""
+        """Everything appended and the commit itself travel together, unless it is too large to be sent blindly."""
+        *parts, last = self._parts()
+        self._pending = []
         try:
+            for part in parts:
+                with self._connection.pipeline() if len(part) > 1 else nullcontext():
+                    self._send(part)
             with self._connection.pipeline():
-                self._flush()
+                self._send(last)
                 self._connection.commit()
         except psycopg.Error as fault:
             raise CommitUnclear(type(fault).__name__) from fault
@@ -296,10 +305,30 @@ class PostgresTransaction:
     def _flush(self) -> None:
         """Send what waits. Statements that come later in the transaction must find it done."""
         pending, self._pending = self._pending, []
+        self._send([(statement, row) for statement, rows in pending for row in rows])
+
+    def _send(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
         with self._connection.cursor() as cursor:
-            for statement, rows in pending:
-                for row in rows:
-                    cursor.execute(statement, row)
+            for statement, row in statements:
+                cursor.execute(statement, row)
+
+    def _parts(self) -> list[list[tuple[str, Sequence[object]]]]:
+        """What waits, in order, in parts that a socket takes at once or that are one large row; the last is no such.
+
+        Once the last command is handed over, psycopg's pipeline waits for an answer and sends no more: what the
+        socket has not taken by then stays where it is, and both ends wait for each other.
+        """
+        parts: list[list[tuple[str, Sequence[object]]]] = [[]]
+        size = 0
+        for statement, rows in self._pending:
+            for row in rows:
+                added = _ROW_BYTES + sum(len(value) for value in row if isinstance(value, bytes))
+                if parts[-1] and size + added > _PIPELINE_BYTES_MAX:
+                    parts.append([])
+                    size = 0
+                parts[-1].append((statement, row))
+                size += added
+        return parts if size <= _PIPELINE_BYTES_MAX else [*parts, []]
 
     def _move_head(self, assignments: str, values: Sequence[object]) -> None:
         """Move the head if it is still the one that was read: a writer that was fenced off touches no row and fails."""
