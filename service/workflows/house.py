@@ -97,8 +97,6 @@ class House:
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
-        if cache is not None:
-            self._exchange.open()
 
     def close(self) -> None:
         """Take nothing new, let all lines finish what waits at the same time, and stop.
@@ -116,8 +114,7 @@ class House:
         until = time.monotonic() + CLOSING_S
         for writer in writers:
             writer.ended(within_s=max(until - time.monotonic(), 0))
-        if self._exchange is not UNSHARED:
-            self._exchange.close()
+        self._exchange.close()
 
     def waiting(self) -> int:
         """How much waits in all lines together."""
@@ -325,6 +322,7 @@ class House:
                 )
                 self._writers[record.id] = line
                 self._exchange.follow(record.genesis, line)
+                self._exchange.open()  # only now: a command that touches no dataset need not listen
             return self._writers[record.id]
 
     def _guard(self, record: DatasetRecord) -> Guard:

@@ -96,7 +96,9 @@ class Exchange:
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
-        """Start the threads."""
+        """Start the threads, once."""
+        if self._threads or not self.is_open:
+            return
         steps = (("sharing", self.publish, _GATHER_S), ("listening", lambda: self.hear(within_s=_LISTEN_S), 0.0))
         for name, step, rest_s in steps:
             self._threads.append(threading.Thread(target=self._run, args=[step, rest_s], name=name, daemon=True))
@@ -110,6 +112,8 @@ class Exchange:
 
     def close(self) -> None:
         """Stop; what was not shared yet never will be."""
+        if not self._threads:
+            return
         self.is_open = False
         with suppress(queue.Full):
             self._outbox.put_nowait(None)

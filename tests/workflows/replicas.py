@@ -65,13 +65,15 @@ def replicas(store: Store | None = None, *, redis_url: str | None = None, shelve
             opened.enter_context(open_house(store, entropy, cache=cache))
             for cache, entropy in zip(made, entropies, strict=True)
         ]
-        eventually(lambda: made[0].audience() == len(houses))
         register(houses[0])
         upload(houses[0], "people", PEOPLE)
         who, _ = houses[0].create_principal(role="analyst", name="ana")
         world = Replicas(store=store, houses=houses, caches=made, analyst=who, drawn=entropies)
         for house in houses:
             house.budget_summary("survey")
+        eventually(lambda: made[0].audience() == len(houses))
+        for house in houses:
+            house._exchange._look_at = float("-inf")  # when they looked last, each was alone
         yield world
 
 

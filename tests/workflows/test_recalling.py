@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.query.parse import parse_query
-from service.workflows.errors import KeyConflict, Unavailable
+from service.workflows.errors import Fenced, KeyConflict, Unavailable
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.recalling import LOOKING_MAX
 from tests.contracts.caches import PATIENCE_S
@@ -127,6 +127,17 @@ def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: p
     assert ask(world.houses[0], world.analyst, "k").sequence == 1
     ask(world.houses[0], world.analyst, "another", reuse=False)
     assert len(told_of) == 1
+
+
+def test_a_dataset_that_its_witness_keeps_closed_is_closed_for_retries_too(world: Replicas) -> None:
+    """A database set back behind its witness: the reply is in the cache and in the ledger, and is not given."""
+    ask(world.houses[0], world.analyst, "k", reuse=False)
+    told(world, "k", number=0)
+    before = world.store.kept[1]
+    ask(world.houses[0], world.analyst, "later", reuse=False)
+    world.store.kept[1] = before
+    with pytest.raises(Fenced):
+        ask(world.houses[0], world.analyst, "k", reuse=False)
 
 
 def test_a_closed_house_leaves_no_promise_open(world: Replicas) -> None:

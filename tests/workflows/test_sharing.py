@@ -12,6 +12,8 @@ from service.workflows.sharing import ENTRY_BYTES_MAX, HINTS_MAX, LOOK_EVERY_S, 
 from service.workflows.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
 from tests.contracts.stores import ANALYST, dataset, reply
+from tests.houses import open_house, register
+from tests.workflows.replicas import eventually
 
 RECORD = replace(dataset(), genesis=GENESIS)
 SOON_S = 0.01
@@ -175,3 +177,17 @@ def test_where_nothing_is_shared_nothing_is_kept() -> None:
     UNSHARED.committed(RECORD, HEAD, chain(1), [])
     UNSHARED.read([account_slice(1)])
     assert UNSHARED._outbox.empty()
+
+
+def test_a_house_begins_to_listen_with_its_first_dataset() -> None:
+    """A command that touches none neither starts threads nor waits for them."""
+    room = Room()
+    with open_house(cache=SealedCache(MemoryShelf(room), KEY)) as house:
+        house.datasets()
+        assert room.listeners == []
+        register(house)
+        house.budget_summary("survey")
+        eventually(lambda: len(room.listeners) == 1)
+        house.open_epoch("survey")
+        assert len(house._exchange._threads) == 2
+    assert all(not thread.is_alive() for thread in house._exchange._threads)

@@ -176,10 +176,7 @@ class PostgresStore:
             people = connection.execute(
                 "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
             ).fetchall()
-            rows = {
-                name: int(connection.execute(table.count()).fetchall()[0][0])
-                for name, table in tables.items()
-            }
+            rows = {name: int(connection.execute(table.count()).fetchall()[0][0]) for name, table in tables.items()}
         return int(people[0][0]), rows
 
     # Principals

@@ -1,0 +1,59 @@
+"""What whoever watches Redis sees of two worlds that differ in one person: the same names, as many values and news."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from service.store.cache.memory import MemoryShelf, Room
+from service.store.cache.sealed import Item, SealedCache
+from tests.houses import ask, open_house, register, upload
+from tests.workflows.replicas import analyst_like, eventually
+
+PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]
+QUESTIONS = 12
+
+
+class Watched(MemoryShelf):
+    """A shelf that remembers what was laid on it, and says that somebody else listens."""
+
+    def __init__(self) -> None:
+        super().__init__(Room())
+        self.names: list[str] = []
+        self.journeys = 0
+
+    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
+        self.names += [name for name, _ in (*items, *forward)]
+        self.journeys += len(messages)
+
+    def audience(self) -> int:
+        return 2
+
+
+def watched(people: Sequence[Sequence[object]]) -> list[str]:
+    """Every name that was seen while the same questions were asked about these people, until they could not pay."""
+    shelf = Watched()
+    with open_house(cache=SealedCache(shelf, bytes(32))) as house:
+        register(house, rho="0.5")
+        upload(house, "people", people)
+        who = analyst_like(house.create_principal(role="analyst", name="ana")[0], 7)
+        everybody: dict[str, Any] = {"noise": {"sigma": 2.0}, "reuse": False}
+        swedes = everybody | {"where": {"eq": [{"col": "country"}, "SE"]}}
+        for n in range(QUESTIONS):
+            ask(house, who, f"k{n}", **(swedes if n % 2 else everybody))
+        eventually(lambda: len(shelf.names) >= 2 * QUESTIONS)
+        assert shelf.journeys >= 1
+    return sorted(shelf.names)
+
+
+@pytest.mark.parametrize("without", [0, 17, 29])
+def test_one_person_changes_no_name_and_no_number_of_values(without: int) -> None:
+    """Whether that person is there or not, and whoever can still pay."""
+    absent = [row for n, row in enumerate(PEOPLE) if n != without]
+    assert watched(PEOPLE) == watched(absent)
+
+
+def test_another_question_would_be_seen() -> None:
+    """The comparison is of something."""
+    names = watched(PEOPLE)
+    assert len(set(names)) == len(names) == 2 * QUESTIONS
