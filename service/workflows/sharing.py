@@ -26,8 +26,11 @@ ENTRY_BYTES_MAX: Final = 1 << 18
 SLICES_LEFT_MAX: Final = 65_536
 LEFT_FOR_S: Final = 600.0
 LOOK_EVERY_S: Final = 1.0
-_GATHER_S: Final = 0.005
-"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one journey."""
+_GATHER_S: Final = 0.05
+"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one journey.
+
+A journey costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
+"""
 _LISTEN_S: Final = 0.2
 _ENDING_S: Final = 2.0
 
