@@ -15,6 +15,7 @@ class Crowd:
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.urls: list[str] = []
+        self._given_up = False
         self._stage, self._name = stage, name
         self._over, self._retry = threading.Event(), threading.Event()
         jobs: list[Callable[[], None]] = [lambda n=n: self._ask(n) for n in range(CLIENTS)]  # type: ignore[misc]
@@ -32,11 +33,19 @@ class Crowd:
             thread.join(timeout=LAST_ANSWER_S)
             assert not thread.is_alive(), "a key is never answered"
 
+    def abandon(self) -> None:
+        """Let every client go without its answer: the test has failed."""
+        self._given_up = True
+        self.finish()
+
     def _ask(self, client: int) -> None:
         asked = 0
         while not self._over.is_set():
             key, attempt = f"{self._name}-{client}-{asked}", client + asked
-            while self._stage.ask(self.urls[attempt % 2], key, NAMES[(client + asked) % len(NAMES)]).status != 200:
+            while (
+                not self._given_up
+                and self._stage.ask(self.urls[attempt % 2], key, NAMES[(client + asked) % len(NAMES)]).status != 200
+            ):
                 attempt += 1
                 self._retry.wait(RETRY_S)
             asked += 1

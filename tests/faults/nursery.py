@@ -61,7 +61,10 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
     os.environ.update(environment)
     sys.argv = ["sparing", *arguments]
     from service.cli import main as sparing  # noqa: PLC0415 - imported already
+    from service.store.postgres.store import PostgresStore  # noqa: PLC0415 - the same
 
+    if environment.get("TRUST_ANY_DATABASE"):  # for settings that lose data, which are to be seen losing them
+        PostgresStore.refuse_unsafe = lambda _: None  # type: ignore[method-assign, assignment]
     code: Any = 1
     try:
         sparing()

@@ -1,0 +1,51 @@
+"""The power goes: whatever a client has seen is there when it comes back, charged once and witnessed.
+
+Needs the right to mount an image on a loop device; where that is missing these tests are not collected.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.falling import lose_power
+from tests.faults.machine import machine, mounted, prepare
+from tests.faults.replicas import Nursery
+from tests.faults.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+CUTS = 10  # twice
+
+
+@pytest.fixture(scope="module")
+def image(server_directory: Path) -> Iterator[Path]:
+    """A disk with a database on it, to copy."""
+    path = server_directory / "prepared.image"
+    prepare(server_directory / "prepared", path)
+    yield path
+    path.unlink()
+
+
+def cut(nursery: Nursery, redis_url: str, folder: Path, image: Path, seed: int, **settings: str) -> Stage:
+    """A machine that loses its power again and again."""
+    with mounted(folder, image) as disk, machine(nursery, redis_url, disk.mount, settings) as fallible:
+        return lose_power(disk, fallible, CUTS, seed)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_that_was_seen_is_lost(
+    nursery: Nursery, valkey_url: str, server_directory: Path, image: Path, seed: int
+) -> None:
+    """One order throughout, and every key is answered in the end."""
+    stage = cut(nursery, valkey_url, server_directory / f"disk-{seed}", image, seed)
+    assert stage.answered() > CUTS * 10
+
+
+@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit"])
+def test_a_database_that_may_forget_is_seen_to_forget(
+    nursery: Nursery, valkey_url: str, server_directory: Path, image: Path, setting: str
+) -> None:
+    """The settings that `serve` refuses: with them this very test finds answers that nobody was charged for."""
+    with pytest.raises(AssertionError, match="was answered and has no stored reply"):
+        cut(nursery, valkey_url, server_directory / f"disk-{setting}", image, 3, **{setting: "off"})
