@@ -27,6 +27,7 @@ class OwnValkey:
         self._process: subprocess.Popen[bytes] | None = None
         self._snapshot: dict[bytes, bytes] = {}
         self.delay_s = 0.0
+        self.drips = False
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.address))
         self._listener.listen(64)
@@ -117,6 +118,10 @@ class OwnValkey:
         """Slower than anybody waits, or as fast as ever."""
         self.delay_s = self._random.choice([0.0, 0.0, 0.2])
 
+    def drip(self) -> None:
+        """Every reply comes byte by byte, each before anybody loses patience with silence."""
+        self.drips = True
+
     def nothing(self) -> None:
         """Left alone."""
 
@@ -146,4 +151,9 @@ class OwnValkey:
                         return
                     if self.delay_s and source is back:
                         time.sleep(self.delay_s)
-                    (back if source is front else front).sendall(data)
+                    if self.drips and source is back:
+                        for byte in data:
+                            front.sendall(bytes([byte]))
+                            time.sleep(0.02)
+                    else:
+                        (back if source is front else front).sendall(data)

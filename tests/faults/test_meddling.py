@@ -106,6 +106,7 @@ MEDDLING: dict[str, Callable[[OwnValkey], None]] = {
     "set back": OwnValkey.set_back,
     "forged": OwnValkey.forge,
     "slow": OwnValkey.slow_down,
+    "dripping": OwnValkey.drip,
 }
 
 
@@ -116,7 +117,7 @@ def test_only_time_is_lost(world: Replicas, server: OwnValkey, way: str) -> None
     for _ in range(ROUNDS):
         MEDDLING[way](server)
         drill.round()
-    server.delay_s = 0.0
+    server.delay_s, server.drips = 0.0, False
     drill.settle()
 
 

@@ -13,6 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.store.cache.punctual import punctual_connections
 from service.store.cache.sealed import POSITION_BYTES, Item
 from service.workflows.incidents import report_incident
 
@@ -50,9 +51,9 @@ class RedisShelf:
 
     def __init__(self, url: str, *, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is asked of the server before it is needed. `clock` counts the seconds of its rests."""
-        self._client = redis.Redis.from_url(
-            url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
-        )
+        options = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": Retry(NoBackoff(), 0)}
+        self._client = redis.Redis.from_url(url, **options, **punctual_connections(url))
+        self._listener = redis.Redis.from_url(url, **options)  # news come when they come
         self._clock, self._resting_until = clock, float("-inf")
         self._forward = self._client.register_script(_FORWARD)
         self._take = self._client.register_script(_TAKE)
@@ -62,6 +63,7 @@ class RedisShelf:
     def close(self) -> None:
         self._closed.set()
         self._unsubscribe()
+        self._listener.close()
         self._client.close()
 
     def get(self, names: Sequence[str]) -> list[object]:
@@ -98,7 +100,7 @@ class RedisShelf:
 
     def _heard(self, within_s: float) -> list[object]:
         if self._news is None:
-            self._news = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            self._news = self._listener.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
             self._news.subscribe(_CHANNEL)
         messages: list[object] = []
         message = self._news.get_message(timeout=within_s)

@@ -12,6 +12,7 @@ from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.store.cache.punctual import punctual_connections
 from service.store.witness.records import RECORD_BYTES, decode, encode
 from service.workflows.ports import WitnessRecord, WitnessUnavailable
 
@@ -32,7 +33,11 @@ class RedisWitness:
     def __init__(self, url: str, seal: Callable[[bytes], bytes]) -> None:
         """`seal` is a keyed hash. Nothing is asked of Redis before it is needed."""
         self._client = Redis.from_url(
-            url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
+            url,
+            socket_timeout=_TIMEOUT_S,
+            socket_connect_timeout=_TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+            **punctual_connections(url),
         )
         self._seal = seal
         self._forward = self._client.register_script(_FORWARD)

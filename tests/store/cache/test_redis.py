@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -12,6 +13,7 @@ from service.store.cache.sealed import SealedCache
 from service.workflows.caching import SharedEntry
 from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, news, shared_reply
 from tests.contracts.stores import ANALYST
+from tests.faults.meddling import OwnValkey
 
 pytestmark = pytest.mark.slow
 
@@ -150,3 +152,16 @@ def test_a_server_of_another_pepper_is_a_stranger(cache: SealedCache, redis_url:
         stranger.share([], [news(7)])
         cache.share([], [news(8)])
         assert [each.seq for each in cache.listen(within_s=30)] in ([], [8])
+
+
+def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> None:
+    """The time-out is for the whole reply: a value of a thousand bytes would take twenty seconds."""
+    server = OwnValkey(tmp_path)
+    server.start()
+    with caches(server.url, timeout_s=0.2) as make:
+        cache = make()
+        cache.share([shared_reply()], [])
+        assert cache.reply(GENESIS, ADDRESS) is not None
+        server.drip()
+        assert cache.reply(GENESIS, ADDRESS) is None
+    server.close()

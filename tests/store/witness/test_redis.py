@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import redis
@@ -9,6 +10,7 @@ import redis
 from service.store.witness.redis import RedisWitness
 from service.workflows.ports import WitnessRecord, WitnessUnavailable
 from service.workflows.secrets import Pepper
+from tests.faults.meddling import OwnValkey
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +74,16 @@ def test_a_key_of_another_kind_and_a_server_that_is_away_are_told(witness: Redis
     nobody = RedisWitness("unix:///nowhere/redis.sock", Pepper(bytes(32)).witness_seal)
     with pytest.raises(WitnessUnavailable, match="ConnectionError"):
         nobody.history(DATASET)
+
+
+def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> None:
+    """Answers wait for this witness: its time-out is for the whole reply."""
+    server = OwnValkey(tmp_path)
+    server.start()
+    witness = RedisWitness(server.url, Pepper(bytes(32)).witness_seal)
+    witness.write(DATASET, FIRST)
+    server.drip()
+    with pytest.raises(WitnessUnavailable):
+        witness.history(DATASET)
+    witness.close()
+    server.close()

@@ -1,0 +1,65 @@
+"""Connections that give a server so long for all of a reply, not for each part of it.
+
+A socket's own time-out is one of silence: a server that sends a byte now and then would hold up its reader for ever.
+Connections over TLS keep the time-out of silence.
+"""
+
+import socket
+import time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import redis
+
+
+class PunctualSocket(socket.socket):
+    """Everything that is received must come within `timeout_s` of what was sent last."""
+
+    timeout_s = 0.0
+    _due = 0.0
+
+    def sendall(self, *sent: Any) -> None:  # noqa: ANN401 - whatever a socket takes
+        """Send, and let the time begin."""
+        super().sendall(*sent)
+        self._due = time.monotonic() + self.timeout_s
+
+    def recv_into(self, *into: Any) -> int:  # noqa: ANN401 - the same
+        """What has come, waiting for it no longer than is left. Raises TimeoutError."""
+        usual = self.gettimeout()
+        if usual == 0:
+            return super().recv_into(*into)
+        left_s = self._due - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self.settimeout(left_s)
+        try:
+            return super().recv_into(*into)
+        finally:
+            self.settimeout(usual)
+
+
+class _Tcp(redis.Connection):
+    def _connect(self) -> PunctualSocket:
+        return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
+
+
+class _Unix(redis.UnixDomainSocketConnection):
+    def _connect(self) -> PunctualSocket:
+        return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
+
+
+_KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection]]] = {"redis": _Tcp, "unix": _Unix}
+
+
+def punctual_connections(url: str) -> dict[str, Any]:
+    """The options with which a client of this URL makes such connections."""
+    kind = _KINDS.get(urlsplit(url).scheme)
+    return {} if kind is None else {"connection_class": kind}
+
+
+def _punctual(plain: socket.socket, timeout_s: float | None) -> PunctualSocket:
+    usual = plain.gettimeout()
+    made = PunctualSocket(fileno=plain.detach())
+    made.settimeout(usual)
+    made.timeout_s = timeout_s or 0.0
+    return made
