@@ -42,8 +42,8 @@ class Recall:
         self._room = threading.BoundedSemaphore(LOOKING_MAX)
 
     def close(self) -> None:
-        """Let those who look finish."""
-        self._threads.shutdown()
+        """Take nobody new. Those who still look end by themselves: the line, asked late, refuses."""
+        self._threads.shutdown(wait=False)
 
     def submit(self, question: Question, record: DatasetRecord, line: Answering) -> PendingAnswer:
         """The promise of the reply that is known, or of the line's answer. Asks nobody itself."""
