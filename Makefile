@@ -19,7 +19,7 @@ INSTALL = $(PIP) install --require-hashes --only-binary :all: -r $(1) 2>&1 | awk
   /^ERROR/ { failed = 1; print "" } \
   failed || /Retrying/ { print; fflush() }'
 
-.PHONY: help demo run test unit mutants check format bench lock clean
+.PHONY: help demo run test unit mutants check format bench soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/
 	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)"; done
+
+soak: .venv/.dev-ok ## Kill, cut, stop and race for an hour, or ARGS="--minutes N"; the result goes to tests/records
+	@.venv/bin/python -m loadtests.soak $(ARGS)
 
 lock: .venv/.dev-ok ## Resolve both locks again after a change of pyproject.toml or requirements*.in
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
