@@ -1,5 +1,5 @@
 """Every seeded bug, in the order of the rooms."""
 
-from tests.mutants import arithmetic, cache, edges, events
+from tests.mutants import arithmetic, cache, edges, events, faults
 
-MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS, *cache.MUTANTS]
+MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS, *cache.MUTANTS, *faults.MUTANTS]

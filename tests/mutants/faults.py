@@ -1,0 +1,61 @@
+"""Seeded bugs that only show where something real fails: a connection, a process, a disk."""
+
+from tests.mutants.mutant import Mutant
+
+CUTTING = "tests/faults/test_cutting.py::test_an_unseen_commit_is_resolved_by_reading"
+
+MUTANTS = [
+    Mutant(
+        name="an unseen commit counts as undone",
+        incident="An answer that is in the ledger is refused; whoever asks again under a fresh key pays twice.",
+        file="service/workflows/writer.py",
+        find="outcomes = self._read_outcomes(questions)",
+        put="outcomes = [Unavailable() for _ in questions]",
+        killed_by=f"{CUTTING}[REPLIED]",
+    ),
+    Mutant(
+        name="an unseen commit is read without the lock",
+        incident="A commit that is still on its way is not seen, and counts as undone.",
+        file="service/workflows/writer.py",
+        find="with self._guard.transaction(lock=True, asked=asked) as transaction:\n"
+        "                    known = transaction.known.answers",
+        put="with self._guard.transaction(lock=False, asked=asked) as transaction:\n"
+        "                    known = transaction.known.answers",
+        killed_by=f"{CUTTING}[SENT]",
+    ),
+    Mutant(
+        name="released before it is witnessed",
+        incident="A backup restored after the answer has left is not noticed, and the budget is new.",
+        file="service/workflows/writer.py",
+        find='        self._guard.vouch(transaction.head)\n        reach("witnessed")\n',
+        put='        reach("witnessed")\n',
+        killed_by="tests/faults/test_killing.py::test_one_replica_dies_and_nothing_is_lost_or_doubled[done]",
+    ),
+    Mutant(
+        name="a witness that is not synced",
+        incident="A power cut takes what was witnessed along with what it would have told of.",
+        file="service/store/witness/file.py",
+        find="        os.fdatasync(descriptor)\n        if place.slot == 0:",
+        put="        if place.slot == 0:",
+        killed_by="tests/store/witness/test_file.py::test_what_could_not_be_synced_is_written_anew",
+    ),
+    Mutant(
+        name="a lost connection is an incident",
+        incident="What the database does shows in the status: 500 for this fault, 503 for that.",
+        file="service/store/postgres/faults.py",
+        find="except (psycopg.Error, PoolTimeout, PoolClosed)",
+        put="except (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
+        killed_by="tests/faults/test_sweep.py::test_a_house_that_has_loaded_nothing_is_no_different[REPLIED]",
+    ),
+    Mutant(
+        name="one connection waits for another",
+        incident="As many writers as there are connections wait for one another, and nobody is answered.",
+        file="service/store/postgres/store.py",
+        find="        tables = self._tables_of(dataset_id)  # first:"
+        " whoever holds a connection must not wait for another one\n"
+        "        with self._connection() as connection:\n            yield",
+        put="        with self._connection() as connection:\n"
+        "            tables = self._tables_of(dataset_id)\n            yield",
+        killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
+    ),
+]
