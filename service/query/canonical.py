@@ -8,8 +8,7 @@ order of the answer's coordinates, and for the others the form does not set out 
 
 import hashlib
 
-import rfc8785
-
+from service.query.jcs import canonical_json
 from service.query.language import Query
 
 __all__ = ["canonical_bytes", "query_hash"]
@@ -20,7 +19,7 @@ def canonical_bytes(query: Query) -> bytes:
     document = query.model_dump(by_alias=True, exclude={"reuse"})
     if document["per_individual"] is None:
         document["per_individual"] = {"l2_clip": None}
-    return rfc8785.dumps(document)
+    return canonical_json(document)
 
 
 def query_hash(canonical: bytes) -> str:

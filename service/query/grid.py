@@ -8,6 +8,7 @@ worst case that the analyst is told must be the same number.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ldexp, sqrt
 
 from service.core.charge import worst_case_units
@@ -55,7 +56,7 @@ class Extent:
 class Request:
     """What the scale depends on, all of it public."""
 
-    extents: Sequence[Extent]  # one for each select item
+    extents: tuple[Extent, ...]  # one for each select item
     rows: int  # at most so many for one individual
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
@@ -75,6 +76,7 @@ class Scale:
     worst_case_units: int
 
 
+@lru_cache(maxsize=4096)
 def scale_of(request: Request) -> Scale:
     """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
 

@@ -144,7 +144,7 @@ def _histogram(name: str, query: Query, table: DataTable, field: str) -> tuple[H
 def _scale(query: Query, table: DataTable, capacity: int) -> Scale:
     return scale_of(
         Request(
-            extents=[_extent(item, table) for item in query.select],
+            extents=tuple(_extent(item, table) for item in query.select),
             rows=1 if table.kind == "individuals" else table.rows_per_individual,
             capacity=capacity,
             l2_clip=(query.per_individual or PerIndividual()).l2_clip,

@@ -15,8 +15,9 @@ from typing import Final, Literal, Self
 from uuid import UUID
 
 import numpy as np
-import rfc8785
 from numpy.typing import NDArray
+
+from service.query.jcs import canonical_json
 
 __all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "chain_hash", "genesis"]
 
@@ -157,7 +158,7 @@ def chain_hash(entry: LedgerEntry) -> bytes:
     }
     if entry.kind != "query":  # ledgers from before there were burns keep their hashes
         facts["kind"] = entry.kind
-    return hashlib.sha256(b"sparing ledger 1\0" + entry.previous_hash + rfc8785.dumps(facts)).digest()
+    return hashlib.sha256(b"sparing ledger 1\0" + entry.previous_hash + canonical_json(facts)).digest()
 
 
 def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:

@@ -225,8 +225,8 @@ MUTANTS = [
         name="a chain that is not checked",
         incident="Whoever edits a ledger row and its successors' hashes is not found out.",
         file="service/workflows/ledger.py",
-        find='b"sparing ledger 1\\0" + entry.previous_hash + rfc8785',
-        put='b"sparing ledger 1\\0" + rfc8785',
+        find='b"sparing ledger 1\\0" + entry.previous_hash + canonical_json',
+        put='b"sparing ledger 1\\0" + canonical_json',
         killed_by="tests/workflows/test_chain.py::test_a_hash_binds_every_field_and_the_row_before",
     ),
 ]

@@ -174,7 +174,7 @@ def requests(draw: st.DrawFn) -> Request:
     sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSigma(field="noise.sigma", sigma=value))
     units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2))
     return Request(
-        extents=draw(st.lists(columns, min_size=1, max_size=3)),
+        extents=draw(st.lists(columns, min_size=1, max_size=3).map(tuple)),
         rows=draw(st.sampled_from([1, 2, 4096, 2**20])),
         capacity=draw(st.sampled_from([1, 10**6, 2**31])),
         l2_clip=draw(st.none() | st.floats(1e-30, 1e30)),
