@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.inverted import Inverted
+from service.engine.inverted import InvertedPages
 from service.query.predicate import Among, And, Nothing, Or, Predicate, Within
 
 Integers = NDArray[np.int64]
-Indexes = Mapping[str, Inverted]
+Rows = NDArray[np.unsignedinteger]
+Indexes = Mapping[str, InvertedPages]
 
 SCAN_WORTH: Final = 16  # picking one listed row costs about what streaming past so many does
 
@@ -51,16 +52,22 @@ def columns_of(covers: Sequence[Cover]) -> frozenset[str]:
     return frozenset(stretch.column for cover in covers for stretch in cover)
 
 
-def candidates(covers: Sequence[Cover], pages: Sequence[Indexes], rows: int) -> list[Integers] | None:
-    """For each page of a block the rows listed by the shortest cover, increasing, each once; None: better scan.
+def candidates(covers: Sequence[Cover], indexes: Indexes, *, page_rows: int, rows: int) -> Integers | None:
+    """The rows listed by the shortest cover, increasing, each once; None: better scan.
 
-    `pages` are the indexes of the block's pages, which have `rows` rows together.
+    The indexes are of pages of `page_rows` rows each, `rows` together.
     """
-    counts = [sum(_count(cover, indexes) for indexes in pages) for cover in covers]
+    counts = [_count(cover, indexes) for cover in covers]
     shortest = min(range(len(covers)), key=counts.__getitem__)
     if SCAN_WORTH * counts[shortest] > rows:
         return None
-    return [_rows(covers[shortest], indexes) for indexes in pages]
+    cover = covers[shortest]
+    lists = [indexes[stretch.column].rows(stretch.low, stretch.high) for stretch in cover]
+    if len(cover) == 1 and cover[0].low == cover[0].high:
+        pages = lists[0]
+    else:
+        pages = [_merged(listed) for listed in zip(*lists, strict=True)]
+    return _placed(pages, page_rows)
 
 
 def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
@@ -82,19 +89,22 @@ def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
 
 
 def _count(cover: Cover, indexes: Indexes) -> int:
-    count = 0
-    for stretch in cover:
-        count += indexes[stretch.column].count(stretch.low, stretch.high)
-    return count
+    return sum(indexes[stretch.column].count(stretch.low, stretch.high) for stretch in cover)
 
 
-def _rows(cover: Cover, indexes: Indexes) -> Integers:
-    lists = [indexes[stretch.column].rows(stretch.low, stretch.high) for stretch in cover]
-    if len(cover) == 1 and cover[0].low == cover[0].high:
-        return lists[0].astype(np.int64)
-    if not lists:
-        return np.empty(0, dtype=np.int64)
+def _merged(lists: Sequence[Rows]) -> Rows:
+    """The rows of several lists of one page, increasing, each once."""
     listed = np.sort(np.concatenate(lists), kind="stable")  # of two bytes each: a radix sort
     is_first = np.ones(listed.size, dtype=np.bool_)
     np.not_equal(listed[1:], listed[:-1], out=is_first[1:])
-    return listed[is_first].astype(np.int64)
+    merged: Rows = listed[is_first]
+    return merged
+
+
+def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
+    """Rows within their pages as rows of all pages together."""
+    if not pages:
+        return np.empty(0, dtype=np.int64)
+    placed = np.concatenate(pages, dtype=np.int64)
+    placed += np.repeat(np.arange(len(pages)) * page_rows, [page.size for page in pages])
+    return placed

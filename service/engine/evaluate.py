@@ -110,29 +110,31 @@ class _Query:
 
 def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
     columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
+    listed = _looked_up(query, memory)
+    if listed is not None:
+        yield from _of_rows(query, columns_read, query.among(columns_read, listed), 0)
+        return
     slots = max(BLOCK_SLOTS // PAGE_SLOTS // len(query.terms), 1) * PAGE_SLOTS
     chooser = _Chooser(slots)
     for start in range(0, memory.slots_used, slots):
         block = slice(start, min(start + slots, memory.present.size))
         columns = {name: codes[block] for name, codes in columns_read.items()}
-        rows = _looked_up(query, memory, columns, block)
-        if rows is None:
-            rows = _scanned(query, memory, columns, block, chooser)
-        if rows.size > 0:
-            entries = query.entries(columns, rows).moved(start)
-            yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
+        yield from _of_rows(query, columns, _scanned(query, memory, columns, block, chooser), start)
 
 
-def _looked_up(query: _Query, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice) -> Integers | None:
-    """The rows of a block of individuals by way of the inverted indexes; None where a scan is quicker."""
-    if not query.covers:
+def _of_rows(query: _Query, columns: Mapping[str, Codes], rows: Integers, start: int) -> Iterator[Contributions]:
+    """The contributions of chosen rows of a block that begins at slot `start`, if there are any."""
+    if rows.size > 0:
+        entries = query.entries(columns, rows).moved(start)
+        yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
+
+
+def _looked_up(query: _Query, memory: DatasetMemory) -> Integers | None:
+    """The slots that the inverted indexes suggest, a small part of all; None where a scan is quicker."""
+    if not query.covers or memory.slots_used == 0:
         return None
-    read = indexed_columns(query.covers)
-    pages = [memory.inverted(page, read) for page in range(block.start // PAGE_SLOTS, block.stop // PAGE_SLOTS)]
-    listed = candidates(query.covers, pages, block.stop - block.start)
-    if listed is None:
-        return None
-    return query.among(columns, np.concatenate([rows + PAGE_SLOTS * place for place, rows in enumerate(listed)]))
+    indexes = memory.inverted(indexed_columns(query.covers))
+    return candidates(query.covers, indexes, page_rows=PAGE_SLOTS, rows=memory.present.size)
 
 
 def _scanned(
@@ -158,9 +160,9 @@ def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
 def _event_rows(query: _Query, page: EventPage) -> Integers:
     if query.covers:
         indexes = page.inverted(indexed_columns(query.covers), query.codings)
-        listed = candidates(query.covers, [indexes], page.owners.size)
+        listed = candidates(query.covers, indexes, page_rows=page.owners.size, rows=page.owners.size)
         if listed is not None:
-            return query.among(page.columns, listed[0])
+            return query.among(page.columns, listed)
     chosen = np.empty(page.owners.size, dtype=np.bool_)
     query.choose(page.columns, chosen)
     return np.flatnonzero(chosen)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.inverted import Inverted
+from service.engine.inverted import Inverted, InvertedPages
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.query.coding import Coding
 
@@ -23,13 +23,13 @@ class EventPage:
 
     owners: NDArray[np.uint16]  # (m,) slot within the page, not decreasing
     columns: dict[str, Codes]  # (m,) each
-    _inverted: dict[str, Inverted] = field(default_factory=dict)
+    _inverted: dict[str, InvertedPages] = field(default_factory=dict)
 
-    def inverted(self, columns: Iterable[str], codings: Mapping[str, Coding]) -> dict[str, Inverted]:
+    def inverted(self, columns: Iterable[str], codings: Mapping[str, Coding]) -> dict[str, InvertedPages]:
         """The inverted indexes of some columns, over row numbers; made when they are first asked for."""
         for name in columns:
             if name not in self._inverted:
-                self._inverted[name] = Inverted.of(self.columns[name], codings[name])
+                self._inverted[name] = InvertedPages([Inverted.of(self.columns[name], codings[name])])
         return {name: self._inverted[name] for name in columns}
 
     def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:

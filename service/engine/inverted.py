@@ -5,6 +5,7 @@ individual was erased; whoever asks tests the rows that come on the columns them
 is made of the very integers that a scan would have found.
 """
 
+from collections.abc import Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -27,10 +28,10 @@ def is_indexed(column: Column) -> bool:
 class Inverted:
     """Row numbers in order of their codes, and where each code's begin. Two bytes a row on a page of slots."""
 
-    __slots__ = ("_edges", "_rows")
+    __slots__ = ("edges", "rows")
 
-    def __init__(self, rows: NDArray[np.unsignedinteger], edges: NDArray[np.int64]) -> None:
-        self._rows, self._edges = rows, edges
+    def __init__(self, rows: NDArray[np.unsignedinteger], edges: Integers) -> None:
+        self.rows, self.edges = rows, edges
 
     @classmethod
     def of(cls, codes: Codes, coding: Coding) -> Self:
@@ -39,10 +40,22 @@ class Inverted:
         edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=coding.span + 2))])
         return cls(order[: edges[-2]].astype(np.min_scalar_type(max(codes.size - 1, 0))), edges[:-1])
 
+
+class InvertedPages:
+    """The inverted indexes of one column, page after page; never changed, only replaced."""
+
+    __slots__ = ("_edges", "_pages")
+
+    def __init__(self, pages: Sequence[Inverted]) -> None:
+        """At least one page."""
+        self._pages = pages
+        self._edges = np.stack([page.edges for page in pages])
+
     def count(self, low: int, high: int) -> int:
         """How many rows are listed under the codes from `low` to `high`."""
-        return int(self._edges[high + 1] - self._edges[low])
+        return int((self._edges[:, high + 1] - self._edges[:, low]).sum())
 
-    def rows(self, low: int, high: int) -> NDArray[np.unsignedinteger]:
-        """The rows listed under the codes from `low` to `high`: increasing under each code."""
-        return self._rows[self._edges[low] : self._edges[high + 1]]
+    def rows(self, low: int, high: int) -> list[NDArray[np.unsignedinteger]]:
+        """The rows within each page listed under the codes from `low` to `high`: increasing under each code."""
+        ends = zip(self._edges[:, low].tolist(), self._edges[:, high + 1].tolist(), self._pages, strict=True)
+        return [page.rows[start:stop] for start, stop, page in ends]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventTable
-from service.engine.inverted import Inverted, is_indexed
+from service.engine.inverted import Inverted, InvertedPages, is_indexed
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.coding import Coding, coding_of
 from service.query.schema import BudgetColumn, EventsTable, Schema, Table
@@ -41,7 +41,8 @@ class DatasetMemory:
         self._individuals = {
             name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings[schema.individuals_name].items()
         }
-        self._inverted: dict[tuple[int, str], Inverted] = {}
+        self._inverted: dict[str, InvertedPages] = {}
+        self._inverted_pages: dict[str, dict[int, Inverted]] = {}
         self._events = {
             name: EventTable(self._codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
@@ -62,17 +63,23 @@ class DatasetMemory:
         """Whether a column has an inverted index."""
         return is_indexed(self.schema.tables[table].columns[column])
 
-    def inverted(self, page: int, columns: Iterable[str]) -> dict[str, Inverted]:
-        """The inverted indexes of some columns on a page of individuals; made at first, and again when somebody comes.
+    def inverted(self, columns: Iterable[str]) -> dict[str, InvertedPages]:
+        """The inverted indexes of some columns of individuals; made at first, and again where somebody comes.
 
         Erasing makes none anew: a list may name a slot whose individual is gone (`service.engine.inverted`).
         """
-        for name in columns:
-            if (page, name) not in self._inverted:
-                codes = self._individuals[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS]
-                coding = self._codings[self.schema.individuals_name][name]
-                self._inverted[page, name] = Inverted.of(codes, coding)
-        return {name: self._inverted[page, name] for name in columns}
+        return {name: self._inverted.get(name) or self._index(name) for name in columns}
+
+    def _index(self, name: str) -> InvertedPages:
+        """Index those pages of a column that are not indexed."""
+        pages, codes = self._inverted_pages.setdefault(name, {}), self._individuals[name]
+        coding = self._codings[self.schema.individuals_name][name]
+        count = pages_for(codes.size)
+        for page in range(count):
+            if page not in pages:
+                pages[page] = Inverted.of(codes[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS], coding)
+        self._inverted[name] = InvertedPages([pages[page] for page in range(count)])
+        return self._inverted[name]
 
     def codings(self, table: str) -> Mapping[str, Coding]:
         """The codings of a table's columns. Raises KeyError for an unknown table."""
@@ -123,8 +130,10 @@ class DatasetMemory:
         self.grow(named.size)
         for name, column in self._individuals.items():
             column[slots] = codes[name]
-        changed = set(np.unique(slots // PAGE_SLOTS).tolist())
-        self._inverted = {place: index for place, index in self._inverted.items() if place[0] not in changed}
+        self._inverted = {}
+        for page in np.unique(slots // PAGE_SLOTS).tolist():
+            for pages in self._inverted_pages.values():
+                pages.pop(page, None)
         self._present[slots] = True
         self.accounts.limit[slots] = limits
 

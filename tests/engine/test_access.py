@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, columns_of, covers
-from service.engine.inverted import Inverted
+from service.engine.inverted import Inverted, InvertedPages
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
 
@@ -47,18 +47,30 @@ def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
     codes = np.zeros(size, dtype=np.uint8)
     codes[:3] = 1
     coding = Coding(offset=0, span=6, step_log2=0)
-    pages = [{"a": Inverted.of(codes, coding), "b": Inverted.of(np.zeros_like(codes), coding)}]
+    indexes = {name: InvertedPages([Inverted.of(each, coding)]) for name, each in {"a": codes, "b": 0 * codes}.items()}
     rare, common = (Stretch("a", 1, 1),), (Stretch("b", 0, 0),)
-    found = candidates([common, rare], pages, size)
+    found = candidates([common, rare], indexes, page_rows=size, rows=size)
     assert found is not None
-    assert [rows.tolist() for rows in found] == [[0, 1, 2]]
-    assert candidates([common, rare], pages, size - 1) is None
+    assert found.tolist() == [0, 1, 2]
+    assert candidates([common, rare], indexes, page_rows=size, rows=size - 1) is None
 
 
 def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
-    """Lists of two columns may share rows."""
-    codes, coding = np.array([1, 0, 1, 1], dtype=np.uint8), Coding(offset=0, span=1, step_log2=0)
-    pages = [{"a": Inverted.of(codes, coding), "b": Inverted.of(codes[::-1].copy(), coding)}]
-    found = candidates([(Stretch("a", 1, 1), Stretch("b", 1, 1))], pages, 6 * SCAN_WORTH)
+    """Lists of two columns may share rows; the second page's rows come after the first's."""
+    pages = [np.array(codes, dtype=np.uint8) for codes in ([1, 0, 1, 1], [0, 0, 0, 1])]
+    coding = Coding(offset=0, span=1, step_log2=0)
+    indexes = {
+        "a": InvertedPages([Inverted.of(codes, coding) for codes in pages]),
+        "b": InvertedPages([Inverted.of(codes[::-1].copy(), coding) for codes in pages]),
+    }
+    cover = (Stretch("a", 1, 1), Stretch("b", 1, 1))
+    found = candidates([cover], indexes, page_rows=4, rows=8 * SCAN_WORTH)
     assert found is not None
-    assert found[0].tolist() == [0, 1, 2, 3]
+    assert found.tolist() == [0, 1, 2, 3, 4, 7]
+
+
+def test_a_condition_that_nothing_meets_lists_nobody() -> None:
+    """Its cover is empty."""
+    found = candidates([()], {}, page_rows=4, rows=8)
+    assert found is not None
+    assert found.tolist() == []

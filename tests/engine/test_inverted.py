@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.core.contribution import Contributions
 from service.engine import access
 from service.engine.evaluate import contributions
-from service.engine.inverted import VALUES_MAX, Inverted, is_indexed
+from service.engine.inverted import VALUES_MAX, Inverted, InvertedPages, is_indexed
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding, coding_of
@@ -93,9 +93,9 @@ def test_of_events_it_gives_the_integers_of_the_scan(
 def test_the_lists_hold_every_row_of_a_value_and_no_null(listed: list[int], low: int, high: int) -> None:
     """Code 7 is NULL here."""
     codes: NDArray[np.unsignedinteger] = np.array(listed, dtype=np.uint8)
-    index = Inverted.of(codes, Coding(offset=0, span=6, step_log2=0))
+    index = InvertedPages([Inverted.of(codes, Coding(offset=0, span=6, step_log2=0))])
     low, high = min(low, high), max(low, high)
-    found = index.rows(low, high).tolist()
+    found = index.rows(low, high)[0].tolist()
     assert sorted(found) == [row for row, code in enumerate(listed) if low <= code <= high]
     assert len(found) == index.count(low, high)
 
@@ -104,8 +104,8 @@ def test_two_bytes_a_row_on_a_page() -> None:
     """A full page's row numbers fit two bytes, its last one too."""
     codes: NDArray[np.unsignedinteger] = np.ones(PAGE_SLOTS, dtype=np.uint8)
     index = Inverted.of(codes, Coding(offset=0, span=3, step_log2=0))
-    assert index.rows(1, 1).dtype == np.uint16
-    assert int(index.rows(1, 1)[-1]) == PAGE_SLOTS - 1
+    assert index.rows.dtype == np.uint16
+    assert int(index.rows[-1]) == PAGE_SLOTS - 1
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,8 @@ MUTANTS = [
         name="the index is not told who came",
         incident="Somebody who joined is asked for by value, is not found, and never pays.",
         file="service/engine/memory.py",
-        find="if place[0] not in changed}",
-        put="if changed}",
+        find="        self._inverted = {}\n",
+        put="",
         killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
     ),
     Mutant(
