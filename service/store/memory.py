@@ -27,6 +27,7 @@ from service.workflows.ports import (
     Head,
     Individuals,
     Known,
+    Outdated,
     PrincipalRecord,
     StoredPage,
     StoreUnavailable,
@@ -205,6 +206,37 @@ class MemoryTransaction:
         self._store.keep(self._dataset_id, self._draft)
 
 
+class MemoryProposal:
+    """The port's Proposal: nothing is drafted before it is committed."""
+
+    def __init__(self, store: "MemoryStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
+        """Assume the head."""
+        self._store, self._dataset_id, self._assumed, self._asked = store, dataset_id, head, asked
+        self._appended: tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, int]] = (), (), {}
+        self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        self._appended = entries, answers, worst_cases
+        last = entries[-1]
+        self.head = replace(self.head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+
+    def commit(self) -> None:
+        with self._store.transaction(self._dataset_id, lock=True, asked=self._asked) as transaction:
+            self.commit_in(transaction)
+
+    def commit_in(self, transaction: MemoryTransaction) -> None:
+        """Append and commit in a locked transaction that has just begun. Raises Outdated."""
+        head, assumed, known = transaction.head, self._assumed, transaction.known
+        is_same = (head.seq, head.hash, head.fence) == (assumed.seq, assumed.hash, assumed.fence)
+        is_same = is_same and (head.epoch, head.data_version) == (assumed.epoch, assumed.data_version)
+        if not is_same or known.answers or known.reusable:
+            raise Outdated
+        transaction.append(*self._appended)
+        transaction.commit()
+
+
 class MemoryStore:
     """The port's Store in one process's memory."""
 
@@ -219,6 +251,10 @@ class MemoryStore:
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
         with self._locks[dataset_id] if lock else nullcontext():
             yield MemoryTransaction(self, dataset_id, lock=lock, asked=asked)
+
+    @contextmanager
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
+        yield MemoryProposal(self, dataset_id, head, asked=asked)
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         with self._door:

@@ -24,7 +24,7 @@ from service.failpoints import reach
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import Address, AnswerRecord, Asked, Transaction
+from service.workflows.ports import Address, AnswerRecord, Asked, Proposal, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
 
@@ -60,7 +60,7 @@ class Batch:
     every question was answered before or refused.
     """
 
-    transaction: Transaction
+    transaction: Transaction | Proposal
     state: DatasetState
     entropy: Entropy
     limit_floor_units: int

@@ -28,6 +28,10 @@ class CommitUnclear(Exception):
     """COMMIT was sent and no clear reply came: the transaction may be durable. Read before you do anything."""
 
 
+class Outdated(Exception):
+    """What a proposal assumed is not so: nothing of it is durable. Read before you try again."""
+
+
 class WitnessUnavailable(Exception):
     """The witness could not be read, or what was to be written is not certain to be there after a power cut."""
 
@@ -270,8 +274,35 @@ class Transaction(Protocol):
         """Make it durable. Raises CommitUnclear when no clear reply came."""
 
 
+class Proposal(Protocol):
+    """Entries for a dataset whose head is assumed to be known: no lock is held before they are sent.
+
+    Committed in one journey, and only if the head's sequence, hash, fence, epoch and data version are still those, no
+    key that was asked is taken, and no question that may be reused was answered in this epoch.
+    """
+
+    @property
+    def head(self) -> Head:
+        """The head as assumed, and moved along by `append`."""
+
+    @property
+    def known(self) -> Known:
+        """Nothing: that nothing is known is what is assumed."""
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        """As a transaction's; at least one entry."""
+
+    def commit(self) -> None:
+        """Make it durable. Raises Outdated when nothing was appended, CommitUnclear when no clear reply came."""
+
+
 class Store(Protocol):
     """Everything durable."""
+
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[Proposal]:
+        """A proposal for questions that nobody has asked before, on top of `head`."""
 
     def transaction(
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()

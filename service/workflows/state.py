@@ -4,6 +4,9 @@ The ledger is the truth. Memory is what pages and the entries since give; after 
 repaired.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 
 from service.engine.memory import PAGE_SLOTS, DatasetMemory
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Checkpoint, DatasetRecord, Transaction
+from service.workflows.ports import Checkpoint, DatasetRecord, Head, Outdated, Transaction
 from service.workflows.tail import Tail
 
 _NEVER = -1
@@ -36,12 +39,17 @@ class DatasetState:
         self._copied_seq = 0  # the last checkpoint's that was copied from here
         self._tail_charges = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
+        self._trial: _Trial | None = None
 
     @property
     def position(self) -> tuple[int, int, int] | None:
         """Fence, sequence and data version; None while something has to be read again. Others may look on."""
         fence, seq, data_version = self._fence, self.seq, self.data_version
         return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
+
+    def is_at(self, head: Head) -> bool:
+        """Whether memory stands at `head`, and nothing of it is in doubt."""
+        return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
 
     def catch_up(self, transaction: Transaction) -> None:
         """Bring memory to the transaction's head: nothing to do, the entries since, or a fresh load."""
@@ -74,10 +82,28 @@ class DatasetState:
 
     def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], entry: LedgerEntry) -> None:
         """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does."""
+        pages = _pages_of(charged)
+        if self._trial is not None:
+            self._trial.note(self.memory.accounts.spent, charged)
+            self._trial.note(self._page_seqs, pages)
         self.memory.accounts.debit(charged, charges)
-        self._page_seqs[_pages_of(charged)] = entry.seq
+        self._page_seqs[pages] = entry.seq
         self._tail_charges += charged.size
         self.seq, self._hash = entry.seq, entry.hash
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Debits of a block that ends in Outdated are as if never made: nobody has seen what they were for."""
+        self._trial = trial = _Trial()
+        stood = self.seq, self._hash, self._tail_charges
+        try:
+            yield
+        except Outdated:
+            trial.take_back()
+            self.seq, self._hash, self._tail_charges = stood
+            raise
+        finally:
+            self._trial = None
 
     def doubt(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
@@ -135,6 +161,22 @@ class DatasetState:
         self._copied_seq = self._tail_charges = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
+
+
+@dataclass(slots=True)
+class _Trial:
+    """What each change found in the places that it changed."""
+
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
+
+    def note(self, array: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        """Before `array[places]` is changed."""
+        self.found.append((array, places, array[places]))
+
+    def take_back(self) -> None:
+        """The last change first."""
+        for array, places, values in reversed(self.found):
+            array[places] = values
 
 
 def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ burned in it (`service.workflows.reconciling`); otherwise the dataset is closed.
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from service.workflows.burning import settled_position
@@ -16,6 +16,7 @@ from service.workflows.ports import (
     Checkpoint,
     DatasetRecord,
     Head,
+    Proposal,
     Store,
     StoreUnavailable,
     Transaction,
@@ -109,6 +110,15 @@ class Guard:
         with self.transaction(lock=False):
             pass
         return self._store.finish_checkpoint(self._record.id, checkpoint)
+
+    def is_vouched(self, head: Head) -> bool:
+        """Whether `head` is the farthest that is witnessed, and nothing is in doubt."""
+        with self._door:
+            return self.code is None and self._known == WitnessRecord.of(head)
+
+    def proposal(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[Proposal]:
+        """A proposal on a head that `is_vouched`: it is committed on that head alone, so on no other history."""
+        return self._store.proposal(self._record.id, head, asked=asked)
 
     def vouch(self, head: Head) -> None:
         """Have it witnessed that the dataset has come to `head`. Raises Unavailable, Fenced."""

@@ -1,10 +1,10 @@
 """One dataset's single line of events: whoever steps it takes everything waiting and gives it one commit.
 
-Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the
-dataset's row, catch up with
-what others appended, answer each in order, append all, commit once, and only then release each answer. An error from
-COMMIT is
-resolved by reading the keys under the lock, never by drawing noise again.
+Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the dataset's
+row, catch up with what others appended, answer each in order, append all, commit once, and only then release each
+answer. While nobody else appends, the lock and the catching up are assumed, and the commit proves the assumption or
+does nothing (`service.workflows.proposing`). An error from COMMIT is resolved by reading the keys under the lock, never
+by drawing noise again.
 """
 
 import queue
@@ -22,7 +22,17 @@ from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.checkpointing import Checkpointer
 from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
-from service.workflows.ports import AnswerRecord, CommitUnclear, DatasetRecord, StoreUnavailable, Transaction
+from service.workflows.ports import (
+    AnswerRecord,
+    CommitUnclear,
+    DatasetRecord,
+    Head,
+    Outdated,
+    Proposal,
+    StoreUnavailable,
+    Transaction,
+)
+from service.workflows.proposing import Proposer
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
 from service.workflows.tail import Tail
@@ -87,6 +97,7 @@ class Line:
         self._entropy = entropy
         self._telemetry = telemetry
         self._state = DatasetState(record, self.tail)
+        self._proposer = Proposer(guard, self._state)
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
         self._open, self._door = True, threading.Lock()
@@ -160,6 +171,7 @@ class Line:
         is_due = self._state.is_tail_long(entries=1 if is_last else self.checkpoint_every)
         if is_due and (is_last or self.checkpoints.is_idle):
             self.checkpoints.take(self._state.checkpoint())
+            self._proposer.forget()  # so that the next batch sees how far checkpoints have come
         if is_last:
             self.checkpoints.end()
 
@@ -222,28 +234,55 @@ class Line:
 
     def _transact(self, questions: list[Question]) -> list[Outcome]:
         self._telemetry.batched(len(questions))
+        head, batch, outcomes = self._commit_at_once(questions) or self._commit_locked(questions)
+        self._guard.vouch(head)
+        reach("witnessed")
+        self._proposer.note(head, questions)
+        if not batch.is_empty:
+            self._exchange.committed(self._record, head, batch.entries, batch.fresh)
+        return outcomes
+
+    def _commit_at_once(self, questions: list[Question]) -> tuple[Head, Batch, list[Outcome]] | None:
+        """In one journey and without waiting for the lock; None when it has to be done the long way."""
+        proposed = self._proposer.propose(questions)
+        if proposed is None:
+            return None
+        try:
+            with proposed as proposal, self._state.trial():
+                batch = self._batch(proposal)
+                outcomes = batch.answer_all(questions)
+                if not batch.is_empty:
+                    self._commit(proposal)
+        except Outdated:
+            self._proposer.refused()
+            return None
+        return proposal.head, batch, outcomes
+
+    def _commit_locked(self, questions: list[Question]) -> tuple[Head, Batch, list[Outcome]]:
         asked = [question.asked for question in questions]
         with self._guard.transaction(lock=True, asked=asked) as transaction:
             reach("lock-held")
             self._state.catch_up(transaction)
             reach("budgets-read")
-            batch = Batch(
-                transaction=transaction,
-                state=self._state,
-                entropy=self._entropy,
-                limit_floor_units=self._record.limit_floor_units,
-            )
+            batch = self._batch(transaction)
             outcomes = batch.answer_all(questions)
             if not batch.is_empty:
-                reach("before-commit")
-                transaction.commit()
-                self._telemetry.committed("questions")
-                reach("acknowledged")
-        self._guard.vouch(transaction.head)
-        reach("witnessed")
-        if not batch.is_empty:
-            self._exchange.committed(self._record, transaction.head, batch.entries, batch.fresh)
-        return outcomes
+                self._commit(transaction)
+        return transaction.head, batch, outcomes
+
+    def _batch(self, transaction: Transaction | Proposal) -> Batch:
+        return Batch(
+            transaction=transaction,
+            state=self._state,
+            entropy=self._entropy,
+            limit_floor_units=self._record.limit_floor_units,
+        )
+
+    def _commit(self, transaction: Transaction | Proposal) -> None:
+        reach("before-commit")
+        transaction.commit()
+        self._telemetry.committed("questions")
+        reach("acknowledged")
 
     def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
         """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.store.memory import MemoryStore, MemoryTransaction
-from service.workflows.ports import Asked, Checkpoint, CommitUnclear, StoreUnavailable
+from service.store.memory import MemoryProposal, MemoryStore, MemoryTransaction
+from service.workflows.ports import Asked, Checkpoint, CommitUnclear, Head, StoreUnavailable
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 
@@ -185,6 +185,20 @@ class SimulatedTransaction(MemoryTransaction):
             raise CommitUnclear
 
 
+class SimulatedProposal(MemoryProposal):
+    """The port's Proposal: its noise was drawn before its transaction began."""
+
+    def __init__(self, owner: "ReplicaStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
+        """Draw from now on."""
+        super().__init__(owner, dataset_id, head, asked=asked)
+        self._owner, self._drawn = owner, len(owner.entropy.drawn)
+
+    def commit(self) -> None:
+        with self._owner.transaction(self._dataset_id, lock=True, asked=self._asked) as transaction:
+            transaction._drawn = self._drawn
+            self.commit_in(transaction)
+
+
 class ReplicaStore(MemoryStore):
     """One replica's connection to the disk. What needs no transaction is read straight from it."""
 
@@ -194,6 +208,11 @@ class ReplicaStore(MemoryStore):
         self.name, self.disk, self.entropy = name, disk, entropy
         self.kept = disk.store.kept
         self._principals = disk.store._principals
+
+    @contextmanager
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[SimulatedProposal]:
+        self.disk.scheduler.pause()
+        yield SimulatedProposal(self, dataset_id, head, asked=asked)
 
     @contextmanager
     def transaction(

@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool
 from service.failpoints import watch
 from service.query.schema import Schema
 from service.store.postgres.faults import translated
+from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLUMNS, answer_of, entry_of
 from service.store.postgres.transaction import HEAD_COLUMNS, Connection, PostgresTransaction, head_of
@@ -117,6 +118,12 @@ class PostgresStore:
             )
             with translated():
                 connection.rollback()
+
+    @contextmanager
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
+        """A proposal, on a connection of its own."""
+        with self._connection() as connection:
+            yield PostgresProposal(connection, dataset_id, head, asked=asked)
 
     # Datasets
 

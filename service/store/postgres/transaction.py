@@ -39,7 +39,7 @@ from service.workflows.ports import (
     StoreUnavailable,
 )
 
-_UNITS_MAX: Final = 2**62
+UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
 _SLOTS_AT_ONCE: Final = 2**22
@@ -125,7 +125,7 @@ class PostgresTransaction:
     # Reading
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
-        left = _UNITS_MAX if limit is None else limit
+        left = UNITS_MAX if limit is None else limit
         while left > 0:
             rows = self._rows(
                 f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s",
@@ -208,7 +208,7 @@ class PostgresTransaction:
         self._pending += [
             (INSERT_ENTRY, [(dataset, *entry_row(entry)) for entry in entries]),
             (INSERT_ANSWER, [(dataset, *answer_row(answer)) for answer in answers]),
-            (ADD_WORST_CASE, [(dataset, principal, units, _UNITS_MAX) for principal, units in worst_cases.items()]),
+            (ADD_WORST_CASE, [(dataset, principal, units, UNITS_MAX) for principal, units in worst_cases.items()]),
         ]
         if entries:
             last, head = entries[-1], self.head
