@@ -1,0 +1,178 @@
+"""Proposals, as the in-memory twin and as Postgres: all of it becomes durable, or nothing."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.workflows.ledger import EncodedCharges, LedgerEntry
+from service.workflows.ports import AnswerRecord, Asked, DatasetRecord, Head, Outdated, Store
+from tests.contracts.stores import ANALYST, entry, reply
+
+pytestmark = pytest.mark.slow
+
+
+def propose(
+    store: Store,
+    record: DatasetRecord,
+    head: Head,
+    entries: Sequence[LedgerEntry],
+    replies: Sequence[AnswerRecord],
+    *,
+    hashes: Sequence[str | None] = (None,),
+) -> Head:
+    """Commit a proposal on `head`; the head that it has come to."""
+    asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in replies for each in hashes]
+    with store.proposal(record.id, head, asked=asked) as proposal:
+        proposal.append(entries, replies, {ANALYST: 7})
+        proposal.commit()
+        return proposal.head
+
+
+def began(store: Store, record: DatasetRecord) -> tuple[Head, LedgerEntry]:
+    """A ledger of one entry, and its head."""
+    start = store.head(record.id)
+    first = entry(start, {0: 5})
+    return propose(store, record, start, [first], [reply(first)]), first
+
+
+def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
+    """All entries."""
+    with store.transaction(record.id, lock=False) as transaction:
+        return list(transaction.entries(after=0))
+
+
+def test_everything_of_a_batch_is_there_after_commit(store: Store, record: DatasetRecord) -> None:
+    """Entries with charges in every form, their replies, the worst case, and the head."""
+    start = store.head(record.id)
+    first = entry(start, {0: 5, 3: 5}, (2,))
+    second = entry(replace(start, seq=1, hash=first.hash), {0: 5, 1: 2**40, 2: 3})
+    replies = [reply(first, "one"), reply(second, "two"), reply(second, "three")]
+    head = propose(store, record, start, [first, second], replies)
+
+    assert store.head(record.id) == head
+    assert (head.seq, head.hash) == (2, second.hash)
+    assert ledger(store, record) == [first, second]
+    asked = [Asked(address=(ANALYST, key), query_hash=None) for key in ("one", "two", "three")]
+    with store.transaction(record.id, lock=False, asked=asked) as transaction:
+        assert list(transaction.known.answers.values()) == replies
+        assert transaction.known.worst_cases == {ANALYST: 7}
+    propose(store, record, head, [entry(head, {})], [])
+    assert store.worst_cases_of(ANALYST) == {"survey": 14}
+
+
+def test_a_million_charges_and_numbers_travel_whole(store: Store, record: DatasetRecord) -> None:
+    """Megabytes in one column, and a sum beyond 64 bits beside it."""
+    start = store.head(record.id)
+    slots = np.arange(100_000)
+    charges = EncodedCharges.of(charged=slots, charges=2**59 + slots, left_out=slots[:0])
+    large = entry(start, {0: 1})
+    large = replace(large, charges=charges, charged_units=2**80, values=bytes(8 * 2**20), analyst="å\u2028")
+    propose(store, record, start, [large], [reply(large)])
+    assert ledger(store, record) == [large]
+
+
+def _appended(store: Store, record: DatasetRecord) -> None:
+    with store.transaction(record.id, lock=True) as transaction:
+        other = entry(transaction.head, {0: 1}, query_hash="other")
+        transaction.append([other], [reply(other, "other")], {})
+        transaction.commit()
+
+
+def _acted(store: Store, record: DatasetRecord) -> None:
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.journal("rows", {}, slots=1)
+        transaction.commit()
+
+
+def _opened(store: Store, record: DatasetRecord) -> None:
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.journal("epoch", {}, epoch=transaction.head.epoch + 1)
+        transaction.commit()
+
+
+def _fenced(store: Store, record: DatasetRecord) -> None:
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.fence_off(transaction.head.fence + 1, 0)
+        transaction.commit()
+
+
+@pytest.mark.parametrize("happened", [_appended, _acted, _opened, _fenced])
+def test_nothing_is_there_when_the_head_was_another(
+    store: Store, record: DatasetRecord, happened: Callable[[Store, DatasetRecord], None]
+) -> None:
+    """Another replica has appended, a curator has acted, an epoch has begun, or the writer was fenced off."""
+    start = store.head(record.id)
+    happened(store, record)
+    before, entries = store.head(record.id), ledger(store, record)
+    with pytest.raises(Outdated):
+        propose(store, record, start, [first := entry(start, {0: 5})], [reply(first)])
+    assert (store.head(record.id), ledger(store, record)) == (before, entries)
+    assert store.worst_cases_of(ANALYST).get("survey", 0) == 0
+    with store.transaction(record.id, lock=True, asked=[_key()]) as transaction:
+        assert transaction.known.answers == {}
+
+
+def test_a_history_of_the_same_length_is_another(store: Store, record: DatasetRecord) -> None:
+    """The hash decides, not the sequence: a restored database may have come as far again."""
+    start = store.head(record.id)
+    with pytest.raises(Outdated):
+        propose(store, record, replace(start, hash=bytes(32)), [first := entry(start, {})], [reply(first)])
+    assert ledger(store, record) == []
+
+
+def test_a_key_that_is_taken_spoils_the_whole_batch(store: Store, record: DatasetRecord) -> None:
+    """No key has two answers, and no question of the batch is charged."""
+    head, first = began(store, record)
+    following = entry(head, {1: 5})
+    with pytest.raises(Outdated):
+        propose(store, record, head, [following], [reply(following, "fresh"), reply(following)])
+    assert ledger(store, record) == [first]
+
+
+def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store, record: DatasetRecord) -> None:
+    """The database itself holds on to that."""
+    head, first = began(store, record)
+    following = entry(head, {1: 5})
+    with store.proposal(record.id, head, asked=[]) as proposal:
+        proposal.append([following], [reply(following)], {})
+        with pytest.raises(Outdated):
+            proposal.commit()
+    assert ledger(store, record) == [first]
+
+
+def test_what_could_be_reused_is_not_charged_again(store: Store, record: DatasetRecord) -> None:
+    """The same question of this epoch spoils the proposal; of an earlier epoch, or fresh on purpose, it does not."""
+    head, first = began(store, record)
+    following = entry(head, {1: 5})
+    with pytest.raises(Outdated):
+        propose(store, record, head, [following], [reply(following, "again")], hashes=[None, "q"])
+    head = propose(store, record, head, [following], [reply(following, "fresh")])
+    _opened(store, record)
+    head = store.head(record.id)
+    third = entry(head, {1: 5})
+    propose(store, record, head, [third], [reply(third, "next epoch")], hashes=["q"])
+    assert ledger(store, record) == [first, following, third]
+
+
+def test_of_two_on_one_head_one_is_taken(store: Store, record: DatasetRecord) -> None:
+    """Every time, and the ledger has no hole."""
+
+    def race(name: str, head: Head) -> bool:
+        try:
+            propose(store, record, head, [mine := entry(head, {0: 1})], [reply(mine, f"{name}-{head.seq}")])
+        except Outdated:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(25):
+            head = store.head(record.id)
+            assert sorted(pool.map(race, ("one", "two"), (head, head))) == [False, True]
+    assert [each.seq for each in ledger(store, record)] == list(range(1, 26))
+
+
+def _key() -> Asked:
+    return Asked(address=(ANALYST, "key-1"), query_hash=None)
