@@ -5,7 +5,7 @@ commit undoes everything.
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -88,6 +88,11 @@ class MemoryTransaction:
     @property
     def head(self) -> Head:
         return self._draft.head
+
+    @property
+    def answered(self) -> Collection[Address]:
+        """Every key that has a reply."""
+        return self._draft.answers
 
     @property
     def known(self) -> Known:
@@ -231,7 +236,9 @@ class MemoryProposal:
         head, assumed, known = transaction.head, self._assumed, transaction.known
         is_same = (head.seq, head.hash, head.fence) == (assumed.seq, assumed.hash, assumed.fence)
         is_same = is_same and (head.epoch, head.data_version) == (assumed.epoch, assumed.data_version)
-        if not is_same or known.answers or known.reusable:
+        _, answers, _ = self._appended
+        is_taken = any((answer.principal_id, answer.key) in transaction.answered for answer in answers)
+        if not is_same or known.answers or known.reusable or is_taken:
             raise Outdated
         transaction.append(*self._appended)
         transaction.commit()

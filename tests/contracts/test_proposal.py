@@ -69,7 +69,9 @@ def test_a_million_charges_and_numbers_travel_whole(store: Store, record: Datase
     slots = np.arange(100_000)
     charges = EncodedCharges.of(charged=slots, charges=2**59 + slots, left_out=slots[:0])
     large = entry(start, {0: 1})
-    large = replace(large, charges=charges, charged_units=2**80, values=bytes(8 * 2**20), analyst="å\u2028")
+    large = replace(
+        large, charges=charges, charged_units=2**80, dimension=2**20, values=bytes(2**23), analyst="å\u2028"
+    )
     propose(store, record, start, [large], [reply(large)])
     assert ledger(store, record) == [large]
 

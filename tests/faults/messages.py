@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 _ENDS = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _ANSWER = b"INSERT INTO answers"
+_PROPOSAL = b"WITH moved AS (UPDATE heads"  # a statement that commits by itself
 
 
 class Messages:
@@ -27,10 +28,10 @@ class Messages:
 
 
 class Commits:
-    """Sets every COMMIT apart that makes an answer last.
+    """Sets every COMMIT apart that makes an answer last, and every statement that does so by itself.
 
-    It comes as a simple query, or, in a pipeline, as Parse, Bind, Describe and Execute with the Sync that ends the
-    pipeline: those five are one part here.
+    A COMMIT comes as a simple query, or, in a pipeline, as Parse, Bind, Describe and Execute with the Sync that ends
+    the pipeline: those five are one part here. Of a statement that was prepared before, Bind is the first.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Commits:
         """What is complete now, in few parts; True with what is set apart."""
         passing = b""
         for message, kind, words in self._messages.take(data):
-            begins = self._has_answer and not self._commit and _is_commit(kind, words)
+            begins = not self._commit and self._begins(kind, words)
             if begins:
                 yield passing, False
                 passing = b""
@@ -56,6 +57,14 @@ class Commits:
                 part, self._commit = self._commit, b""
                 yield part, True
         yield passing, False
+
+    def _begins(self, kind: bytes, words: bytes) -> bool:
+        """Whether a message is the first of what is to be set apart."""
+        if kind == b"B":
+            return self._statements.get(words.split(b"\0", 2)[1], b"").startswith(_PROPOSAL)
+        if kind == b"P" and words.split(b"\0", 2)[1].startswith(_PROPOSAL):
+            return True
+        return self._has_answer and _is_commit(kind, words)
 
     def _look_at(self, kind: bytes, words: bytes) -> None:
         if kind == b"P":  # Parse: name, text

@@ -70,6 +70,21 @@ def test_a_statement_that_was_prepared_before_is_known_by_its_name() -> None:
     ]
 
 
+def test_a_statement_that_commits_by_itself_is_set_apart_whole() -> None:
+    """With its Parse while it has one, and by its name afterwards."""
+    proposal = b"WITH moved AS (UPDATE heads SET seq = $1) INSERT INTO answers SELECT $2"
+    first = executed(proposal) + SYNC
+    prepared = executed(proposal, b"_pg3_9") + SYNC
+    bound = message(b"B", b"\0_pg3_9\0\0\0\0\0\0\0") + message(b"E", b"\0\0\0\0\0") + SYNC
+    assert parts([STARTUP + first + prepared + bound + READING]) == [
+        (STARTUP, False),
+        (first, True),
+        (prepared, True),
+        (bound, True),
+        (READING, False),
+    ]
+
+
 def test_a_journey_is_what_a_client_waits_for() -> None:
     """A pipeline may have several, each but the last ended by a Flush."""
     flush = message(b"H", b"")

@@ -4,7 +4,8 @@ The statement locks the head's row and moves it, if everything that was assumed 
 row, so that there is nothing to insert when it did not move.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -83,10 +84,8 @@ class PostgresProposal:
 
     def commit(self) -> None:
         try:
-            with self._connection.pipeline():
-                cursor = self._connection.execute(PROPOSE, self._values)
-                self._connection.commit()
-                moved = cursor.fetchall()[0][0]
+            with _autocommit(self._connection):
+                moved = self._connection.execute(PROPOSE, self._values).fetchall()[0][0]
         except UniqueViolation as refusal:
             raise Outdated from refusal
         except psycopg.Error as fault:
@@ -103,9 +102,21 @@ class PostgresProposal:
         return *moved, *(value if isinstance(value, bytes) else Int8(value) for value in was), *keys, hashes
 
 
-def _columns(rows: Any, types: Sequence[str]) -> list[list[object]]:  # noqa: ANN401 - rows of any kind
+@contextmanager
+def _autocommit(connection: Connection) -> Iterator[None]:
+    """A statement is a transaction: nothing need be sent before it and after it."""
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.autocommit = False
+
+
+def _columns(rows: Iterable[Sequence[Any]], types: Sequence[str]) -> list[list[object]]:
     """Rows as columns, each value as it travels."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
     return [
         [None if value is None else _SENT[kind](value) for value in column] if kind in _SENT else list(column)
-        for kind, column in zip(types, zip(*rows, strict=True), strict=True)
+        for kind, column in zip(types, columns, strict=True)
     ]
