@@ -1,8 +1,9 @@
 """Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
 
 import select
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -26,6 +27,7 @@ from service.workflows.ports import (
     AnswerRecord,
     Asked,
     Checkpoint,
+    CommitUnclear,
     DatasetRecord,
     Head,
     PrincipalRecord,
@@ -37,6 +39,9 @@ _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, ca
 _DATASET_COUNT: Final = _DATASET.count(",") + 1
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
+_BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
+_BACKEND_WAIT_S: Final = 2.0
+_BACKEND_POLL_S: Final = 0.01
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent)"
@@ -121,9 +126,15 @@ class PostgresStore:
 
     @contextmanager
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
-        """A proposal, on a connection of its own."""
-        with self._connection() as connection:
-            yield PostgresProposal(connection, dataset_id, head, asked=asked)
+        """A proposal, on a connection of its own. Whether an unclear one lasts is settled when this is left."""
+        backend: int | None = None
+        try:
+            with self._connection() as connection:
+                backend = connection.info.backend_pid
+                yield PostgresProposal(connection, dataset_id, head, asked=asked)
+        except CommitUnclear:
+            self._await_end(backend)
+            raise
 
     # Datasets
 
@@ -263,6 +274,16 @@ class PostgresStore:
             (_dataset_of(row[:_DATASET_COUNT]), answer_of(row[_DATASET_COUNT:middle]), entry_of(row[middle:]))
             for row in rows
         ]
+
+    def _await_end(self, backend: int | None) -> None:
+        """Give a backend whose connection is lost the time to finish, so that whoever reads now reads what it did.
+
+        A proposal has no lock before it is executed: Postgres may begin with it after others have looked.
+        """
+        until = time.monotonic() + _BACKEND_WAIT_S
+        with suppress(StoreUnavailable):
+            while self._rows(_BACKEND, [backend]) and time.monotonic() < until:
+                time.sleep(_BACKEND_POLL_S)
 
     def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
         if dataset_id not in self._tables:
