@@ -63,10 +63,9 @@ MUTANTS = [
         name="shared before it is witnessed",
         incident="Another replica hands out an answer that no witness knows; a restore forgets that it was given.",
         file="service/workflows/writer.py",
-        find='vouch(transaction.head)\n        reach("witnessed")\n        if not batch.is_empty:\n',
-        put="refuse_if_closed()\n        if not batch.is_empty:\n"
-        "            self._exchange.committed(self._record, transaction.head, batch.entries, batch.fresh)\n"
-        '        self._guard.vouch(transaction.head)\n        reach("witnessed")\n        if batch.is_empty:\n',
+        find='        self._guard.vouch(head)\n        reach("witnessed")\n',
+        put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
+        '        self._guard.vouch(head)\n        reach("witnessed")\n',
         killed_by="tests/workflows/test_recalling.py::test_what_no_witness_knows_is_told_to_nobody",
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 CUTTING = "tests/faults/test_cutting.py::test_an_unseen_commit_is_resolved_by_reading"
+PROPOSAL = "tests/contracts/test_proposal.py"
 
 MUTANTS = [
     Mutant(
@@ -27,7 +28,7 @@ MUTANTS = [
         name="released before it is witnessed",
         incident="A backup restored after the answer has left is not noticed, and the budget is new.",
         file="service/workflows/writer.py",
-        find='        self._guard.vouch(transaction.head)\n        reach("witnessed")\n',
+        find='        self._guard.vouch(head)\n        reach("witnessed")\n',
         put='        reach("witnessed")\n',
         killed_by="tests/faults/test_killing.py::test_one_replica_dies_and_nothing_is_lost_or_doubled[done]",
     ),
@@ -57,5 +58,45 @@ MUTANTS = [
         put="        with self._connection() as connection:\n"
         "            tables = self._tables_of(dataset_id)\n            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
+    ),
+    Mutant(
+        name="an unclear proposal is read past",
+        incident="Postgres begins with a statement after others have looked: a refused question is charged.",
+        file="service/store/postgres/store.py",
+        find="            self._await_end(backend)\n",
+        put="",
+        killed_by=f"{CUTTING}[SENT]",
+    ),
+    Mutant(
+        name="a proposal on another history",
+        incident="Entries are chained to a hash that the restored database does not have.",
+        file="service/store/postgres/proposal.py",
+        find=" AND seq = %b AND hash = %b AND fence = %b",
+        put=" AND seq = %b AND hash <> %b AND fence = %b",
+        killed_by=f"{PROPOSAL}::test_a_history_of_the_same_length_is_another",
+    ),
+    Mutant(
+        name="a proposal charges for what could be reused",
+        incident="The same question is paid for twice in one epoch, because another replica has answered it.",
+        file="service/store/postgres/proposal.py",
+        find="AND l.query_hash = ANY(%b::text[])",
+        put="AND l.query_hash = ANY(%b::text[]) AND FALSE",
+        killed_by=f"{PROPOSAL}::test_what_could_be_reused_is_not_charged_again",
+    ),
+    Mutant(
+        name="debits of a refused proposal stay",
+        incident="Memory believes that people have spent what nobody was told: they run out too early.",
+        file="service/workflows/state.py",
+        find="            trial.take_back()\n",
+        put="",
+        killed_by="tests/workflows/test_proposing.py::test_a_refused_proposal_leaves_memory_as_it_was",
+    ),
+    Mutant(
+        name="pages of a refused proposal are ahead",
+        incident="What another replica charges next is skipped as if the page had it already: budgets are un-spent.",
+        file="service/workflows/state.py",
+        find="            self._trial.note(self._page_seqs, pages)\n",
+        put="",
+        killed_by="tests/workflows/test_recalling.py::test_replicas_agree_on_what_was_spent",
     ),
 ]

@@ -1,0 +1,205 @@
+"""When a batch is proposed at once, and what a refused proposal leaves behind: nothing."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.store.memory import MemoryProposal, MemoryStore, MemoryTransaction
+from service.workflows.errors import KeyConflict, Unavailable
+from service.workflows.house import House
+from service.workflows.ports import Asked, CommitUnclear, Head, Outdated
+from service.workflows.proposing import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
+from service.workflows.verifying import verify_all
+from tests.houses import analyst, ask, open_house, register, upload, values
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+
+
+class CountingStore(MemoryStore):
+    """Counts which way batches go; `faults` says what becomes of the next proposals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locked = self.proposed = 0
+        self.faults: list[Exception] = []
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        self.locked += lock
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            yield transaction
+
+    @contextmanager
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
+        self.proposed += 1
+        self.locked -= not self.faults  # the twin's own
+        with super().proposal(dataset_id, head, asked=asked) as proposal:
+            if self.faults:
+                _break(proposal, self.faults.pop(0))
+            yield proposal
+
+    def ways(self) -> tuple[int, int]:
+        """(locked, proposed) since the last time."""
+        found, self.locked, self.proposed = (self.locked, self.proposed), 0, 0
+        return found
+
+
+def _break(proposal: MemoryProposal, fault: Exception) -> None:
+    def broken() -> None:
+        raise fault
+
+    proposal.commit = broken  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    """A store that counts."""
+    return CountingStore()
+
+
+@pytest.fixture
+def house(store: CountingStore) -> Iterator[House]:
+    """Three people, registered, and a first question answered."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", ROWS)
+        ask(opened, analyst(opened), "first", reuse=False)
+        store.ways()
+        yield opened
+
+
+def test_who_appends_alone_asks_the_database_once_a_batch(house: House, store: CountingStore) -> None:
+    """From the second question on."""
+    who = analyst(house)
+    answers = [ask(house, who, f"k{n}", reuse=False) for n in range(5)]
+    assert store.ways() == (0, 5)
+    assert [answer.sequence for answer in answers] == [2, 3, 4, 5, 6]
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_what_was_asked_before_is_looked_up(house: House, store: CountingStore) -> None:
+    """A key, and a question that may be reused; a fresh answer to the same question need not be."""
+    who = analyst(house)
+    first = ask(house, who, "k", noise={"sigma": 9})
+    assert store.ways() == (0, 1)
+    assert ask(house, who, "k", noise={"sigma": 9}).body == first.body
+    with pytest.raises(KeyConflict):
+        ask(house, who, "k", noise={"sigma": 9}, reuse=False)
+    assert values(ask(house, who, "other", noise={"sigma": 9})) == values(first)
+    assert store.ways() == (3, 0)
+    ask(house, who, "fresh", noise={"sigma": 9}, reuse=False)
+    assert store.ways() == (0, 1)
+
+
+def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(store: CountingStore) -> None:
+    """A key or a question that another replica answered: the stored bytes, no charge, and then the long way."""
+    with open_house(store) as one, open_house(store) as two:
+        register(one)
+        upload(one, "people", ROWS)
+        who = analyst(one)
+        first = ask(one, who, "k")
+        fresh = ask(two, who, "fresh", reuse=False)
+        store.ways()
+        assert ask(one, who, "fresh", reuse=False).body == fresh.body
+        assert store.ways()[1] == 1
+        assert ask(two, who, "k").body == first.body
+        assert values(ask(two, who, "again")) == values(first)
+        assert len(one.ledger("survey", cursor=None, limit=10).items) == 2
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_after_a_refusal_batches_go_the_long_way_for_a_while(house: House, store: CountingStore) -> None:
+    """Whoever shares a dataset with another replica does not draw noise in vain for every batch."""
+    who = analyst(house)
+    store.faults = [Outdated()]
+    ask(house, who, "refused", reuse=False)
+    store.ways()
+    for n in range(CAUTIOUS_BATCHES):
+        ask(house, who, f"k{n}", reuse=False)
+    assert store.ways() == (CAUTIOUS_BATCHES, 0)
+    ask(house, who, "again", reuse=False)
+    assert store.ways() == (0, 1)
+
+
+def test_an_allowance_is_judged_by_the_database(house: House, store: CountingStore) -> None:
+    """Whatever others have spent of it."""
+    ask(house, analyst(house, allowance_rho=Decimal(1)), "k", reuse=False)
+    assert store.ways() == (1, 0)
+
+
+def test_acts_and_doubts_are_followed_by_a_look(house: House, store: CountingStore) -> None:
+    """An upload, an epoch, and a commit of which nobody knows whether it was one."""
+    who = analyst(house)
+    upload(house, "people", [("joe", "SE", 20, 1)])
+    store.ways()
+    ask(house, who, "a", reuse=False)
+    assert store.ways() == (1, 0)
+    house.open_epoch("survey")
+    store.ways()
+    ask(house, who, "b", reuse=False)
+    assert store.ways() == (1, 0)
+    store.faults = [CommitUnclear()]
+    with pytest.raises(Unavailable):
+        ask(house, who, "c", reuse=False)
+    store.ways()
+    ask(house, who, "c", reuse=False)
+    assert store.ways() == (1, 0)
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_what_is_not_witnessed_is_not_built_on(house: House, store: CountingStore) -> None:
+    """A head of which the guard is not sure is looked at."""
+    guard = house._guard(house._record("survey"))
+    assert guard.is_vouched(store.head(1))
+    guard._is_unwritable = True
+    assert not guard.is_vouched(store.head(1))
+    ask(house, analyst(house), "k", reuse=False)
+    assert store.ways()[1] == 0
+
+
+def test_the_latest_questions_are_remembered(house: House) -> None:
+    """And no more than SEEN_MAX of them."""
+    line = house._writer(house._record("survey"))
+    proposer: Proposer = line._proposer
+    who = analyst(house)
+    for n in range(40):
+        ask(house, who, f"k{n}", reuse=False, noise={"sigma": 3 + n})
+    assert (who.id, "k39") in proposer._seen
+    assert len(proposer._seen) <= SEEN_MAX
+    proposer._seen.update({str(n): None for n in range(SEEN_MAX)})
+    ask(house, who, "last", reuse=False)
+    assert len(proposer._seen) == SEEN_MAX
+    assert (who.id, "last") in proposer._seen
+    assert (who.id, "k0") not in proposer._seen
+
+
+@settings(max_examples=60, deadline=None)
+@given(refused=st.lists(st.booleans(), min_size=1, max_size=12), sigmas=st.lists(st.sampled_from([3, 7]), max_size=3))
+def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[bool], sigmas: list[int]) -> None:
+    """Whatever was debited in it, however often: memory is the ledger's replay, and pages are as well."""
+    store = CountingStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        ask(house, who, "first", reuse=False)
+        line = house._writer(house._record("survey"))
+        for n, is_refused in enumerate(refused):
+            line._proposer._cautious_batches = 0
+            store.faults = [Outdated()] if is_refused else []
+            for sigma in [3, *sigmas]:
+                ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
+            spent = line._state.memory.accounts.spent
+            with store.transaction(1, lock=False) as transaction:
+                replayed = np.zeros_like(spent)
+                for entry in transaction.entries(after=0):
+                    charged, charges, _ = entry.charges.decode()
+                    replayed[charged] += charges
+            assert spent.tolist()[:3] == replayed.tolist()[:3]
+            assert line._state.seq == store.head(1).seq
+    assert [report.findings for report in verify_all(store)] == [[]]
