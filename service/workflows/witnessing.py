@@ -91,11 +91,13 @@ class Guard:
             begun_meanwhile = not seen and transaction.head.seq > 0 and self._look() != []
             if not begun_meanwhile:
                 self._check(transaction, seen)
-                if lock and self._known is None:
-                    # Before anything can be durable: a crash after the first commit is not a witness that was lost.
-                    self.vouch(transaction.head)
+                # Before anything can be durable: a crash after the first commit is not a witness that was lost.
+                begun_meanwhile = lock and self._known is None and self._tell(transaction.head) is not None
+            if not begun_meanwhile:
                 yield transaction
-        if begun_meanwhile:  # another replica has begun the ledger, and its witness, since we looked
+        # Another replica has begun the ledger, and its witness, since we looked. Whoever holds a connection must not
+        # wait for a second one, so what it has told is held against another transaction after this one.
+        if begun_meanwhile:
             with self.transaction(lock=lock, asked=asked) as transaction:
                 yield transaction
 
@@ -121,16 +123,13 @@ class Guard:
         return self._store.proposal(self._record.id, head, asked=asked)
 
     def vouch(self, head: Head) -> None:
-        """Have it witnessed that the dataset has come to `head`. Raises Unavailable, Fenced."""
-        ours = WitnessRecord.of(head)
-        with self._door:
-            if self._known is not None and self._known.position >= ours.position:
-                return
-            theirs = self._write(ours)
-            if theirs is None or theirs in (ours, self._known, self._base):
-                self._known = ours
-                return
-        self._confirm(theirs, ours)
+        """Have it witnessed that the dataset has come to `head`. For outside of transactions.
+
+        Raises Unavailable, Fenced.
+        """
+        theirs = self._tell(head)
+        if theirs is not None:
+            self._confirm(theirs, WitnessRecord.of(head))
 
     def vouch_for(self, seq: int) -> None:
         """Have it witnessed that the dataset has come to ledger sequence `seq`. Raises Unavailable, Fenced."""
@@ -188,6 +187,18 @@ class Guard:
             return False
         hashes = {0: self._record.genesis, head.seq: head.hash}
         return record.hash == (hashes.get(record.seq) or transaction.hashes([record.seq]).get(record.seq))
+
+    def _tell(self, head: Head) -> WitnessRecord | None:
+        """Tell the witness of a head; what somebody else has told it meanwhile, which must be confirmed."""
+        ours = WitnessRecord.of(head)
+        with self._door:
+            if self._known is not None and self._known.position >= ours.position:
+                return None
+            theirs = self._write(ours)
+            if theirs is not None and theirs not in (ours, self._known, self._base):
+                return theirs
+            self._known = ours
+            return None
 
     def _write(self, record: WitnessRecord) -> WitnessRecord | None:
         try:

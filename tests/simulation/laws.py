@@ -90,8 +90,9 @@ class Laws:
         address = (ask.analyst.id, ask.key)
         record = stored.answers.get(address)
         self.law(record is not None and record.body == body, f"A1: the reply under {ask.key} is not what is stored")
-        shown = stored.entries[orjson.loads(body)["sequence"] - 1].canonical
-        self.law(shown == self.canonical[ask], f"the reply under {ask.key} answers another question")
+        seq = orjson.loads(body)["sequence"]
+        shown = [entry.canonical for entry in stored.entries[seq - 1 : seq]]
+        self.law(shown == [self.canonical[ask]], f"the reply under {ask.key} answers another question")
         self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
 
     def shown(self, rows: Sequence[BudgetRow], *, since: int) -> None:

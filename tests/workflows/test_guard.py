@@ -1,0 +1,102 @@
+"""The guard's door where two replicas meet: what each holds while it looks at the witness and tells it."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows.errors import Fenced
+from service.workflows.ports import Asked, DatasetRecord, Head, Store, StoreUnavailable, WitnessRecord
+from service.workflows.witnessing import Guard, witness_name
+from tests.contracts.stores import dataset
+
+
+class InterruptedWitness(MemoryWitness):
+    """Something happens right after it was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then: list[Callable[[], object]] = []
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        known = super().history(dataset)
+        while self.then:
+            self.then.pop()()
+        return known
+
+
+class OneConnectionStore(MemoryStore):
+    """A store that has one connection: whoever holds a transaction gets no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._connection = threading.Semaphore(1)
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        if not self._connection.acquire(blocking=False):
+            raise StoreUnavailable("no connection is free")
+        try:
+            with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+                yield transaction
+        finally:
+            self._connection.release()
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A store with one connection."""
+    if request.param == "memory":
+        yield OneConnectionStore()
+        return
+    opened = PostgresStore(request.getfixturevalue("database_url"), connections_max=1)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def record(store: Store) -> DatasetRecord:
+    """A dataset of which nothing was ever witnessed."""
+    return store.add_dataset(dataset())
+
+
+def act(guard: Guard) -> Head:
+    """Commit an act, and tell nobody."""
+    with guard.transaction(lock=True) as transaction:
+        transaction.journal("act", {})
+        transaction.commit()
+    return transaction.head
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_replicas_that_meet_for_the_first_time_need_one_connection_each(
+    store: Store, record: DatasetRecord, *, is_told: bool
+) -> None:
+    """One looks and finds no witness; before it has the lock, the other has begun, and has told all of it or less.
+
+    Whoever then waited for a second connection to make sure would wait for others who do the same.
+    """
+    witness = InterruptedWitness()
+    here, there = (Guard(record=record, store=store, witness=witness) for _ in range(2))
+    witness.then = [lambda: there.vouch(act(there)) if is_told else act(there)]
+    head = act(here)
+    assert head.data_version == store.head(record.id).data_version == 2
+    here.vouch(head)
+    assert (here.recheck(), there.recheck()) == (None, None)
+    assert witness.history(witness_name(record))[-1] == WitnessRecord.of(head)
+
+
+def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: DatasetRecord) -> None:
+    """What it has told is held against the ledger that is locked here, and is not in it: nothing is done."""
+    witness, elsewhere = InterruptedWitness(), MemoryStore()
+    elsewhere.add_dataset(dataset())
+    here, there = (Guard(record=record, store=each, witness=witness) for each in (store, elsewhere))
+    witness.then = [lambda: there.vouch(act(there))]
+    with pytest.raises(Fenced):
+        act(here)
+    assert here.code == here.recheck() == "ledger-rollback"
+    assert store.head(record.id).data_version == 0
