@@ -45,6 +45,12 @@ class Replicas:
         spent: list[int] = self.line(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
         return spent
 
+    def unload(self, number: int) -> None:
+        """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
+        line, head = self.line(number), self.store.head(1)
+        eventually(lambda: line.position == (head.fence, head.seq, head.data_version))
+        line.submit_reading(lambda _transaction, state: state.doubt_all()).result(timeout=PATIENCE_S)
+
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Wait for what must come."""

@@ -74,10 +74,9 @@ def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
 def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world: Replicas) -> None:
     """Its line is not asked."""
     leave(world)
-    line = world.line(1)
-    line._state.doubt_all()
+    world.unload(1)
     assert world.houses[1].my_budgets(individual(world)) == world.houses[0].my_budgets(individual(world))
-    assert line.position is None
+    assert world.line(1).position is None
 
 
 def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
@@ -123,10 +122,11 @@ def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
     """Whether the line is at hand or not."""
     nobody = individual(world, "nobody")
     leave(world)
-    for _ in range(2):
-        with pytest.raises(NotFound):
-            world.houses[1].my_budgets(nobody)
-        world.line(1)._state.doubt_all()
+    with pytest.raises(NotFound):
+        world.houses[1].my_budgets(nobody)
+    world.unload(1)
+    with pytest.raises(NotFound):
+        world.houses[1].my_budgets(nobody)
 
 
 def test_a_slice_is_left_once(world: Replicas) -> None:
@@ -143,7 +143,7 @@ def test_a_slice_is_left_once(world: Replicas) -> None:
 def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the line."""
     leave(world)
-    world.line(1)._state.doubt_all()
+    world.unload(1)
 
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
