@@ -7,6 +7,7 @@ tests/laws/test_separability.py). Floats occur only in `service.engine.clipping`
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 
 import numpy as np
@@ -53,7 +54,7 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     return _of_events(query, memory) if isinstance(table, EventsTable) else _of_individuals(query, memory)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Query:
     """A plan made ready for the blocks of one table."""
 
@@ -71,7 +72,7 @@ class _Query:
             return *self.plan.group_by, self.terms[0].column
         return self.plan.group_by
 
-    @property
+    @cached_property
     def columns(self) -> frozenset[str]:
         """The columns that the query reads."""
         items = {term.column for term in self.terms if term.column is not None}
