@@ -4,95 +4,159 @@
 
 A sparse count on a million people, slots off. The bare endpoint is what anybody would write: FastAPI, a pydantic model
 of the body, a psycopg pool of the same size, one INSERT of the body, one COMMIT, one worker. Both servers run side by
-side; the load alternates between them in short rounds, at 1, 16 and 64 connections, and medians give the ratios.
+side; the load alternates between them in short rounds, at 1, 16 and 64 connections, and medians give the ratios. No two
+requests are alike: the values of the condition go round.
+
+Then the dense query, in which everybody is charged a different amount, against bare numpy and an INSERT of the same
+eight megabytes. Recovery and bytes in the ledger are in the report of `loadtests.bench_restart`.
 """
 
-import asyncio
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-import httpx
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
 
-from loadtests.rig import count_query, register_million, serving, throw_away_home
+from loadtests.load import Target, load
+from loadtests.rig import Rig, count_query, people, processor_seconds, register_million, serving, throw_away_home
 from service.store.embedded import attach_postgres
 
 ROUNDS = 5
 SECONDS = 2.0
 CONNECTIONS = (1, 16, 64)
-SPARSE = {"and": [{"eq": [{"col": "country"}, 7]}, {"eq": [{"col": "age"}, 33]}]}  # about 165 people
+DENSE_ROUNDS = 9
+DENSE = {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 500_000.0}}
+
+
+@dataclass(frozen=True)
+class Server:
+    """One of the two, and its process."""
+
+    target: Target
+    pid: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: requests a second, milliseconds of the slowest in a hundred, and of the server's processor each."""
+
+    per_s: float
+    p99_ms: float
+    processor_ms: float
 
 
 def run() -> dict[str, float]:
-    """Requests per second and p99 in ms of both at each number of connections, and the ratios ours / bare."""
+    """The figures of both servers at each number of connections, the dense query's, and the ratios ours / bare."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register_million(rig)
-        database_url = attach_postgres(home)
-        with bare(str(database_url)) as bare_url:
-            targets = {
-                "ours": (f"{rig.url}/v1/datasets/million/queries", dict(rig.analyst.headers)),
-                "bare": (f"{bare_url}/queries", {}),
-            }
+        database_url = str(attach_postgres(home))
+        with bare(database_url) as bare_server:
+            servers = {"ours": ours(rig), "bare": bare_server}
             for connections in CONNECTIONS:
-                figures |= compare(targets, connections)
+                figures |= compare(servers, connections)
+        figures |= dense(rig, database_url)
     return figures
 
 
-def compare(targets: dict[str, tuple[str, dict[str, str]]], connections: int) -> dict[str, float]:
-    """Interleaved rounds of both targets."""
-    rates: dict[str, list[float]] = {name: [] for name in targets}
-    tails: dict[str, list[float]] = {name: [] for name in targets}
+def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
+    """Interleaved rounds of both servers."""
+    rounds: dict[str, list[Round]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
-        for name, (url, headers) in targets.items():
-            done = asyncio.run(load(url, headers, connections))
-            rates[name].append(len(done) / SECONDS)
-            tails[name].append(sorted(done)[int(0.99 * (len(done) - 1))] * 1000)
-    figures = {f"{name}_per_s_at_{connections}": statistics.median(rate) for name, rate in rates.items()}
-    figures |= {f"{name}_p99_ms_at_{connections}": statistics.median(tail) for name, tail in tails.items()}
-    per_s, p99 = f"per_s_at_{connections}", f"p99_ms_at_{connections}"
-    figures[f"ratio_{per_s}"] = figures[f"ours_{per_s}"] / figures[f"bare_{per_s}"]
-    figures[f"ratio_{p99}"] = figures[f"ours_{p99}"] / figures[f"bare_{p99}"]
+        for name, server in servers.items():
+            rounds[name].append(measured(server, connections))
+    figures: dict[str, float] = {}
+    for figure in ("per_s", "p99_ms", "processor_ms"):
+        medians = {name: statistics.median(getattr(each, figure) for each in rounds[name]) for name in servers}
+        figures |= {f"{name}_{figure}_at_{connections}": value for name, value in medians.items()}
+        figures[f"ratio_{figure}_at_{connections}"] = medians["ours"] / medians["bare"]
     return figures
 
 
-async def load(url: str, headers: dict[str, str], connections: int) -> list[float]:
-    """Seconds of every request that was answered within the round; each connection asks one after the other."""
-    end = time.perf_counter() + SECONDS
-    durations: list[float] = []
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60, trust_env=False) as client:
+def measured(server: Server, connections: int) -> Round:
+    """One round."""
+    before_s = processor_seconds(server.pid)
+    done = sorted(load(server.target, connections=connections, seconds=SECONDS))
+    spent_s = processor_seconds(server.pid) - before_s
+    return Round(
+        per_s=len(done) / SECONDS,
+        p99_ms=done[int(0.99 * (len(done) - 1))] * 1000,
+        processor_ms=spent_s / len(done) * 1000,
+    )
 
-        async def ask_on() -> None:
-            while time.perf_counter() < end:
+
+def dense(rig: Rig, database_url: str) -> dict[str, float]:
+    """Medians of the dense query and of what anybody would have to do for it, in turn."""
+    ages = people()["age"].to_numpy().astype(np.int64)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE TABLE bare_charges (charges bytea)")
+        connection.commit()
+        calls: dict[str, Callable[[], object]] = {
+            "ours": lambda: asked(rig),
+            "evaluation": lambda: charges_of(ages),
+            "write": lambda: written(connection, charges_of(ages).astype(">i8").tobytes()),
+        }
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(DENSE_ROUNDS):
+            for name, call in calls.items():
                 started = time.perf_counter()
-                key = os.urandom(12).hex()
-                reply = await client.post(url, content=BODY, headers={"Idempotency-Key": key, **JSON})
-                reply.raise_for_status()
-                durations.append(time.perf_counter() - started)
-
-        await asyncio.gather(*(ask_on() for _ in range(connections)))
-    return durations
+                call()
+                times[name].append((time.perf_counter() - started) * 1000)
+    medians = {f"dense_{name}_ms": statistics.median(taken) for name, taken in times.items()}
+    return medians | {"dense_ratio": medians["dense_ours_ms"] / medians["dense_write_ms"]}
 
 
-BODY = json.dumps(count_query(where=SPARSE)).encode()
-JSON = {"Content-Type": "application/json"}
+def asked(rig: Rig) -> None:
+    """The dense query, once."""
+    key = os.urandom(12).hex()
+    body = {**count_query(), **DENSE}
+    rig.analyst.post("/v1/datasets/million/queries", json=body, headers={"Idempotency-Key": key}).raise_for_status()
+
+
+def charges_of(ages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum, and everybody's charge, as bare as can be."""
+    total = int(ages.sum())
+    return ages * ages * (2**40 // 2 // 500_000**2 + total % 2)
+
+
+def written(connection: psycopg.Connection[tuple[object, ...]], charges: bytes) -> None:
+    """An INSERT of the charges, committed."""
+    connection.execute("INSERT INTO bare_charges VALUES (%b)", [charges])
+    connection.commit()
+
+
+def ours(rig: Rig) -> Server:
+    """The service's route."""
+    headers = {"Authorization": str(rig.analyst.headers["authorization"])}
+    url = f"{rig.url}/v1/datasets/million/queries"
+    return Server(Target(url=url, headers=headers, body=sparse), rig.process.pid)
 
 
 @contextmanager
-def bare(database_url: str) -> Iterator[str]:
+def bare(database_url: str) -> Iterator[Server]:
     """The bare endpoint as a process of its own."""
     command = [sys.executable, "-m", "loadtests.bare", database_url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield (process.stdout.readline() if process.stdout else "").strip()
+            url = (process.stdout.readline() if process.stdout else "").strip()
+            yield Server(Target(url=f"{url}/queries", headers={}, body=sparse), process.pid)
         finally:
             process.terminate()
+
+
+def sparse(number: int) -> bytes:
+    """A count of about 165 people, others for every number."""
+    country, age = number * 7919 % 50, number * 104_729 % 121
+    where = {"and": [{"eq": [{"col": "country"}, country]}, {"eq": [{"col": "age"}, age]}]}
+    return json.dumps(count_query(where=where)).encode()
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from loadtests.rig import PEOPLE, client, count_query, register_million, serving, throw_away_home
+from loadtests.rig import PEOPLE, client, count_query, processor_seconds, register_million, serving, throw_away_home
 from service.store.embedded import attach_postgres
 
 ROUNDS = 5
@@ -115,12 +115,6 @@ def ledger_bytes(home: Path) -> dict[str, float]:
     for name, (size, people) in zip(QUERIES, rows, strict=True):
         figures |= {f"ledger_{name}_bytes": size, f"ledger_{name}_people": people}
     return figures
-
-
-def processor_seconds(pid: int) -> float:
-    """Of all threads of a process, so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:

@@ -119,3 +119,9 @@ def register_million(rig: Rig) -> None:
 def count_query(**more: object) -> dict[str, Any]:
     """A count with a large sigma, so that nobody's budget ends during a benchmark."""
     return {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000.0}, "reuse": False, **more}
+
+
+def processor_seconds(pid: int) -> float:
+    """Of all threads of a process, so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
