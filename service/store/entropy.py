@@ -2,8 +2,8 @@
 
 Every call draws a fresh 256-bit key from the kernel and stretches it with AES-256 in counter mode, so that no state
 lives from one call to the next: two processes after a fork, or one machine resumed twice from a snapshot, share no
-words but those of a call under way. Reading all words from the kernel would be safe as well and
-takes about ten times as long (loadtests/bench_noise.py).
+words but those of a call under way. Reading all words from the kernel would be safe as well and takes about ten times
+as long (loadtests/bench_noise.py).
 """
 
 import os

@@ -1,8 +1,7 @@
 """The one sentence everything serves, for a batch of waiting queries that share one transaction.
 
 If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and
-reply are
-appended together. Nothing leaves before the caller's commit.
+reply are appended together. Nothing leaves before the caller's commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

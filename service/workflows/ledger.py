@@ -1,10 +1,8 @@
 """The ledger: one entry per charged query or burn, chained by SHA-256, with every individual's charge inside.
 
 An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a
-touched person
-for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the entries from the
-genesis
-gives every spent total again; `hash` binds each entry to all that came before.
+touched person for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the
+entries from the genesis gives every spent total again; `hash` binds each entry to all that came before.
 """
 
 import hashlib
@@ -32,10 +30,8 @@ class EncodedCharges:
     """The charges of one query as they are stored; every part is big-endian, so that SQL can read it too.
 
     `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a
-    bitmap
-    over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged, or
-    None with
-    `charges` holding int64 units for each charged slot in order.
+    bitmap over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged,
+    or None with `charges` holding int64 units for each charged slot in order.
     """
 
     form: int

@@ -71,10 +71,9 @@ class Head:
     """The one mutable row of a dataset, locked while anything happens to it.
 
     `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
-    with every
-    change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public worst cases;
-    `checkpoint_seq` is the sequence up to which no page misses a charge (`Checkpoint`); `joining_units` is by how much
-    the limit of anybody who joins is lowered, because a restore may have forgotten that they have spent it.
+    with every change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public
+    worst cases; `checkpoint_seq` is the sequence up to which no page misses a charge (`Checkpoint`); `joining_units` is
+    by how much the limit of anybody who joins is lowered, because a restore may have forgotten that they have spent it.
     """
 
     seq: int

@@ -1,8 +1,7 @@
 """API keys and tombstones: random secrets shown once, and keyed hashes kept.
 
 A key reads `sparing_<id>_<secret>`. 256 random bits need no slow hash: HMAC-SHA256 under the pepper is as hard to
-invert as the pepper is
-to guess, and takes a microsecond on the hot path.
+invert as the pepper is to guess, and takes a microsecond on the hot path.
 """
 
 import hashlib
