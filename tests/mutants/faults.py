@@ -63,8 +63,8 @@ MUTANTS = [
         name="an unclear proposal is read past",
         incident="Postgres begins with a statement after others have looked: a refused question is charged.",
         file="service/store/postgres/store.py",
-        find="            self._await_end(backend)\n",
-        put="",
+        find="                self._await_end(backend)\n",
+        put="                pass\n",
         killed_by=f"{CUTTING}[SENT]",
     ),
     Mutant(

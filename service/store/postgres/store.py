@@ -127,14 +127,8 @@ class PostgresStore:
     @contextmanager
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
         """A proposal, on a connection of its own. Whether an unclear one lasts is settled when this is left."""
-        backend: int | None = None
-        try:
-            with self._connection() as connection:
-                backend = connection.info.backend_pid
-                yield PostgresProposal(connection, dataset_id, head, asked=asked)
-        except CommitUnclear:
-            self._await_end(backend)
-            raise
+        with self._unclear_settled() as connection:
+            yield PostgresProposal(connection, dataset_id, head, asked=asked)
 
     # Datasets
 
@@ -275,7 +269,20 @@ class PostgresStore:
             for row in rows
         ]
 
-    def _await_end(self, backend: int | None) -> None:
+    @contextmanager
+    def _unclear_settled(self) -> Iterator[Connection]:
+        """A connection; if it is lost on the way, what it was doing has ended when this is left."""
+        lost: Connection | None = None
+        try:
+            with self._connection() as connection:
+                lost, backend = connection, connection.info.backend_pid
+                yield connection
+        except CommitUnclear:
+            if lost is not None and lost.closed:  # otherwise Postgres itself has said that it did nothing
+                self._await_end(backend)
+            raise
+
+    def _await_end(self, backend: int) -> None:
         """Give a backend whose connection is lost the time to finish, so that whoever reads now reads what it did.
 
         A proposal has no lock before it is executed: Postgres may begin with it after others have looked.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import psycopg
@@ -11,8 +12,8 @@ from service.query.schema import Schema
 from service.store.postgres.records import records_tables
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import Connection
-from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
-from tests.contracts.stores import ANALYST, dataset, open_store
+from service.workflows.ports import Asked, CommitUnclear, Head, StoreUnavailable
+from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
 ASKED = Asked(address=(ANALYST, "k"), query_hash="q")
@@ -42,6 +43,48 @@ def test_who_waits_for_a_lock_gives_up(store: PostgresStore) -> None:
     kept = store.add_dataset(dataset())
     with store.transaction(kept.id, lock=True), pytest.raises(StoreUnavailable), store.transaction(kept.id, lock=True):
         pass
+
+
+class WatchedStore(PostgresStore):
+    """Notes the backends that it waits for."""
+
+    awaited: ClassVar[list[int]] = []
+
+    def _await_end(self, backend: int) -> None:
+        self.awaited.append(backend)
+        super()._await_end(backend)
+
+
+def test_only_a_lost_connection_is_waited_for(database_url: str) -> None:
+    """A proposal that Postgres refuses is over; one whose connection ends may still be about to begin."""
+    store = WatchedStore(database_url, lock_timeout_ms=100, connections_max=2)
+    kept = store.add_dataset(dataset())
+    head = store.head(kept.id)
+    store.awaited.clear()
+    with store.transaction(kept.id, lock=True), pytest.raises(CommitUnclear):
+        _propose(store, kept.id, head)
+    assert store.awaited == []
+    with pytest.raises(CommitUnclear):
+        _propose(store, kept.id, head, killer=database_url)
+    assert len(store.awaited) == 1
+    with store._connection() as connection:
+        gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s)"
+        assert connection.execute(gone, [store.awaited]).fetchall() == [(0,)]
+    _propose(store, kept.id, head)
+    assert store.head(kept.id).seq == 1
+    store.close()
+
+
+def _propose(store: PostgresStore, dataset_id: int, head: Head, killer: str | None = None) -> None:
+    """An entry on a head; with a killer, the backend is ended before it is sent."""
+    with store.proposal(dataset_id, head, asked=[]) as proposal:
+        following = entry(head, {0: 1})
+        proposal.append([following], [reply(following)], {})
+        if killer is not None:
+            with psycopg.connect(killer, autocommit=True) as connection:
+                pid = proposal._connection.info.backend_pid
+                connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        proposal.commit()
 
 
 @pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])
