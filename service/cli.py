@@ -44,25 +44,46 @@ def serve(
         Optional[int],  # noqa: UP045 - as above
         typer.Option(min=0, max=65535, help="Port of /metrics; by default SPARING_METRICS_PORT, else none."),
     ] = None,
+    workers: Annotated[
+        Optional[int],  # noqa: UP045 - as above
+        typer.Option(min=1, help="How many processes serve; by default SPARING_WORKERS, else 1."),
+    ] = None,
 ) -> None:
     """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
     from service.failpoints import ChaosRefused, arm
-    from service.main import serve as serve_house
 
     settings = _settings(home)
     if metrics_port is not None:
         settings = replace(settings, metrics_port=metrics_port)
+    if workers is not None:
+        settings = replace(settings, workers=workers)
     try:
         arm(os.environ, host=host)
     except ChaosRefused as refusal:
         _fail(str(refusal))
-    serve_house(
-        settings,
-        host=host,
-        port=port,
-        ready=lambda url: print(f"ready {url}", flush=True),
-        measured=lambda url: print(f"metrics {url}", flush=True),
-    )
+    _serve(settings, host=host, port=port)
+
+
+def _serve(settings: Settings, *, host: str, port: int) -> None:
+    """From this process, or from as many as the settings say."""
+
+    def ready(url: str) -> None:
+        print(f"ready {url}", flush=True)
+
+    def measured(url: str) -> None:
+        print(f"metrics {url}", flush=True)
+
+    if settings.workers == 1:
+        from service.main import serve as serve_house
+
+        serve_house(settings, host=host, port=port, ready=ready, measured=measured)
+        return
+    from service.workers import WorkersFailed, serve_with_workers
+
+    try:
+        serve_with_workers(settings, host=host, port=port, ready=ready, measured=measured)
+    except WorkersFailed as failure:
+        _fail(str(failure))
 
 
 @keys.command()
@@ -170,13 +191,11 @@ def demo(
 
 def main() -> None:
     """The console script; known failures are one line on stderr, not a traceback."""
-    from service.store.embedded import EmbeddedServerError
-    from service.store.postgres.store import UnsafeDatabase
-    from service.workflows.ports import StoreUnavailable
+    from service.failures import KNOWN
 
     try:
         app()
-    except (EmbeddedServerError, UnsafeDatabase, StoreUnavailable, OSError) as error:
+    except KNOWN as error:
         _fail(str(error))
 
 

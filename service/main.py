@@ -20,7 +20,7 @@ from service.workflows.telemetry import SILENT, Telemetry
 if TYPE_CHECKING:
     from service.api.life import Life
 
-_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
@@ -36,8 +36,15 @@ def serve(
     If metrics are served, `measured` is called with their URL after that. Raises OSError when an address is taken.
     """
     end_on_signals()
+    with bound(host, port) as listener:
+        serve_on(listener, settings, ready=ready, measured=measured)
+
+
+def serve_on(
+    listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
+) -> None:
+    """The same behind a socket that is bound already; whoever calls has said `end_on_signals`."""
     with ExitStack() as stack:
-        listener = stack.enter_context(_bound(host, port))
         telemetry, metrics_url = stack.enter_context(_telemetry(settings))
         opened = stack.enter_context(premises(settings, telemetry))
         if isinstance(telemetry, PrometheusTelemetry):
@@ -46,12 +53,12 @@ def serve(
             threading.Thread(target=opened.house.preload, name="preload", daemon=True).start()
 
         def tell() -> None:
-            ready(_url(listener))
+            ready(url_of(listener))
             if metrics_url is not None:
                 measured(metrics_url)
 
         _server(settings, opened.house, tell, telemetry).run(sockets=[listener])
-        _ignore_signals()  # the rest of the way out is short, and is better gone to its end
+        ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 
 @contextmanager
@@ -59,13 +66,13 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
-    with _bound(host, port) as listener, premises(settings) as opened:
+    with bound(host, port) as listener, premises(settings) as opened:
         server = _server(settings, opened.house, started.set, SILENT)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="uvicorn")
         thread.start()
         try:
             started.wait()
-            yield _url(listener), opened.house
+            yield url_of(listener), opened.house
         finally:
             server.should_exit = True
             thread.join()
@@ -73,7 +80,7 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
 
 def end_on_signals() -> None:
     """Let SIGTERM and SIGINT leave through every `with` of the way in."""
-    for number in _ENDING:
+    for number in ENDING:
         signal.signal(number, _end)
 
 
@@ -143,17 +150,18 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None]]:
 
 def _end(_number: int, _frame: FrameType | None) -> None:
     """End once."""
-    _ignore_signals()
+    ignore_signals()
     raise SystemExit(0)
 
 
-def _ignore_signals() -> None:
-    for number in _ENDING:
+def ignore_signals() -> None:
+    """Let no signal disturb the rest of the way out."""
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
+def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A listening address, taken before anything else is started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -162,6 +170,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
+    """Where it listens."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

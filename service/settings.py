@@ -27,6 +27,7 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
     ("SPARING_PRELOAD", "1", "Whether every dataset is loaded at the start; 0 leaves each to whoever asks it first."),
+    ("SPARING_WORKERS", "1", "How many processes serve behind the one address, each with a memory of its own."),
     ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
     (
         "SPARING_RELEASE_SLOT_MS",
@@ -87,6 +88,7 @@ class Settings:
     migrations: Path
     upload_bytes_max: int
     preload: bool
+    workers: int
     connections_max: int
     release_slot_ms: int
     request_deadline_ms: int
@@ -116,6 +118,7 @@ class Settings:
             migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
             preload=_switch(text, "SPARING_PRELOAD"),
+            workers=_positive(text, "SPARING_WORKERS"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
             release_slot_ms=_whole(text, "SPARING_RELEASE_SLOT_MS"),
             request_deadline_ms=_positive(text, "SPARING_REQUEST_DEADLINE_MS"),

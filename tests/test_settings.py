@@ -52,6 +52,7 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
         ("SPARING_METRICS_PORT", "http"),
         ("SPARING_PRELOAD", "yes"),
         ("SPARING_CONNECTIONS_MAX", "0"),
+        ("SPARING_WORKERS", "0"),
         ("SPARING_PEPPER", "00"),
     ],
 )

@@ -25,6 +25,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "premises": frozenset({"settings", "store", "workflows"}),
     "metrics": frozenset({"workflows"}),
     "main": frozenset({"api", "metrics", "premises", "settings", "workflows"}),
+    "failures": frozenset({"store", "workflows"}),
+    "workers": frozenset({"failpoints", "failures", "main", "premises", "settings", "store"}),
 }
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli", "demo"})  # they start things, and may import every room
 

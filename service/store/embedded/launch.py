@@ -25,18 +25,23 @@ def main(arguments: list[str]) -> None:
         os.setgid(gid)
         os.setuid(uid)
     # Only now: the kernel forgets the death signal whenever the account changes.
+    end_with(owner_pid, death_signal)
+    program = arguments[4]
+    try:
+        os.execv(program, arguments[4:])  # noqa: S606 -- no shell is the point
+    except OSError as error:
+        sys.stderr.write(f"cannot run {program}: {error.strerror}\n")
+        sys.exit(EXIT_NOT_STARTED)
+
+
+def end_with(owner_pid: int, death_signal: int) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends; exits if that is too late."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
         message = f"cannot ask for a death signal: {os.strerror(ctypes.get_errno())}"
         sys.exit(message)
     # The owner may have died before the request was in place; nobody would ever signal us then.
     if os.getppid() != owner_pid:
-        sys.exit(EXIT_NOT_STARTED)
-    program = arguments[4]
-    try:
-        os.execv(program, arguments[4:])  # noqa: S606 -- no shell is the point
-    except OSError as error:
-        sys.stderr.write(f"cannot run {program}: {error.strerror}\n")
         sys.exit(EXIT_NOT_STARTED)
 
 

@@ -1,0 +1,9 @@
+"""Failures that whoever starts the service can do something about: each is told in one line, without a traceback."""
+
+from typing import Final
+
+from service.store.embedded import EmbeddedServerError
+from service.store.postgres.store import UnsafeDatabase
+from service.workflows.ports import StoreUnavailable
+
+KNOWN: Final = (EmbeddedServerError, UnsafeDatabase, StoreUnavailable, OSError)

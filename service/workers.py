@@ -1,0 +1,254 @@
+"""Several processes behind one listening socket: each a replica, and a parent that opens the servers and looks on.
+
+A replica has its memory, its line of each dataset and its store to itself and is fenced by the dataset's row, so that
+workers share nothing but the socket. Uvicorn has a supervisor too; the record of this decision says why it stays out.
+"""
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Final
+from urllib.parse import urlsplit
+
+from service.failpoints import arm
+from service.failures import KNOWN
+from service.main import ENDING, bound, end_on_signals, ignore_signals, serve_on, url_of
+from service.premises import pepper_of, servers_of
+from service.settings import Settings
+from service.store.embedded.launch import end_with
+
+_SPAWN: Final = get_context("spawn")  # fresh processes: what forks after threads have begun may wait for ever
+
+Start = Callable[[int, str | None, Connection], SpawnProcess]
+"""Starts the worker of a place, given its predecessor's report and where to report."""
+
+
+class WorkersFailed(Exception):
+    """The workers cannot be kept alive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often, and how soon, a worker is started again."""
+
+    settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
+    deaths_max: int = 8
+    pause_s: float = 0.1  # doubled with every death: half a minute in all, as long as a database takes to come back
+    pause_s_max: float = 10.0
+
+    def pause_after(self, deaths: int) -> float:
+        """How long to wait after so many quick deaths."""
+        return float(min(self.pause_s * 2 ** (deaths - 1), self.pause_s_max))
+
+
+@dataclass(slots=True)
+class _Place:
+    """One worker after the other."""
+
+    number: int
+    process: SpawnProcess | None = None
+    reports: Connection | None = None
+    report: str | None = None
+    ready_at: float | None = None
+    start_at: float = 0.0
+    deaths: int = 0
+    was_ready: bool = False
+
+    def send(self, number: int) -> None:
+        """A signal; until it takes connections a worker knows but one."""
+        if self.process is not None and self.process.pid is not None:
+            os.kill(self.process.pid, number if self.ready_at is not None else signal.SIGTERM)
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    """Keeps so many workers alive until it is told to end them."""
+
+    start: Start
+    workers: int
+    ready: Callable[[Sequence[str | None]], None]
+    leaving: Callable[[], None]
+    patience: Patience = field(default_factory=Patience)
+    _places: list[_Place] = field(init=False, default_factory=list)
+    _is_leaving: bool = field(init=False, default=False)
+    _failure: str | None = field(init=False, default=None)
+
+    def run(self) -> None:
+        """Look after them until a signal has come and the last has ended; `ready` is called once all are.
+
+        The signal is passed on, and so is every further one. Raises WorkersFailed when workers do not stay alive, or
+        have not all ended in good order.
+        """
+        self._places = [_Place(number) for number in range(self.workers)]
+        with _signals() as signals:
+            try:
+                while not (self._is_leaving and all(place.process is None for place in self._places)):
+                    self._step(signals)
+            finally:
+                for place in self._places:
+                    if place.process is not None:
+                        place.process.kill()
+                        place.process.join()
+        if self._failure is not None:
+            raise WorkersFailed(self._failure)
+
+    def _step(self, signals: socket.socket) -> None:
+        """Start whom it is time to start, then wait for whatever comes first."""
+        now = time.monotonic()
+        absent = [] if self._is_leaving else [place for place in self._places if place.process is None]
+        for place in absent:
+            if place.start_at <= now:
+                self._start(place)
+        due = [place.start_at - now for place in absent if place.process is None]
+        heard = [place for place in self._places if place.reports is not None]
+        woken = wait([signals, *(place.reports for place in heard if place.reports)], min(due, default=None))
+        for place in heard:
+            if place.reports in woken:
+                self._hear(place)
+        if signals in woken:
+            for number in signals.recv(64):
+                self._leave(number)
+
+    def _start(self, place: _Place) -> None:
+        place.reports, theirs = _SPAWN.Pipe(duplex=False)
+        with theirs:
+            place.process = self.start(place.number, place.report, theirs)
+
+    def _hear(self, place: _Place) -> None:
+        """A worker reports once, when it takes connections; the end of its pipe is its own."""
+        try:
+            place.report = place.reports.recv() if place.reports else None
+        except EOFError:
+            self._bury(place)
+            return
+        place.ready_at = time.monotonic()
+        if not place.was_ready:
+            place.was_ready = True
+            if all(each.was_ready for each in self._places):
+                self.ready([each.report for each in self._places])
+
+    def _bury(self, place: _Place) -> None:
+        process, reports, ready_at = place.process, place.reports, place.ready_at
+        place.process = place.reports = place.ready_at = None
+        if process is None or reports is None:
+            return
+        process.join()
+        reports.close()
+        if self._is_leaving:
+            if ready_at is not None and process.exitcode != 0:
+                self._fail(f"worker {place.number} ended with {process.exitcode}")
+            return
+        now = time.monotonic()
+        has_settled = ready_at is not None and now - ready_at >= self.patience.settled_s
+        place.deaths = 1 if has_settled else place.deaths + 1
+        pause_s = self.patience.pause_after(place.deaths)
+        place.start_at = now + pause_s
+        if not place.was_ready and (process.exitcode or 0) > 0:
+            self._fail("a worker could not start")  # it has said why, and would say it again
+        elif place.deaths > self.patience.deaths_max:
+            self._fail(f"worker {place.number} ended {place.deaths} times, the last time with {process.exitcode}")
+        else:
+            _say(f"worker {place.number} ended with {process.exitcode}; another starts in {pause_s:g} s")
+
+    def _fail(self, message: str) -> None:
+        """Keep the first reason, and end the others."""
+        self._failure = self._failure or message
+        self._leave(signal.SIGTERM)
+
+    def _leave(self, number: int) -> None:
+        if not self._is_leaving:
+            self._is_leaving = True
+            self.leaving()
+        for place in self._places:
+            place.send(number)
+
+
+def serve_with_workers(
+    settings: Settings, *, host: str, port: int, ready: Callable[[str], None], measured: Callable[[str], None]
+) -> None:
+    """Serve with `settings.workers` processes until SIGTERM or SIGINT, then drain all of them.
+
+    `ready` is called with the URL once every worker takes connections, then `measured` with the URL of each worker's
+    metrics. Raises OSError when the address is taken and WorkersFailed when the workers do not stay alive. Call it in
+    the main thread: the workers end with the thread that has started them.
+    """
+    end_on_signals()
+    with ExitStack() as stack:
+        listener = stack.enter_context(bound(host, port))
+        servers = stack.enter_context(servers_of(settings))
+        theirs = replace(
+            settings,
+            database_url=servers.database_url,
+            redis_url=servers.redis_url,
+            pepper=pepper_of(settings),  # made once, here: workers of a new home would each make their own
+        )
+
+        def start(number: int, report: str | None, reports: Connection) -> SpawnProcess:
+            own = replace(theirs, metrics_port=_metrics_port(settings, number, report))
+            process = _SPAWN.Process(target=work, args=(os.getpid(), own, host, listener, reports))
+            process.start()
+            return process
+
+        def tell(reports: Sequence[str | None]) -> None:
+            ready(url_of(listener))
+            for url in filter(None, reports):
+                measured(url)
+
+        # When the last worker has closed its copy of the socket, nobody may be left who takes connections for nobody.
+        Supervisor(start=start, workers=settings.workers, ready=tell, leaving=listener.close).run()
+
+
+def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket, reports: Connection) -> None:
+    """A worker's life: it ends with its parent, however that ends, and answers to its parent's signals only."""
+    end_with(parent_pid, signal.SIGKILL)
+    os.setsid()  # a terminal's Ctrl-C is for the parent, which passes it on
+    end_on_signals()
+    arm(os.environ, host=host)
+    is_measured = settings.metrics_port is not None
+    try:
+        serve_on(listener, settings, ready=lambda _: None if is_measured else reports.send(None), measured=reports.send)
+    except KNOWN as error:
+        _say(str(error))
+        sys.exit(1)
+
+
+def _metrics_port(settings: Settings, number: int, report: str | None) -> int | None:
+    """The port of a place: its own next to the others', and the same again for whoever comes after."""
+    if report is not None:
+        return urlsplit(report).port
+    if not settings.metrics_port:
+        return settings.metrics_port
+    return settings.metrics_port + number
+
+
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """A socket from which the numbers of the ending signals are read, as they come; afterwards they do nothing."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.settimeout(0)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        for number in ENDING:
+            signal.signal(number, _noted)
+        try:
+            yield ours
+        finally:
+            ignore_signals()
+            signal.set_wakeup_fd(before)
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """The wake-up descriptor has it."""
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"sparing: {message}\n")
+    sys.stderr.flush()
