@@ -164,7 +164,7 @@ def migrate(
     folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
 ) -> None:
     """Bring the database to the newest schema."""
-    from service.premises import servers_of
+    from service.home import servers_of
     from service.store.postgres.migrate import migrate as run_migrations
 
     settings = _settings(home)

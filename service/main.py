@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import uvicorn
 
+from service.door import bound, end_on_signals, ignore_signals, url_of
 from service.metrics import PrometheusTelemetry, metrics_served
 from service.premises import premises
 from service.settings import Settings
@@ -19,8 +20,6 @@ from service.workflows.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
     from service.api.life import Life
-
-ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
@@ -76,12 +75,6 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
         finally:
             server.should_exit = True
             thread.join()
-
-
-def end_on_signals() -> None:
-    """Let SIGTERM and SIGINT leave through every `with` of the way in."""
-    for number in ENDING:
-        signal.signal(number, _end)
 
 
 class GracefulServer(uvicorn.Server):
@@ -146,31 +139,3 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None]]:
     telemetry = PrometheusTelemetry()
     with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
         yield telemetry, url
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    """End once."""
-    ignore_signals()
-    raise SystemExit(0)
-
-
-def ignore_signals() -> None:
-    """Let no signal disturb the rest of the way out."""
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A listening address, taken before anything else is started."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        yield listener
-
-
-def url_of(listener: socket.socket) -> str:
-    """Where it listens."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

@@ -1,18 +1,15 @@
 """The premises of a house: which adapter stands behind which port, opened in one order and closed in the other."""
 
-import secrets
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
+from service.home import pepper_of, servers_of
 from service.settings import Settings
 from service.store.cache.redis import RedisShelf
 from service.store.cache.sealed import SealedCache
-from service.store.embedded import HomeInUseError, Servers, attach_servers, start_servers
-from service.store.embedded.home import open_home, write_private
+from service.store.embedded import Servers
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
@@ -26,10 +23,6 @@ from service.workflows.ports import Witness
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import SILENT, Telemetry
 
-_PEPPER_FILE: Final = "pepper"
-_START_WAIT_S: Final = 30
-_START_POLL_S: Final = 0.05
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Premises:
@@ -39,28 +32,6 @@ class Premises:
     store: PostgresStore
     witness: Witness
     servers: Servers
-
-
-@contextmanager
-def servers_of(settings: Settings) -> Iterator[Servers]:
-    """The servers of the home: those that somebody runs there already, or our own until the end of the block."""
-    with _found_or_started(settings) as servers:
-        yield servers
-
-
-def _found_or_started(settings: Settings) -> Servers:
-    """Attach or start; when another process is half-way through starting them, wait until it is through."""
-    deadline = time.monotonic() + _START_WAIT_S
-    while True:
-        running = attach_servers(settings.home, settings.database_url, settings.redis_url)
-        if running is not None:
-            return running
-        try:
-            return start_servers(settings.home, settings.database_url, settings.redis_url)
-        except HomeInUseError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(_START_POLL_S)
 
 
 @contextmanager
@@ -107,16 +78,6 @@ def _store(settings: Settings, servers: Servers) -> PostgresStore:
         idle_timeout_ms=settings.idle_transaction_timeout_ms,
         tcp_timeout_ms=settings.tcp_timeout_ms,
     )
-
-
-def pepper_of(settings: Settings) -> bytes:
-    """The pepper of the environment, or the home's own, made on first use and never again."""
-    if settings.pepper is not None:
-        return settings.pepper
-    path = open_home(settings.home).path / _PEPPER_FILE
-    if not path.exists():
-        write_private(path, secrets.token_hex(32) + "\n")
-    return bytes.fromhex(path.read_text().strip())
 
 
 def now() -> datetime:

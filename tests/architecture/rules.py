@@ -22,11 +22,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "api": frozenset({"core", "failpoints", "query", "workflows"}),
     "failpoints": frozenset(),
     "settings": frozenset(),
-    "premises": frozenset({"settings", "store", "workflows"}),
+    "door": frozenset(),
+    "home": frozenset({"settings", "store"}),
+    "premises": frozenset({"home", "settings", "store", "workflows"}),
     "metrics": frozenset({"workflows"}),
-    "main": frozenset({"api", "metrics", "premises", "settings", "workflows"}),
     "failures": frozenset({"store", "workflows"}),
-    "workers": frozenset({"failpoints", "failures", "main", "premises", "settings", "store"}),
+    "main": frozenset({"api", "door", "metrics", "premises", "settings", "workflows"}),
+    "workers": frozenset({"door", "failpoints", "failures", "home", "main", "settings", "store"}),
 }
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli", "demo"})  # they start things, and may import every room
 

@@ -1,0 +1,47 @@
+"""What a home has for whoever works in it: the servers, and the pepper."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from service.settings import Settings
+from service.store.embedded import HomeInUseError, Servers, attach_servers, start_servers
+from service.store.embedded.home import open_home, write_private
+
+_PEPPER_FILE: Final = "pepper"
+_START_WAIT_S: Final = 30
+_START_POLL_S: Final = 0.05
+
+
+@contextmanager
+def servers_of(settings: Settings) -> Iterator[Servers]:
+    """The servers of the home: those that somebody runs there already, or our own until the end of the block."""
+    with _found_or_started(settings) as servers:
+        yield servers
+
+
+def _found_or_started(settings: Settings) -> Servers:
+    """Attach or start; when another process is half-way through starting them, wait until it is through."""
+    deadline = time.monotonic() + _START_WAIT_S
+    while True:
+        running = attach_servers(settings.home, settings.database_url, settings.redis_url)
+        if running is not None:
+            return running
+        try:
+            return start_servers(settings.home, settings.database_url, settings.redis_url)
+        except HomeInUseError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_START_POLL_S)
+
+
+def pepper_of(settings: Settings) -> bytes:
+    """The pepper of the environment, or the home's own, made on first use and never again."""
+    if settings.pepper is not None:
+        return settings.pepper
+    path = open_home(settings.home).path / _PEPPER_FILE
+    if not path.exists():
+        write_private(path, secrets.token_hex(32) + "\n")
+    return bytes.fromhex(path.read_text().strip())

@@ -1,0 +1,174 @@
+"""`sparing serve --workers 2`: two processes behind one address, as real processes on real embedded servers."""
+
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
+from tests.e2e.test_process import analyst_of, client, register
+from tests.e2e.workers import await_that, clients_of_all, workers_of
+
+pytestmark = pytest.mark.slow
+
+QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 2000.0}, "reuse": False}
+ASKING = 8
+
+
+@dataclass
+class Survey:
+    """A running service with three people and an analyst."""
+
+    served: Served
+    curator_key: str
+    analyst_key: str
+
+    @property
+    def parent(self) -> int:
+        return self.served.process.pid
+
+    def analyst(self) -> httpx.Client:
+        return client(self.served.url, self.analyst_key)
+
+    def sequences(self) -> list[int]:
+        """Of the ledger, as the curator reads it."""
+        with client(self.served.url, self.curator_key) as curator:
+            rows = curator.get("/v1/datasets/survey/ledger", params={"limit": 1000}).json()["items"]
+        return [row["sequence"] for row in reversed(rows)]
+
+
+@pytest.fixture
+def home(server_directory: Path) -> Path:
+    """A home of this test's own."""
+    return server_directory / f"home-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def survey(home: Path, request: pytest.FixtureRequest) -> Iterator[Survey]:
+    """Two workers, with settings by parameter."""
+    with served(home, "--workers", "2", **getattr(request, "param", {})) as running:
+        curator_key = new_key(home, "curator")
+        register(running.url, curator_key)
+        yield Survey(running, curator_key, analyst_of(running.url, curator_key))
+
+
+def ask(analyst: httpx.Client, key: str) -> httpx.Response:
+    """One query."""
+    return analyst.post("/v1/datasets/survey/queries", json=QUERY, headers={"Idempotency-Key": key})
+
+
+def insist(survey: Survey, key: str) -> httpx.Response:
+    """One query under one key, until it is answered, over a new connection each time."""
+    answers: list[httpx.Response] = []
+
+    def is_answered() -> bool:
+        try:
+            with survey.analyst() as analyst:
+                answers.append(ask(analyst, key))
+        except httpx.TransportError:
+            return False
+        return answers[-1].status_code == 200
+
+    await_that(is_answered)
+    return answers[-1]
+
+
+def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
+    """Each worker answers; what they answer is in one order; a key is executed once, whoever gets it.
+
+    SIGTERM under load: all leave in good order, and what was answered is in a ledger that can be replayed.
+    """
+    with clients_of_all(survey.parent, survey.analyst) as clients, ThreadPoolExecutor(ASKING) as crowd:
+        one, other = clients.values()
+        answers = list(crowd.map(lambda n: ask((one, other)[n % 2], f"k{n}"), range(60)))
+        twice = [list(crowd.map(lambda each: ask(*each), [(one, f"t{n}"), (other, f"t{n}")])) for n in range(10)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(first.content == second.content for first, second in twice)
+    everything = [*answers, *(first for first, _ in twice)]
+    assert sorted(answer.json()["sequence"] for answer in everything) == list(range(1, 71))
+    assert survey.sequences() == list(range(1, 71))
+
+    answered = leave_under_load(survey)
+    verified = sparing("ledger", "verify", home=home)
+    assert verified.returncode == 0
+    (entries,) = map(int, re.findall(r"^survey: (\d+) entries replayed, 0 findings$", verified.stdout, re.MULTILINE))
+    assert entries >= max(answered, default=0)
+
+
+def leave_under_load(survey: Survey) -> list[int]:
+    """SIGTERM while everybody asks: the sequences that were answered until the end."""
+    family = children_of(survey.parent)
+    answered: list[int] = []
+    warm = threading.Event()
+
+    def keep_asking(_: int) -> None:
+        with survey.analyst() as analyst:
+            while True:
+                try:
+                    answer = ask(analyst, uuid4().hex)
+                except httpx.TransportError:
+                    return
+                if answer.status_code == 200:
+                    answered.append(answer.json()["sequence"])
+                    warm.set()
+                else:
+                    assert (answer.status_code, answer.json()["type"]) == (503, "urn:sparing:problem:draining")
+
+    with ThreadPoolExecutor(ASKING) as crowd:
+        asking = crowd.map(keep_asking, range(ASKING))
+        assert warm.wait(timeout=60)
+        survey.served.process.send_signal(signal.SIGTERM)
+        assert list(asking) == [None] * ASKING
+    assert survey.served.process.wait(timeout=60) == 0
+    await_that(lambda: not living(family))
+    return answered
+
+
+@pytest.mark.parametrize(
+    "survey", [{"CHAOS": "1", "CHAOS_AT": "acknowledged:kill:20", "SPARING_METRICS_PORT": "0"}], indirect=True
+)
+def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey, home: Path) -> None:
+    """Workers that kill themselves once an entry is durable and nobody has it: every key has its one answer.
+
+    Another worker is there afterwards, and takes connections. Kill -9 of the parent leaves no process.
+    """
+    metrics = [survey.served.process.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
+    before = workers_of(survey.parent)
+    with ThreadPoolExecutor(ASKING) as crowd:
+        answers = list(crowd.map(lambda n: insist(survey, f"k{n}"), range(60)))
+        again = list(crowd.map(lambda n: insist(survey, f"k{n}"), range(60)))
+    assert [answer.content for answer in answers] == [answer.content for answer in again]
+    assert sorted(answer.json()["sequence"] for answer in answers) == survey.sequences() == list(range(1, 61))
+
+    await_that(lambda: len(workers_of(survey.parent)) == 2)
+    assert workers_of(survey.parent) != before
+    with clients_of_all(survey.parent, survey.analyst) as clients:
+        for analyst in clients.values():
+            assert analyst.get("/readyz").json() == {"status": "ready"}
+    for line in metrics:
+        read = httpx.get(line.split()[1], trust_env=False).text
+        assert 'sparing_requests_total{route="GET /readyz",status="200"} 1.0' in read
+
+    family = children_of(survey.parent)
+    assert len(family) >= 4
+    survey.served.kill()
+    await_that(lambda: not living(family))
+    verified = sparing("ledger", "verify", home=home)
+    assert (verified.returncode, verified.stdout) == (0, "survey: 60 entries replayed, 0 findings\n")
+
+
+def test_a_fault_at_the_start_is_told_in_one_line_by_each(home: Path) -> None:
+    """No traceback, exit status 1, and nothing runs on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        taken = sparing("serve", "--workers", "2", "--port", "0", "--metrics-port", port, home=home)
+    assert (taken.returncode, taken.stdout) == (1, "")
+    assert re.fullmatch(r"(sparing: \[Errno 98\].*\n)+sparing: a worker could not start\n", taken.stderr)

@@ -1,0 +1,140 @@
+"""Who looks after the workers: when they are started, started again, given up, and told to end."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+import pytest
+
+from service.door import ENDING
+from service.settings import Settings
+from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _metrics_port
+from tests.lives import die, die_early, leave_badly, refuse, stay
+
+pytestmark = pytest.mark.slow
+
+Life = Callable[[Connection, str | None], None]
+AT_ONCE = Patience(settled_s=3600, deaths_max=2, pause_s=0)
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """The test's handlers are as they were afterwards."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@dataclass
+class Stage:
+    """Workers whose lives are given place by place, and what was told of them."""
+
+    lives: Sequence[Sequence[Life]]
+    told: list[Sequence[str | None]] = field(default_factory=list)
+    left: int = 0
+    started: list[tuple[int, str | None, SpawnProcess]] = field(default_factory=list)
+
+    def start(self, number: int, report: str | None, reports: Connection) -> SpawnProcess:
+        earlier = sum(place == number for place, _, _ in self.started)
+        life = self.lives[number][min(earlier, len(self.lives[number]) - 1)]
+        process = _SPAWN.Process(target=life, args=(reports, f"w{number}"))
+        process.start()
+        self.started.append((number, report, process))
+        return process
+
+    def leave(self) -> None:
+        self.left += 1
+
+    def run(self, ready: Callable[[], None] = lambda: signal.raise_signal(signal.SIGTERM)) -> None:
+        """Until all of them have been ready at once, or whatever else ends it."""
+
+        def tell(reports: Sequence[str | None]) -> None:
+            self.told.append(reports)
+            ready()
+
+        places = len(self.lives)
+        Supervisor(start=self.start, workers=places, ready=tell, leaving=self.leave, patience=AT_ONCE).run()
+
+    def places_started(self) -> list[int]:
+        return sorted(number for number, _, _ in self.started)
+
+    def living(self) -> list[SpawnProcess]:
+        return [process for _, _, process in self.started if process.is_alive()]
+
+
+def test_all_are_ready_before_anybody_is_told_and_all_end_before_it_is_over() -> None:
+    """Reports come in the order of places; the signal reaches each."""
+    stage = Stage([[stay], [stay], [stay]])
+    stage.run()
+    assert stage.told == [["w0", "w1", "w2"]]
+    assert stage.places_started() == [0, 1, 2]
+    assert [process.exitcode for _, _, process in stage.started] == [0, 0, 0]
+    assert stage.left == 1
+
+
+def test_whoever_dies_is_followed_and_the_others_are_left_alone() -> None:
+    """Also before it was ready for the first time, when something has killed it."""
+    stage = Stage([[die_early, die_early, stay], [stay]])
+    stage.run()
+    assert stage.places_started() == [0, 0, 0, 1]
+    assert stage.told == [["w0", "w1"]]
+
+
+def test_the_next_worker_of_a_place_is_given_the_report_of_the_one_before() -> None:
+    """So that it can take the same port for its metrics."""
+    stage = Stage([[die], [stay]])
+    with pytest.raises(WorkersFailed, match="worker 0 ended 3 times, the last time with -9"):
+        stage.run(lambda: None)
+    assert [report for number, report, _ in stage.started if number == 0] == [None, "w0", "w0"]
+    assert stage.places_started() == [0, 0, 0, 1]
+    assert (stage.living(), stage.left) == ([], 1)
+
+
+def test_one_that_cannot_start_ends_all_at_the_first_time() -> None:
+    """It has said why; another would say the same."""
+    stage = Stage([[refuse], [stay]])
+    with pytest.raises(WorkersFailed, match="could not start"):
+        stage.run()
+    assert stage.places_started() == [0, 1]
+    assert stage.living() == []
+
+
+def test_an_end_in_disorder_is_told() -> None:
+    """Whoever waits for the exit status learns that the drain did not go through."""
+    stage = Stage([[leave_badly], [stay]])
+    with pytest.raises(WorkersFailed, match="worker 0 ended with 3"):
+        stage.run()
+    assert stage.living() == []
+
+
+def test_nobody_outlives_an_error_of_the_parent() -> None:
+    """Whatever is raised, the workers are gone."""
+    stage = Stage([[stay], [stay]])
+
+    def fail() -> None:
+        raise OSError("the standard output is closed")
+
+    with pytest.raises(OSError, match="closed"):
+        stage.run(fail)
+    assert stage.living() == []
+
+
+def test_the_pauses_double_up_to_a_bound() -> None:
+    """Eight deaths in a row are waited out for some ten seconds, and no pause is longer than ten."""
+    patience = Patience()
+    pauses = [patience.pause_after(deaths) for deaths in range(1, patience.deaths_max + 1)]
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "report", "ports"),
+    [("", None, [None, None]), ("0", None, [0, 0]), ("9100", None, [9100, 9101]), ("0", "http://[::1]:77/m", [77, 77])],
+)
+def test_every_worker_has_a_port_for_its_metrics(setting: str, report: str | None, ports: list[int | None]) -> None:
+    """Side by side from the one that was set; whoever comes after has its predecessor's."""
+    settings = Settings.of({"SPARING_METRICS_PORT": setting}, home=Path("/nowhere"))
+    assert [_metrics_port(settings, number, report) for number in range(2)] == ports
