@@ -4,8 +4,9 @@ A drill is asked for in the environment of `sparing serve`, on a loopback addres
 
     CHAOS=1 CHAOS_AT=before-commit:kill:3    kill -9 this process at its third arrival at `before-commit`
 
-Several drills are separated by commas; the number of the arrival is 1 when it is left out. Nothing is ever armed by an
-import, and a point that is not armed costs one look at a dictionary.
+Several drills are separated by commas; the number of the arrival is 1 when it is left out. Every worker counts for
+itself, and one that follows another counts anew. Nothing is ever armed by an import, and a point that is not armed
+costs one look at a dictionary.
 """
 
 import ipaddress

@@ -40,7 +40,7 @@ class Patience:
 
     settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
     deaths_max: int = 8
-    pause_s: float = 0.1  # doubled with every death: half a minute in all, as long as a database takes to come back
+    pause_s: float = 0.1  # doubled with every death: with the starts half a minute in all, for a database to come back
     pause_s_max: float = 10.0
 
     def pause_after(self, deaths: int) -> float:

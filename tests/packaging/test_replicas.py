@@ -1,0 +1,26 @@
+"""The compose file for several replicas changes what one replica cannot share with another, and nothing else."""
+
+from typing import Any
+
+import yaml
+
+from tests.architecture.source import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+TEXT = (ROOT / "docker-compose.replicas.yml").read_text(encoding="utf-8")
+
+
+def test_each_replica_has_a_port_of_its_own_on_this_machine() -> None:
+    """The one published port is replaced, not added to, by a range on the loopback address."""
+    assert "ports: !override " in TEXT
+    replicas = yaml.safe_load(TEXT.replace("!override", ""))
+    assert replicas == {"services": {"service": {"ports": ["127.0.0.1:8000-8009:8000"]}}}
+
+
+def test_nothing_else_of_the_service_is_for_one_alone() -> None:
+    """No name, host name or address is fixed, and servers, pepper and witness are those that the replicas share."""
+    service = COMPOSE["services"]["service"]
+    assert not {"container_name", "hostname", "deploy"} & set(service)
+    assert all(network in COMPOSE["networks"] for network in service["networks"])
+    assert {"DATABASE_URL", "REDIS_URL", "SPARING_PEPPER"} <= set(service["environment"])
+    assert service["volumes"] == ["home:/var/lib/sparing"]  # the witness's folder, locked by whoever appends
