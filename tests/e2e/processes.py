@@ -52,15 +52,15 @@ def served(home: Path, *more: str, **settings: str) -> Iterator[Served]:
             process.wait(timeout=60)
 
 
-def sparing(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run one command to its end."""
-    command = [*SPARING, *arguments, "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120, check=False)
+def sparing(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """Run one command to its end, with settings by variable."""
+    command, env = [*SPARING, *arguments, "--home", str(home)], {**environment(), **settings}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
 
 
-def new_key(home: Path, role: str, *more: str) -> str:
+def new_key(home: Path, role: str, *more: str, **settings: str) -> str:
     """`sparing keys create`: the key alone on stdout."""
-    done = sparing("keys", "create", "--role", role, "--name", role, *more, home=home)
+    done = sparing("keys", "create", "--role", role, "--name", role, *more, home=home, **settings)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return done.stdout.strip()
