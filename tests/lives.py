@@ -9,7 +9,7 @@ from typing import NoReturn
 
 def stay(reports: Connection, report: str | None) -> NoReturn:
     """Report, and end in good order when told so."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: _leave(0))
     reports.send(report)
     while True:
         signal.pause()
@@ -17,10 +17,16 @@ def stay(reports: Connection, report: str | None) -> NoReturn:
 
 def leave_badly(reports: Connection, report: str | None) -> NoReturn:
     """Report, and fail when told to end."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+    signal.signal(signal.SIGTERM, lambda *_: _leave(3))
     reports.send(report)
     while True:
         signal.pause()
+
+
+def be_hurried(reports: Connection, report: str | None) -> NoReturn:
+    """Report; at SIGINT have the parent told to end once more, and end in good order at the SIGTERM that follows."""
+    signal.signal(signal.SIGINT, lambda *_: os.kill(os.getppid(), signal.SIGTERM))
+    stay(reports, report)
 
 
 def refuse(_reports: Connection, _report: str | None) -> NoReturn:
@@ -37,3 +43,9 @@ def die(reports: Connection, report: str | None) -> None:
 def die_early(_reports: Connection, _report: str | None) -> None:
     """Be killed before anything works."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _leave(status: int) -> NoReturn:
+    """End, and let no further signal come between, as a worker does."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(status)

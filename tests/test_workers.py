@@ -12,7 +12,7 @@ import pytest
 from service.door import ENDING
 from service.settings import Settings
 from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _metrics_port
-from tests.lives import die, die_early, leave_badly, refuse, stay
+from tests.lives import be_hurried, die, die_early, leave_badly, refuse, stay
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +74,13 @@ def test_all_are_ready_before_anybody_is_told_and_all_end_before_it_is_over() ->
     assert stage.places_started() == [0, 1, 2]
     assert [process.exitcode for _, _, process in stage.started] == [0, 0, 0]
     assert stage.left == 1
+
+
+def test_every_signal_is_passed_on_as_it_is() -> None:
+    """Ctrl-C as Ctrl-C, and a second signal too: it hastens a drain."""
+    stage = Stage([[be_hurried], [be_hurried]])
+    stage.run(lambda: signal.raise_signal(signal.SIGINT))
+    assert [process.exitcode for _, _, process in stage.started] == [0, 0]
 
 
 def test_whoever_dies_is_followed_and_the_others_are_left_alone() -> None:
