@@ -90,9 +90,7 @@ class GuardedRoute(APIRoute):
         guard, handle = self._guard(), super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            reach("accepted")
-            await guard(request)
-            reach("authenticated")
+            await _admitted(request, guard)
             return await handle(request)
 
         return guarded
@@ -110,13 +108,17 @@ class HotRoute(GuardedRoute):
         guard, ask = self._guard(), self.endpoint
 
         async def guarded(request: Request) -> Response:
-            reach("accepted")
-            caller = await guard(request)
-            reach("authenticated")
-            response: Response = await ask(request, caller, **request.path_params)
+            response: Response = await ask(request, await _admitted(request, guard), **request.path_params)
             return response
 
         return guarded
+
+
+async def _admitted(request: Request, guard: Guard) -> Principal:
+    reach("accepted")
+    caller = await guard(request)
+    reach("authenticated")
+    return caller
 
 
 def guarded_router(*roles: Role, whole_house: bool = False) -> APIRouter:
