@@ -1,7 +1,4 @@
-"""Seeded bugs of the store and of the edge: locks, fences, epochs, and what a reader may see.
-
-The mutants of the witness, of the shared cache and of answer slots belong here as those land.
-"""
+"""Seeded bugs of the store and of the edge: locks, fences, epochs, and what a reader may see."""
 
 from tests.mutants.mutant import Mutant
 

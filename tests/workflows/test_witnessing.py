@@ -356,8 +356,25 @@ def test_people_lost_with_another_history_are_counted_as_lost(house: House, who:
     assert len(with_joe[1].people) == 4
     done = mend(store, house._witness)
     assert done is not None
+    assert done.plan.fence == 3  # no other history was ever under it
     upload(house, "people", [("zoe", "NO", 50, 1)])
     assert left(house)["zoe"] == 2**39 - COST  # what b cost her
+
+
+def test_whoever_was_erased_is_burned_too(house: House, who: Principal, store: FaultyStore) -> None:
+    """They may have come back in what was lost, and may come back again: their account is there all the while."""
+    fresh(house, who, "a")
+    house.erase_individual("survey", "bob")
+    backup = dict(store.kept)
+    upload(house, "people", [ROWS[1]])
+    fresh(house, who, "b")
+    truth = spent(house)
+    store.kept = backup
+    done = mend(store, house._witness)
+    assert done is not None
+    assert done.charged_count == 3
+    upload(house, "people", [ROWS[1]])
+    assert spent(house) == truth == dict.fromkeys(truth, 2 * COST)
 
 
 def test_a_sum_that_has_lost_count_burns_everything(
@@ -486,6 +503,23 @@ def test_a_clone_that_writes_first_is_found_out_at_the_next_write(
         assert all(spent(house)[key] >= units for key, units in truth.items())
         with pytest.raises(Fenced):
             fresh(other, who, "d")
+
+
+def test_a_history_of_the_same_length_put_under_a_running_house_is_noticed(
+    house: House, who: Principal, store: FaultyStore
+) -> None:
+    """A clone ran beside it with a witness of its own, and took its place: every number fits, but not the hash."""
+    fresh(house, who, "a")
+    clone, apart = copy_of(store), MemoryWitness()
+    apart.kept = {name: list(records) for name, records in house._witness.kept.items()}  # type: ignore[attr-defined]
+    fresh(house, who, "b")
+    with open_house(clone, witness=apart) as other:
+        for n in range(2):
+            fresh(other, who, f"there {n}")
+    store.kept = clone.kept
+    with pytest.raises(Fenced):
+        fresh(house, who, "c")
+    assert house.check_witnesses() == ["ledger-rollback"]
 
 
 def test_histories_that_were_witnessed_apart_are_both_burned(house: House, who: Principal, store: FaultyStore) -> None:
