@@ -2,17 +2,21 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from service.store.memory import MemoryStore, MemoryTransaction
 from service.store.postgres.store import PostgresStore
+from service.store.witness.file import FileWitness
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.ports import Asked, DatasetRecord, Head, Store, StoreUnavailable, WitnessRecord
 from service.workflows.witnessing import Guard, witness_name
 from tests.contracts.stores import dataset
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
 
 
 class InterruptedWitness(MemoryWitness):
@@ -100,3 +104,28 @@ def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: Data
         act(here)
     assert here.code == here.recheck() == "ledger-rollback"
     assert store.head(record.id).data_version == 0
+
+
+@pytest.mark.slow
+def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(database_url: str, tmp_path: Path) -> None:
+    """Twelve lines on two connections: whoever waits, waits with empty hands."""
+    with ExitStack() as opened:
+        stores = [opened.enter_context(closing(PostgresStore(database_url, connections_max=1))) for _ in range(2)]
+        houses = [
+            opened.enter_context(open_house(store, SeededEntropy(n), FileWitness(tmp_path / "witness")))
+            for n, store in enumerate(stores)
+        ]
+        names = [f"survey{n}" for n in range(6)]
+        for name in names:
+            register(houses[0], name)
+        who = analyst(houses[0])
+
+        def begin(place: tuple[int, str]) -> int:
+            number, name = place
+            upload(houses[number], "people", [(f"p{number}", "NO", 30, 1)], name)
+            return ask(houses[number], who, f"k{number}", name, reuse=False).sequence
+
+        with ThreadPoolExecutor(12) as pool:
+            sequences = list(pool.map(begin, [(number, name) for name in names for number in range(2)]))
+        assert sorted(sequences) == [1] * 6 + [2] * 6
+        assert [house.check_witnesses() for house in houses] == [[], []]
