@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.workflows.caching import SLICE_SLOTS, AccountSlice, Place
+from service.workflows.desk import Act
 from service.workflows.errors import Unavailable
 from service.workflows.ports import DatasetRecord, StoreUnavailable, Transaction
 from service.workflows.reading import budget_row, my_budget_view, number_of, slot_of
@@ -18,7 +19,6 @@ from service.workflows.sharing import Exchange
 from service.workflows.state import DatasetState
 from service.workflows.threads import DatasetWriter
 from service.workflows.views import BudgetRow, MyBudget, Page
-from service.workflows.writer import Act
 
 SLICES_MAX: Final = 16
 """More slices than this are neither sought nor left: people so scattered are found faster in memory."""

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from service.core.budget import epsilon_of_units
 from service.core.units import rho_of_units
+from service.workflows.desk import Act
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import DatasetRecord, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import BudgetRow, BudgetSummary, LedgerRow, MyBudget, Outcome, Page, Receipt, ShareBin
-from service.workflows.writer import Act
 
 _BINS: Final = 10
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)

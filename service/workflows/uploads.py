@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from service.engine.ingest import RowError, Rows, RowsProblem, read_rows
 from service.query.schema import EventsTable, Table
+from service.workflows.desk import Act
 from service.workflows.errors import FieldError, InvalidRequest, NotFound
 from service.workflows.ports import DatasetRecord, Transaction
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
 from service.workflows.views import UploadReport
-from service.workflows.writer import Act
 
 _UNKNOWN = -1
 _ERRORS_MAX = 20

@@ -1,15 +1,11 @@
-"""One dataset's single line of events: whoever steps it takes everything waiting and gives it one commit.
+"""One dataset's single line of events: whoever steps it takes everything that waits and puts it on the desk.
 
-Questions queue here and HTTP only waits. All questions waiting at that moment share one transaction: lock the dataset's
-row, catch up with what others appended, answer each in order, append all, commit once, and only then release each
-answer. While nobody else appends, the lock and the catching up are assumed, and the commit proves the assumption or
-does nothing (`service.workflows.proposing`). An error from COMMIT is resolved by reading the keys under the lock, never
-by drawing noise again.
+Questions queue here and HTTP only waits. All that wait at one moment share a commit (`service.workflows.desk`).
 """
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,21 +14,11 @@ from typing import Final, TypeVar
 
 from service.core.noise import Entropy
 from service.failpoints import reach
-from service.workflows.answering import Batch, Outcome, Question, stored_answer
+from service.workflows.answering import Outcome, Question
 from service.workflows.checkpointing import Checkpointer
-from service.workflows.errors import Busy, KeyConflict, Unavailable, WorkflowError
-from service.workflows.incidents import report_incident
-from service.workflows.ports import (
-    AnswerRecord,
-    CommitUnclear,
-    DatasetRecord,
-    Head,
-    Outdated,
-    Proposal,
-    StoreUnavailable,
-    Transaction,
-)
-from service.workflows.proposing import Proposer
+from service.workflows.desk import Act, Desk
+from service.workflows.errors import Busy, Unavailable, WorkflowError
+from service.workflows.ports import DatasetRecord
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
 from service.workflows.tail import Tail
@@ -43,10 +29,8 @@ from service.workflows.witnessing import Guard
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
 CHECKPOINT_EVERY: Final = 1024
-_COMMIT_READS_MAX: Final = 3
 
 Result = TypeVar("Result")
-Act = Callable[[Transaction, DatasetState], Result]
 
 
 @dataclass(slots=True)
@@ -97,7 +81,9 @@ class Line:
         self._entropy = entropy
         self._telemetry = telemetry
         self._state = DatasetState(record, self.tail)
-        self._proposer = Proposer(guard, self._state)
+        self.desk = Desk(
+            record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
+        )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
         self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
         self._open, self._door = True, threading.Lock()
@@ -136,11 +122,11 @@ class Line:
 
     def submit_act(self, act: Act[Result]) -> Future[Result]:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
-        return self._errand(lambda: self._act(act))
+        return self._errand(lambda: self.desk.act(act))
 
     def submit_reading(self, reading: Act[Result]) -> Future[Result]:
         """Queue a reading; it gets a snapshot that memory has caught up with. Raises Busy."""
-        return self._errand(lambda: self._read(reading))
+        return self._errand(lambda: self.desk.read(reading))
 
     def end(self) -> None:
         """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
@@ -171,7 +157,7 @@ class Line:
         is_due = self._state.is_tail_long(entries=1 if is_last else self.checkpoint_every)
         if is_due and (is_last or self.checkpoints.is_idle):
             self.checkpoints.take(self._state.checkpoint())
-            self._proposer.forget()  # so that the next batch sees how far checkpoints have come
+            self.desk.proposer.forget()  # so that the next batch sees how far checkpoints have come
         if is_last:
             self.checkpoints.end()
 
@@ -205,135 +191,8 @@ class Line:
             items.append(self._queue.get_nowait())
         return items
 
-    def _answer(self, batch: list[_Waiting]) -> None:
+    def _answer(self, batch: Sequence[_Waiting]) -> None:
         """Settle every promise of the batch, whatever happens."""
-        questions = [waiting.question for waiting in batch]
-        try:
-            outcomes: list[Outcome] = self._transact(questions)
-        except WorkflowError as refusal:
-            outcomes = [refusal for _ in questions]
-        except CommitUnclear:
-            self._telemetry.commit_unclear()
-            self._state.doubt()
-            outcomes = self._read_outcomes(questions)
-        except StoreUnavailable:
-            self._state.doubt()
-            outcomes = [Unavailable() for _ in questions]
-        except Exception as error:  # noqa: BLE001 - every promise must be settled, and nothing of the fault be shown
-            # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
-            # transaction.
-            self._state.doubt_all()
-            report_incident(error, f"batch of {len(batch)} on dataset {self._record.id}")
-            if len(batch) > 1:
-                for waiting in batch:
-                    self._answer([waiting])
-                return
-            outcomes = [Unavailable()]
+        outcomes = self.desk.answer([waiting.question for waiting in batch])
         for waiting, outcome in zip(batch, outcomes, strict=True):
             waiting.settle(outcome)
-
-    def _transact(self, questions: list[Question]) -> list[Outcome]:
-        self._telemetry.batched(len(questions))
-        head, batch, outcomes = self._commit_at_once(questions) or self._commit_locked(questions)
-        self._guard.vouch(head)
-        reach("witnessed")
-        self._proposer.note(head, questions)
-        if not batch.is_empty:
-            self._exchange.committed(self._record, head, batch.entries, batch.fresh)
-        return outcomes
-
-    def _commit_at_once(self, questions: list[Question]) -> tuple[Head, Batch, list[Outcome]] | None:
-        """In one journey and without waiting for the lock; None when it has to be done the long way."""
-        proposed = self._proposer.propose(questions)
-        if proposed is None:
-            return None
-        try:
-            with proposed as proposal, self._state.trial():
-                batch = self._batch(proposal)
-                outcomes = batch.answer_all(questions)
-                if not batch.is_empty:
-                    self._commit(proposal)
-        except Outdated:
-            self._proposer.refused()
-            return None
-        return proposal.head, batch, outcomes
-
-    def _commit_locked(self, questions: list[Question]) -> tuple[Head, Batch, list[Outcome]]:
-        asked = [question.asked for question in questions]
-        with self._guard.transaction(lock=True, asked=asked) as transaction:
-            reach("lock-held")
-            self._state.catch_up(transaction)
-            reach("budgets-read")
-            batch = self._batch(transaction)
-            outcomes = batch.answer_all(questions)
-            if not batch.is_empty:
-                self._commit(transaction)
-        return transaction.head, batch, outcomes
-
-    def _batch(self, transaction: Transaction | Proposal) -> Batch:
-        return Batch(
-            transaction=transaction,
-            state=self._state,
-            entropy=self._entropy,
-            limit_floor_units=self._record.limit_floor_units,
-        )
-
-    def _commit(self, transaction: Transaction | Proposal) -> None:
-        reach("before-commit")
-        transaction.commit()
-        self._telemetry.committed("questions")
-        reach("acknowledged")
-
-    def _read_outcomes(self, questions: list[Question]) -> list[Outcome]:
-        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
-        for _ in range(_COMMIT_READS_MAX):
-            try:
-                asked = [question.asked for question in questions]
-                with self._guard.transaction(lock=True, asked=asked) as transaction:
-                    known = transaction.known.answers
-                self._guard.vouch(transaction.head)
-            except StoreUnavailable:
-                continue
-            except WorkflowError as refusal:
-                return [refusal for _ in questions]
-            return [_as_stored(question, known.get(question.address)) for question in questions]
-        return [Unavailable() for _ in questions]
-
-    def _act(self, act: Act[Result]) -> Result:
-        try:
-            with self._guard.transaction(lock=True) as transaction:
-                self._state.catch_up(transaction)
-                result = act(transaction, self._state)
-                transaction.commit()
-                self._state.data_version = transaction.head.data_version
-                self._telemetry.committed("act")
-            self._guard.vouch(transaction.head)
-            self._exchange.committed(self._record, transaction.head, (), ())
-        except WorkflowError:
-            raise
-        except (CommitUnclear, StoreUnavailable) as fault:
-            self._state.doubt_all()
-            if isinstance(fault, CommitUnclear):
-                self._telemetry.commit_unclear()
-            raise Unavailable from fault
-        except BaseException:
-            self._state.doubt_all()
-            raise
-        return result
-
-    def _read(self, reading: Act[Result]) -> Result:
-        try:
-            with self._guard.transaction(lock=False) as transaction:
-                self._state.catch_up(transaction)
-                return reading(transaction, self._state)
-        except StoreUnavailable as fault:
-            self._state.doubt()
-            raise Unavailable from fault
-
-
-def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:
-    if known is None:
-        return Unavailable()
-    if known.request_hash != question.request_hash:
-        return KeyConflict()
-    return stored_answer(known, question.plan.grid_log2)

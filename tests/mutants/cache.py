@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(
         name="shared before it is witnessed",
         incident="Another replica hands out an answer that no witness knows; a restore forgets that it was given.",
-        file="service/workflows/writer.py",
+        file="service/workflows/desk.py",
         find='        self._guard.vouch(head)\n        reach("witnessed")\n',
         put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
         '        self._guard.vouch(head)\n        reach("witnessed")\n',

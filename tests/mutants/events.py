@@ -35,26 +35,25 @@ MUTANTS = [
     Mutant(
         name="charge kept after a failed commit",
         incident="Memory keeps a debit that the ledger never saw: people are left out who could pay.",
-        file="service/workflows/writer.py",
-        find="        except StoreUnavailable:\n            self._state.doubt()\n",
+        file="service/workflows/desk.py",
+        find="        except StoreUnavailable:\n            self.state.doubt()\n",
         put="        except StoreUnavailable:\n",
         killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
     ),
     Mutant(
         name="refund on error",
         incident="A commit whose reply was lost is taken back in memory; the next query spends it again.",
-        file="service/workflows/writer.py",
-        find="            self._state.doubt()\n            outcomes = self._read_outcomes(questions)",
-        put="            self._state.memory.accounts.spent[:] = 0\n"
-        "            outcomes = self._read_outcomes(questions)",
+        file="service/workflows/desk.py",
+        find="            self.state.doubt()\n            return self._read_outcomes(questions)",
+        put="            self.state.memory.accounts.spent[:] = 0\n            return self._read_outcomes(questions)",
         killed_by=f"{SIMULATION}[0]",
     ),
     Mutant(
         name="re-noise on an unclear commit",
         incident="The batch is run again with fresh noise while its first outcome is not known.",
-        file="service/workflows/writer.py",
-        find="outcomes = self._read_outcomes(questions)",
-        put="outcomes = self._transact(questions)",
+        file="service/workflows/desk.py",
+        find="return self._read_outcomes(questions)",
+        put="return self._transact(questions)",
         killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
     ),
     Mutant(
@@ -68,7 +67,7 @@ MUTANTS = [
     Mutant(
         name="answered before the commit",
         incident="Answers leave although COMMIT failed: a release that the ledger does not know.",
-        file="service/workflows/writer.py",
+        file="service/workflows/desk.py",
         find='        transaction.commit()\n        self._telemetry.committed("questions")\n',
         put="        try:\n            transaction.commit()\n"
         "        except (CommitUnclear, StoreUnavailable):\n            pass\n",

@@ -9,15 +9,15 @@ MUTANTS = [
     Mutant(
         name="an unseen commit counts as undone",
         incident="An answer that is in the ledger is refused; whoever asks again under a fresh key pays twice.",
-        file="service/workflows/writer.py",
-        find="outcomes = self._read_outcomes(questions)",
-        put="outcomes = [Unavailable() for _ in questions]",
+        file="service/workflows/desk.py",
+        find="return self._read_outcomes(questions)",
+        put="return [Unavailable() for _ in questions]",
         killed_by=f"{CUTTING}[REPLIED]",
     ),
     Mutant(
         name="an unseen commit is read without the lock",
         incident="A commit that is still on its way is not seen, and counts as undone.",
-        file="service/workflows/writer.py",
+        file="service/workflows/desk.py",
         find="with self._guard.transaction(lock=True, asked=asked) as transaction:\n"
         "                    known = transaction.known.answers",
         put="with self._guard.transaction(lock=False, asked=asked) as transaction:\n"
@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         name="released before it is witnessed",
         incident="A backup restored after the answer has left is not noticed, and the budget is new.",
-        file="service/workflows/writer.py",
+        file="service/workflows/desk.py",
         find='        self._guard.vouch(head)\n        reach("witnessed")\n',
         put='        reach("witnessed")\n',
         killed_by="tests/faults/test_killing.py::test_one_replica_dies_and_nothing_is_lost_or_doubled[done]",

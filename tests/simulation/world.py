@@ -14,6 +14,7 @@ from service.core.noise import Entropy
 from service.store.cache.sealed import SealedCache
 from service.store.memory import MemoryStore
 from service.store.witness.memory import MemoryWitness
+from service.workflows.desk import Act
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable, Witness
@@ -24,7 +25,7 @@ from service.workflows.sharing import Exchange
 from service.workflows.verifying import verify_all
 from service.workflows.views import BudgetRow, Page
 from service.workflows.witnessing import Guard
-from service.workflows.writer import Act, Line
+from service.workflows.writer import Line
 from tests.houses import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws

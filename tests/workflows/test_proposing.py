@@ -165,7 +165,7 @@ def test_what_is_not_witnessed_is_not_built_on(house: House, store: CountingStor
 def test_the_latest_questions_are_remembered(house: House) -> None:
     """And no more than SEEN_MAX of them."""
     line = house._writer(house._record("survey"))
-    proposer: Proposer = line._proposer
+    proposer: Proposer = line.desk.proposer
     who = analyst(house)
     for n in range(40):
         ask(house, who, f"k{n}", reuse=False, noise={"sigma": 3 + n})
@@ -190,7 +190,7 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[bool], sigmas:
         ask(house, who, "first", reuse=False)
         line = house._writer(house._record("survey"))
         for n, is_refused in enumerate(refused):
-            line._proposer._cautious_batches = 0
+            line.desk.proposer._cautious_batches = 0
             store.faults = [Outdated()] if is_refused else []
             for sigma in [3, *sigmas]:
                 ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
