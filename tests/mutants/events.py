@@ -38,7 +38,7 @@ MUTANTS = [
         file="service/workflows/desk.py",
         find="        except StoreUnavailable:\n            self.state.doubt()\n",
         put="        except StoreUnavailable:\n",
-        killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
+        killed_by=f"{WRITER}::test_a_failed_commit_leaves_no_debit_behind",
     ),
     Mutant(
         name="refund on error",

@@ -183,6 +183,17 @@ def test_an_unclear_commit_is_read_never_redone(
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
+def test_a_failed_commit_leaves_no_debit_behind(house: House, store: FaultyStore) -> None:
+    """Also where another replica's entry has taken the place in the ledger: memory is not what that entry says."""
+    who = analyst(house)
+    with open_house(store) as other:
+        store.faults = ["gone"]
+        with pytest.raises(Unavailable):
+            ask(house, who, "k")
+        ask(other, who, "nobody", where={"ge": [{"col": "age"}, 100]})
+        assert {row.spent_units for row in house.budgets("survey", cursor=None, limit=10).items} == {0}
+
+
 def test_everything_that_waits_shares_one_transaction(house: House, store: FaultyStore) -> None:
     """Thirty questions behind a busy line are answered in order, under one lock."""
     who = analyst(house)
