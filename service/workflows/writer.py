@@ -73,13 +73,10 @@ class Line:
     ) -> None:
         """The dataset is loaded when it is first needed."""
         self._record = record
-        self.guard = self._guard = guard
+        self.guard = guard
         self.tail = Tail()
-        self._exchange = exchange
         self._is_working = False
         self._catching_up: Future[None] | None = None
-        self._entropy = entropy
-        self._telemetry = telemetry
         self._state = DatasetState(record, self.tail)
         self.desk = Desk(
             record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
