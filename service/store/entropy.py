@@ -1,20 +1,24 @@
 """The operating system's entropy as 64-bit words: the one door through which randomness enters.
 
-Every call draws a fresh 256-bit key from the kernel and stretches it with AES-256 in counter mode, so that no state
-lives from one call to the next: two processes after a fork, or one machine resumed twice from a snapshot, share no
-words but those of a call under way. Reading all words from the kernel would be safe as well and takes about ten times
-as long (loadtests/bench_noise.py).
+A few words are read from the kernel as they are. For many, a fresh 256-bit key is drawn from it and stretched with
+AES-256 in counter mode, which takes a tenth of the time (loadtests/bench_noise.py) and is slower for few, because every
+call makes a new cipher. Either way no state lives from one call to the next: two processes after a fork, or one machine
+resumed twice from a snapshot, share no words but those of a call under way.
 """
 
 import os
+from typing import Final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-_KEY_BYTES = 32
-_BLOCK_BYTES = 16
-_ZEROS = memoryview(bytes(2**19))
+FEW: Final = 256
+"""So many words come quicker from the kernel than from a cipher; they cost the same at about 480."""
+
+_KEY_BYTES: Final = 32
+_BLOCK_BYTES: Final = 16
+_ZEROS: Final = memoryview(bytes(2**19))
 
 
 def system_entropy(count: int) -> NDArray[np.uint64]:
@@ -24,7 +28,9 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
     """
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
-    keystream = Cipher(algorithms.AES(os.urandom(_KEY_BYTES)), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()
     size = 8 * count
+    if count <= FEW:
+        return np.frombuffer(os.urandom(size), dtype=np.uint64)
+    keystream = Cipher(algorithms.AES(os.urandom(_KEY_BYTES)), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()
     zeros = _ZEROS[:size] if size <= len(_ZEROS) else bytes(size)
     return np.frombuffer(keystream.update(zeros), dtype=np.uint64)

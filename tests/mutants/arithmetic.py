@@ -105,7 +105,7 @@ MUTANTS = [
         file="service/store/entropy.py",
         find="os.urandom(_KEY_BYTES)",
         put="bytes(_KEY_BYTES)",
-        killed_by="tests/statistics/test_entropy.py::test_no_two_processes_share_noise_after_a_fork",
+        killed_by="tests/statistics/test_entropy.py::test_no_two_processes_share_noise_after_a_fork[512]",
     ),
     Mutant(
         name="budget rounded up",

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from service.core.noise import Entropy, rounded_gaussian
-from service.store.entropy import system_entropy
+from service.store.entropy import FEW, system_entropy
 from tests.core.injected import seeded
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 2**16, 2**16 + 1, 2**17])
+@pytest.mark.parametrize("count", [0, 1, 2, FEW, FEW + 1, 2**16, 2**16 + 1, 2**17])
 def test_words_are_as_many_as_asked_for(count: int) -> None:
-    """Also beyond the size that is kept ready."""
+    """From the kernel, from the cipher, and also beyond the size that is kept ready."""
     words = system_entropy(count)
 
     assert words.shape == (count,)
@@ -36,34 +36,36 @@ def bit_p_value(words: NDArray[np.uint64]) -> float:
     return 64 * float(stats.binomtest(int(ones[np.abs(ones - words.size / 2).argmax()]), words.size).pvalue)
 
 
-def test_every_bit_is_one_half_the_time() -> None:
+@pytest.mark.parametrize("at_once", [FEW, 2**18])
+def test_every_bit_is_one_half_the_time(at_once: int) -> None:
     """A quarter of a million words; the same test rejects words with a bit that is set one per cent too often."""
-    words = system_entropy(2**18)
+    words = np.concatenate([system_entropy(at_once) for _ in range(2**18 // at_once)])
 
     assert bit_p_value(words) > 1e-9
     biased = words | (np.arange(words.size) % 50 == 0).astype(np.uint64)
     assert bit_p_value(biased) < 1e-12
 
 
-def noise_after_fork(entropy: Entropy) -> list[bytes]:
-    """The noise that this process and two forks of it draw, after the source has been in use."""
-    rounded_gaussian(64, 1e6, entropy)
+def noise_after_fork(entropy: Entropy, count: int) -> list[bytes]:
+    """The `count` draws of this process and of two forks of it, after the source has been in use."""
+    rounded_gaussian(count, 1e6, entropy)
     fork = multiprocessing.get_context("fork")
     drawn = []
     for _ in range(2):
         here, there = fork.Pipe(duplex=False)
-        child = fork.Process(target=_send_noise, args=(there, entropy))
+        child = fork.Process(target=_send_noise, args=(there, entropy, count))
         child.start()
         drawn.append(here.recv_bytes())
         child.join()
-    return [*drawn, rounded_gaussian(64, 1e6, entropy).tobytes()]
+    return [*drawn, rounded_gaussian(count, 1e6, entropy).tobytes()]
 
 
-def _send_noise(pipe: Connection, entropy: Entropy) -> None:
-    pipe.send_bytes(rounded_gaussian(64, 1e6, entropy).tobytes())
+def _send_noise(pipe: Connection, entropy: Entropy, count: int) -> None:
+    pipe.send_bytes(rounded_gaussian(count, 1e6, entropy).tobytes())
 
 
-def test_no_two_processes_share_noise_after_a_fork() -> None:
+@pytest.mark.parametrize("count", [2, 2 * FEW])
+def test_no_two_processes_share_noise_after_a_fork(count: int) -> None:
     """A generator with a state of its own would repeat itself in every fork, and does: the same check finds it out."""
-    assert len(set(noise_after_fork(system_entropy))) == 3
-    assert len(set(noise_after_fork(seeded(41)))) == 1
+    assert len(set(noise_after_fork(system_entropy, count))) == 3
+    assert len(set(noise_after_fork(seeded(41), count))) == 1
