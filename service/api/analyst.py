@@ -6,23 +6,16 @@ from uuid import UUID
 from fastapi import Header, Request, Response
 
 from service.api.answers import ANSWER, JSON, respond
-from service.api.auth import Caller, HotRoute, TheHouse, guarded_router, the_house
+from service.api.auth import Caller, TheHouse, guarded_router, the_house
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
+from service.api.hot import HotRoute, whole_body
 from service.api.leaving import announce
 from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.problems import request_id_of
-from service.api.queries import (
-    KEYED_QUERY,
-    QUERY_BODY,
-    SMALL_BODY_BYTES,
-    SentQuery,
-    arrived,
-    sent_key,
-    sent_query,
-    submitted,
-)
+from service.api.queries import KEYED_QUERY, QUERY_BODY, SMALL_BODY_BYTES, SentQuery, arrived, sent_key, submitted
 from service.api.slots import PublicWork
 from service.failpoints import reach
+from service.query.parse import parse_query
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
 
 router = guarded_router("analyst")
@@ -33,9 +26,10 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes for ever, charged once."""
-    key, query = sent_key(request), await sent_query(request)
+    key, body = sent_key(request), await whole_body(request)
+    query = parse_query(body)
     reach("validated")
-    is_small = len(await request.body()) <= SMALL_BODY_BYTES
+    is_small = len(body) <= SMALL_BODY_BYTES
     pending = await submitted(the_house(request), caller, dataset, key, query, is_small=is_small)
     announce(request.scope, PublicWork(coordinates=pending.dimension))
     answer = await arrived(pending)

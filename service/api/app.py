@@ -7,6 +7,7 @@ release slots            hold what an analyst is sent until its instant
 deadline                 answers for what takes too long
 incidents                answer for what nobody foresaw
 limits                   on what a request may bring
+hot routes               answered before the framework's own routing
 """
 
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from starlette.routing import Route
 from service.api import analyst, auditor, catalogue, curator, individual, ops
 from service.api.counts import RequestCounts
 from service.api.drills import DrilledAnswers
+from service.api.hot import HotRoute, HotRoutes
 from service.api.layers import Incidents, RequestIds, RequestLimits, ResponseHeaders
 from service.api.leaving import Deadline, ReleaseSlots
 from service.api.life import Draining, Life
@@ -90,6 +92,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
             Middleware(
                 RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies={curator.UPLOAD_PATH: settings.upload_bytes_max}
             ),
+            Middleware(HotRoutes, routes=[route for route in analyst.router.routes if isinstance(route, HotRoute)]),
         ],
     )
     app.state.house = house

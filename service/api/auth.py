@@ -79,7 +79,8 @@ class Guard:
 class GuardedRoute(APIRoute):
     """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
 
-    def _guard(self) -> Guard:
+    def guard(self) -> Guard:
+        """The one guard."""
         guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, Guard)]
         if len(guards) != 1:
             raise TypeError(f"{self.path} must have exactly one guard, not {len(guards)}")
@@ -87,34 +88,17 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
-        guard, handle = self._guard(), super().get_route_handler()
+        guard, handle = self.guard(), super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            await _admitted(request, guard)
+            await admitted(request, guard)
             return await handle(request)
 
         return guarded
 
 
-class HotRoute(GuardedRoute):
-    """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
-
-    It reads what it needs off the request by itself. FastAPI's solving of dependencies takes longer than everything
-    else on the way of a query to its line; here FastAPI only describes the route.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The endpoint itself, behind the guard."""
-        guard, ask = self._guard(), self.endpoint
-
-        async def guarded(request: Request) -> Response:
-            response: Response = await ask(request, await _admitted(request, guard), **request.path_params)
-            return response
-
-        return guarded
-
-
-async def _admitted(request: Request, guard: Guard) -> Principal:
+async def admitted(request: Request, guard: Guard) -> Principal:
+    """Whoever the guard lets through. Raises as the guard does."""
     reach("accepted")
     caller = await guard(request)
     reach("authenticated")

@@ -154,17 +154,33 @@ def request_id_of(scope: Scope) -> str:
     return request_id
 
 
+REFUSALS: tuple[type[Exception], ...] = (
+    Refusal,
+    QueryProblem,
+    RequestValidationError,
+    HTTPException,
+    *STATUSES,
+    StoreUnavailable,
+    CommitUnclear,
+)
+"""Every family of refusal; everything else is an incident (`service.api.layers`)."""
+
+
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
-    """What FastAPI is to do with each family of refusal; everything else is an incident (`service.api.layers`)."""
+    """What FastAPI is to do with each family of refusal."""
 
     async def refuse(request: Request, error: Exception) -> Response:
-        response = response_of(error, request_id_of(request.scope))
-        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            response.headers["Allow"] = ", ".join(sorted(_methods(request)))
-        return response
+        return refusal_of(request, error)
 
-    transport = (Refusal, QueryProblem, RequestValidationError, HTTPException)
-    return dict.fromkeys((*transport, *STATUSES, StoreUnavailable, CommitUnclear), refuse)
+    return dict.fromkeys(REFUSALS, refuse)
+
+
+def refusal_of(request: Request, error: Exception) -> Response:
+    """The response to a request that is refused with one of `REFUSALS`."""
+    response = response_of(error, request_id_of(request.scope))
+    if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
+    return response
 
 
 def _methods(request: Request) -> set[str]:
