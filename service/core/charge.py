@@ -8,11 +8,13 @@ charge is a whole number, which for whole sigmas is often: a limit of exactly k 
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.uniform import is_uniform, uniform
 from service.core.units import CHARGE_UNITS_MAX, UNITS_PER_RHO
 
 _SIGMA_RANGE: Final = (2.0**-64, 2.0**64)
@@ -35,8 +37,8 @@ def charge_units(norms_squared: NDArray[np.int64], sigma_steps: float) -> NDArra
         raise TypeError(
             f"norms_squared must be a row of int64, got {norms_squared.dtype} in {norms_squared.ndim} dimensions"
         )
-    if norms_squared.size > 1 and norms_squared.strides == (0,):
-        return np.broadcast_to(charge_units(norms_squared[:1].copy(), sigma_steps), norms_squared.shape)
+    if norms_squared.size > 0 and is_uniform(norms_squared):
+        return uniform(worst_case_units(int(norms_squared[0]), sigma_steps), norms_squared.size)
     if norms_squared.size > 0 and norms_squared.min() < 0:
         raise ValueError("a squared norm must not be negative")
     estimates = norms_squared.astype(np.float64)
@@ -57,6 +59,7 @@ def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
     return min(_ceiling(norm_squared, _price_of_one(sigma_steps)), CHARGE_UNITS_MAX)
 
 
+@lru_cache(maxsize=256)  # analysts ask again and again with the same noise, and a Fraction takes long to make
 def _price_of_one(sigma_steps: float) -> Fraction:
     """Units per squared step, 2^40 / (2 sigma^2), exact for the double given."""
     low, high = _SIGMA_RANGE

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.uniform import is_uniform
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contributions:
@@ -48,13 +50,13 @@ class Contributions:
         the plan's public overflow bound. Whoever is not active adds zero; entries at one coordinate need no scatter.
         """
         entries = active if self.owners is None else active[self.owners]
-        if self.coordinates.size > 0 and self.coordinates.strides == (0,):
+        if self.coordinates.size > 0 and is_uniform(self.coordinates):
             total[self.coordinates[0]] += self._dot(entries)
         else:
             np.add.at(total, self.coordinates, self.values * entries)
 
     def _dot(self, entries: NDArray[np.bool_]) -> int:
-        if self.values.strides == (0,):
+        if is_uniform(self.values):
             return int(self.values[0]) * int(np.count_nonzero(entries))
         return int(np.dot(self.values, entries))
 

@@ -14,7 +14,7 @@ refined by halves, since its two numbers share their bits ("interval refining", 
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from math import floor
+from math import cos, floor, log, pi, sin, sqrt
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ SIGMA_STEPS_MIN: Final = 0.3
 SIGMA_STEPS_MAX: Final = 2.0**32
 
 _CHUNK: Final = 2**16
+_FEW: Final = 8  # pairs that are drawn sooner one by one than side by side
 
 # For _W1_MIN <= w1 < _W1_END the float z is within _ERROR of the true one, if log, cos and sin err by less than 64
 # units in the last place (their authors promise fewer than 4). With u = U1, R = sqrt(-2 ln u), 2^-8 < R < 5.27, due to
@@ -64,6 +65,8 @@ def rounded_gaussian(count: int, sigma_steps: float, entropy: Entropy) -> NDArra
         raise ValueError(f"count must be positive, got {count}")
     if not SIGMA_STEPS_MIN <= sigma_steps <= SIGMA_STEPS_MAX:
         raise ValueError(f"sigma_steps must be between {SIGMA_STEPS_MIN} and 2^32, got {sigma_steps}")
+    if count <= 2 * _FEW:
+        return _few(count, sigma_steps, entropy)
     draws = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         chunk = draws[start : start + _CHUNK]
@@ -97,6 +100,26 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
     for pair in np.flatnonzero(undecided).tolist():
         draws[:, pair] = _refined(int(first[pair]), int(second[pair]), Decimal(sigma_steps), entropy)
     return draws
+
+
+def _few(count: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64]:
+    """The same draws pair by pair: whatever floats decide is certain, so it does not matter which floats they are."""
+    pairs = (count + 1) // 2
+    words = _words(2 * pairs, entropy).tolist()
+    drawn = [_pair(words[pair], words[pairs + pair], sigma_steps, entropy) for pair in range(pairs)]
+    return np.array([*(cosine for cosine, _ in drawn), *(sine for _, sine in drawn)][:count], dtype=np.int64)
+
+
+def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tuple[int, int]:
+    """Both numbers of the pair whose strings begin with these words."""
+    if _W1_MIN <= first < _W1_END:
+        radius = sqrt(-2.0 * log((first + 0.5) * 2.0**-64)) * sigma_steps
+        angle = (second - (second >> 63 << 64)) * (pi * 2.0**-63)
+        scaled = cos(angle) * radius, sin(angle) * radius
+        nearest = round(scaled[0]), round(scaled[1])
+        if max(abs(scaled[0] - nearest[0]), abs(scaled[1] - nearest[1])) < 0.5 - sigma_steps * _ERROR:
+            return nearest
+    return _refined(first, second, Decimal(sigma_steps), entropy)
 
 
 def _words(count: int, entropy: Entropy) -> NDArray[np.uint64]:

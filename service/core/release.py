@@ -14,6 +14,7 @@ from service.core.charge import charge_units
 from service.core.contribution import Contributions
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
+from service.core.uniform import is_uniform, uniform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +63,7 @@ def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterato
 def _where(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int64]:
     """elements[mask], as a view where it is all of them, none, or any of equal ones."""
     count = int(np.count_nonzero(mask))
-    if count in {0, mask.size} or elements.strides == (0,):
+    if count in {0, mask.size} or is_uniform(elements):
         return elements[:count]
     return elements.take(np.flatnonzero(mask))  # several times faster than elements[mask] on a mask without runs
 
@@ -70,6 +71,8 @@ def _where(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.i
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """One array of all parts; parts that are all broadcasts of one number stay so."""
     full = [part for part in parts if part.size > 0]
-    if full and all(part.strides == (0,) and part[0] == full[0][0] for part in full):
-        return np.broadcast_to(full[0][:1], sum(part.size for part in full))
+    if len(full) == 1:
+        return full[0]
+    if full and all(is_uniform(part) and part[0] == full[0][0] for part in full):
+        return uniform(int(full[0][0]), sum(part.size for part in full))
     return np.concatenate(full) if full else np.empty(0, dtype=np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.uniform import is_uniform
 from service.core.units import LIMIT_UNITS_MAX
 
 DENSE = 8  # a stretch of slots is read whole if at least every eighth is touched; it decides speed alone
@@ -46,7 +47,7 @@ class Accounts:
         Raises IndexError for slots out of order or out of range.
         """
         reach = self._reach(slots)
-        if isinstance(reach, slice) or charges.strides != (0,) or DENSE * slots.size < slots[-1] - slots[0]:
+        if isinstance(reach, slice) or not is_uniform(charges) or DENSE * slots.size < slots[-1] - slots[0]:
             totals: NDArray[np.int64] = self.spent[reach] + charges
             return np.less_equal(totals, self.limit[reach])
         # Many pay alike: reading the whole stretch in order is quicker than picking two numbers for each of them.

@@ -52,16 +52,15 @@ def columns_of(covers: Sequence[Cover]) -> frozenset[str]:
     return frozenset(stretch.column for cover in covers for stretch in cover)
 
 
-def candidates(covers: Sequence[Cover], indexes: Indexes, *, page_rows: int, rows: int) -> Integers | None:
-    """The rows listed by the shortest cover, increasing, each once; None: better scan.
-
-    The indexes are of pages of `page_rows` rows each, `rows` together.
-    """
+def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
+    """The cover that lists the fewest of `rows` rows; None: better scan."""
     counts = [_count(cover, indexes) for cover in covers]
-    shortest = min(range(len(covers)), key=counts.__getitem__)
-    if SCAN_WORTH * counts[shortest] > rows:
-        return None
-    cover = covers[shortest]
+    fewest = min(counts, default=rows)
+    return covers[counts.index(fewest)] if SCAN_WORTH * fewest <= rows and counts else None
+
+
+def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
+    """The rows that a cover lists, increasing, each once. The indexes are of pages of `page_rows` rows each."""
     lists = [indexes[stretch.column].rows(stretch.low, stretch.high) for stretch in cover]
     if len(cover) == 1 and cover[0].low == cover[0].high:
         pages = lists[0]
@@ -106,5 +105,6 @@ def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
     if not pages:
         return np.empty(0, dtype=np.int64)
     placed = np.concatenate(pages, dtype=np.int64)
-    placed += np.repeat(np.arange(len(pages)) * page_rows, [page.size for page in pages])
+    if len(pages) > 1:
+        placed += np.arange(0, len(pages) * page_rows, page_rows).repeat([page.size for page in pages])
     return placed

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
+from service.core.uniform import is_uniform
 from service.engine.clipping import clipped, norms_squared
 from service.engine.invariants import BrokenInvariant
 
@@ -45,7 +46,7 @@ class Entries:
         if self.values.size == 0:
             return self
         keys = self.owners if dimension == 1 else self.owners * np.int64(dimension) + self.coordinates
-        if self.values.strides == (0,):
+        if is_uniform(self.values):
             keys = keys if dimension == 1 else np.sort(keys)
             starts = np.flatnonzero(_begins(keys))
             values = np.diff(starts, append=keys.size) * self.values[0]

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
-from service.engine.access import Cover, candidates, covers
-from service.engine.access import columns_of as indexed_columns
+from service.core.uniform import is_uniform, uniform
+from service.engine.access import Cover, candidates, covers, shortest
+from service.engine.access import columns_of as columns_of_covers
 from service.engine.entries import Entries
 from service.engine.events import EventPage
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.engine.selection import Select, columns_of, selection, selects_nulls
+from service.engine.selection import Select, columns_of, conjuncts, every, selection, selects_nulls
 from service.engine.terms import Groups, Term, Value, groups_of, terms_of
 from service.query.coding import Coding
 from service.query.plan import Plan
@@ -46,12 +48,19 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     query = _Query(
         plan=plan,
         codings=codings,
-        select=selection(plan.predicate, codings),
+        sieves=tuple(Sieve(columns_of(part), selection(part, codings)) for part in conjuncts(plan.predicate)),
         covers=covers(plan.predicate, lambda column: memory.is_indexed(plan.table, column)),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
     )
     return _of_events(query, memory) if isinstance(table, EventsTable) else _of_individuals(query, memory)
+
+
+class Sieve(NamedTuple):
+    """One condition of all that have to hold, and the columns that it reads."""
+
+    columns: frozenset[str]
+    select: Select
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +69,17 @@ class _Query:
 
     plan: Plan
     codings: Mapping[str, Coding]
-    select: Select
+    sieves: tuple[Sieve, ...]
     covers: tuple[Cover, ...]  # ways through the inverted indexes, none where every row has to be looked at
     groups: Groups
     terms: tuple[Term, ...]
 
-    @property
+    @cached_property
+    def select(self) -> Select:
+        """All sieves at once, for rows of which nothing is known."""
+        return every([sieve.select for sieve in self.sieves])
+
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """The columns in which a NULL takes a row out of the whole query."""
         if len(self.terms) == 1 and self.terms[0].column is not None:
@@ -84,11 +98,19 @@ class _Query:
         for name in self.required:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
-    def among(self, columns: Mapping[str, Codes], candidates: Integers) -> Integers:
-        """Which of the `candidates` (c,), increasing rows of `columns` (n,), have an entry: as `choose` would say."""
-        chosen = np.empty(candidates.size, dtype=np.bool_)
-        self.choose({name: columns[name].take(candidates) for name in self.columns}, chosen)
-        return candidates[chosen]
+    def among(self, columns: Mapping[str, Codes], candidates: Integers, cover: Cover) -> Integers:
+        """Which of the `candidates` (c,), increasing rows of `columns` (n,), have an entry: as `choose` would say.
+
+        One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
+        """
+        rows, sifted = candidates, columns_of_covers([cover])
+        for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
+            chosen = np.empty(rows.size, dtype=np.bool_)
+            select({name: columns[name].take(rows) for name in read}, chosen)
+            rows = rows[chosen]
+        for name in self.required:
+            rows = rows[columns[name].take(rows) <= self.codings[name].span]
+        return rows
 
     def entries(self, columns: Mapping[str, Codes], rows: Integers) -> Entries:
         """The entries of the chosen `rows` (k,), row by row and item by item; their owners are the rows."""
@@ -110,11 +132,11 @@ class _Query:
 
 
 def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
-    columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
     listed = _looked_up(query, memory)
     if listed is not None:
-        yield from _of_rows(query, columns_read, query.among(columns_read, listed), 0)
+        yield from _of_rows(query, memory.individuals, listed, 0)
         return
+    columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
     slots = max(BLOCK_SLOTS // PAGE_SLOTS // len(query.terms), 1) * PAGE_SLOTS
     chooser = _Chooser(slots)
     for start in range(0, memory.slots_used, slots):
@@ -131,11 +153,14 @@ def _of_rows(query: _Query, columns: Mapping[str, Codes], rows: Integers, start:
 
 
 def _looked_up(query: _Query, memory: DatasetMemory) -> Integers | None:
-    """The slots that the inverted indexes suggest, a small part of all; None where a scan is quicker."""
+    """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
-    indexes = memory.inverted(indexed_columns(query.covers))
-    return candidates(query.covers, indexes, page_rows=PAGE_SLOTS, rows=memory.present.size)
+    indexes = memory.inverted(columns_of_covers(query.covers))
+    cover = shortest(query.covers, indexes, rows=memory.present.size)
+    if cover is None:
+        return None
+    return query.among(memory.individuals, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
 
 
 def _scanned(
@@ -160,10 +185,10 @@ def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
 
 def _event_rows(query: _Query, page: EventPage) -> Integers:
     if query.covers:
-        indexes = page.inverted(indexed_columns(query.covers), query.codings)
-        listed = candidates(query.covers, indexes, page_rows=page.owners.size, rows=page.owners.size)
-        if listed is not None:
-            return query.among(page.columns, listed)
+        indexes = page.inverted(columns_of_covers(query.covers), query.codings)
+        cover = shortest(query.covers, indexes, rows=page.owners.size)
+        if cover is not None:
+            return query.among(page.columns, candidates(cover, indexes, page_rows=page.owners.size), cover)
     chosen = np.empty(page.owners.size, dtype=np.bool_)
     query.choose(page.columns, chosen)
     return np.flatnonzero(chosen)
@@ -199,14 +224,15 @@ def _together(query: _Query, entries: Entries) -> Contributions:
 
 def _each(operation: Callable[[Integers], Integers], values: Integers) -> Integers:
     """An elementwise operation, done once where all values are one."""
-    if values.size > 0 and values.strides == (0,):
-        return np.broadcast_to(operation(values[:1]), values.shape)
+    if values.size > 0 and is_uniform(values):
+        return uniform(int(operation(values[0])), values.size)
     return operation(values)
 
 
 def _largest(values: Integers) -> int:
-    seen = values[:1] if values.strides == (0,) else values
-    return max(int(seen.max(initial=0)), -int(seen.min(initial=0)))
+    if values.size > 0 and is_uniform(values):
+        return abs(int(values[0]))
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
 class _Chooser:

@@ -44,16 +44,17 @@ class Inverted:
 class InvertedPages:
     """The inverted indexes of one column, page after page; never changed, only replaced."""
 
-    __slots__ = ("_edges", "_pages")
+    __slots__ = ("_edges", "_pages", "_totals")
 
     def __init__(self, pages: Sequence[Inverted]) -> None:
         """At least one page."""
         self._pages = pages
         self._edges = np.stack([page.edges for page in pages])
+        self._totals = self._edges.sum(axis=0)
 
     def count(self, low: int, high: int) -> int:
         """How many rows are listed under the codes from `low` to `high`."""
-        return int((self._edges[:, high + 1] - self._edges[:, low]).sum())
+        return int(self._totals[high + 1] - self._totals[low])
 
     def rows(self, low: int, high: int) -> list[NDArray[np.unsignedinteger]]:
         """The rows within each page listed under the codes from `low` to `high`: increasing under each code."""

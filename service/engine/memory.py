@@ -41,6 +41,10 @@ class DatasetMemory:
         self._individuals = {
             name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings[schema.individuals_name].items()
         }
+        self._indexed = {
+            name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
+            for name, table in schema.tables.items()
+        }
         self._inverted: dict[str, InvertedPages] = {}
         self._inverted_pages: dict[str, dict[int, Inverted]] = {}
         self._events = {
@@ -61,7 +65,7 @@ class DatasetMemory:
 
     def is_indexed(self, table: str, column: str) -> bool:
         """Whether a column has an inverted index."""
-        return is_indexed(self.schema.tables[table].columns[column])
+        return column in self._indexed[table]
 
     def inverted(self, columns: Iterable[str]) -> dict[str, InvertedPages]:
         """The inverted indexes of some columns of individuals; made at first, and again where somebody comes.

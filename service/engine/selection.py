@@ -4,7 +4,7 @@
 large. NULL is the code above the domain, so it comes out large too, and every leaf is false for it by itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,19 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
         case Among(column, codes):
             return _list(column, codes, codings[column])
         case And(parts):
-            return _combined(np.logical_and, [selection(part, codings) for part in parts])
+            return every([selection(part, codings) for part in parts])
         case Or(parts):
             return _combined(np.logical_or, [selection(part, codings) for part in parts])
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The parts of which every one has to hold; a predicate that is no conjunction is its own only part."""
+    return predicate.parts if isinstance(predicate, And) else (predicate,)
+
+
+def every(selects: Sequence[Select]) -> Select:
+    """Selects what all of them select; there is at least one."""
+    return _combined(np.logical_and, selects)
 
 
 def selects_nulls(predicate: Predicate) -> bool:
@@ -112,7 +122,7 @@ def _copy(mask: Mask, out: Mask) -> None:
     out[:] = mask
 
 
-def _combined(operation: np.ufunc, parts: list[Select]) -> Select:
+def _combined(operation: np.ufunc, parts: Sequence[Select]) -> Select:
     first, *others = parts
 
     def select(columns: Mapping[str, Codes], out: Mask) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.uniform import is_uniform, uniform
 from service.engine.invariants import BrokenInvariant
 from service.query.coding import Coding
 from service.query.plan import Count, Histogram, Plan, Sum
@@ -30,7 +31,7 @@ class Groups:
     def bases(self, columns: Mapping[str, Codes], rows: Integers) -> Integers:
         """Where the groups of the chosen `rows` (k,) begin, (k,)."""
         if not self.strides:
-            return constant(0, rows.size)
+            return uniform(0, rows.size)
         bases = np.zeros(rows.size, dtype=np.int64)
         for name, stride in self.strides:
             bases += columns[name][rows] * np.int64(stride)
@@ -52,7 +53,7 @@ class Unit:
 
     def values(self, _columns: Mapping[str, Codes], rows: Integers) -> Integers:
         """Values (k,) in grid steps."""
-        return constant(self.value, rows.size)
+        return uniform(self.value, rows.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +80,6 @@ class Value:
 
 
 Term = Unit | Value
-
-
-def constant(value: int, count: int) -> Integers:
-    """`count` times the same number, as a zero-stride view."""
-    return np.broadcast_to(np.int64(value), (count,))
 
 
 def groups_of(plan: Plan, codings: Mapping[str, Coding]) -> Groups:
@@ -152,4 +148,4 @@ def _moved(bases: Integers, offset: int) -> Integers:
     """`bases + offset`, still a zero-stride view if `bases` is one."""
     if offset == 0:
         return bases
-    return constant(int(bases[0]) + offset, bases.size) if bases.strides == (0,) and bases.size > 0 else bases + offset
+    return uniform(int(bases[0]) + offset, bases.size) if is_uniform(bases) and bases.size > 0 else bases + offset

@@ -18,6 +18,9 @@ __all__ = ["Coding", "coding_of"]
 REAL_BITS = 52  # the larger bound of a real column is at most 2^52 steps, so a decoded value is exactly a double
 
 
+_DTYPES = [np.dtype(f"uint{bits}") for bits in (8, 8, 16, 32, 32, 64, 64, 64, 64)]  # by the bytes that a code takes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
     """`value = (code + offset) * 2**step_log2` for `0 <= code <= span`."""
@@ -34,7 +37,7 @@ class Coding:
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The smallest of uint8, uint16, uint32 and uint64 that holds `null_code`."""
-        return np.dtype(np.min_scalar_type(self.null_code))
+        return _DTYPES[(self.null_code.bit_length() + 7) // 8]
 
     def code_of(self, value: float) -> int:
         """The code of a number rounded to the nearest step, ties to even; outside the domain below 0 or above `span`.

@@ -11,7 +11,8 @@ import rfc8785
 
 __all__ = ["canonical_json"]
 
-_INTEGER_MAX: Final = 2**53 - 1
+_AS_IT_IS: Final = frozenset({str, bool, int, type(None)})
+_OPTION: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # beyond 53 bits there is no canonical form
 
 
 class _Unusual(Exception):
@@ -21,7 +22,7 @@ class _Unusual(Exception):
 def canonical_json(value: object) -> bytes:
     """The canonical form: byte for byte what `rfc8785.dumps` gives, and its errors for what has none."""
     try:
-        return orjson.dumps(_spelt(value), option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(_spelt(value), option=_OPTION)
     except (_Unusual, orjson.JSONEncodeError):
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # whatever it may be, this knows the error for it
 
@@ -29,21 +30,19 @@ def canonical_json(value: object) -> bytes:
 def _spelt(value: object) -> Any:  # noqa: ANN401 - what orjson takes
     """The value with every float spelt out. Raises _Unusual."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value
-    if kind is int and -_INTEGER_MAX <= value <= _INTEGER_MAX:  # type: ignore[operator]
+    if kind in _AS_IT_IS:
         return value
     if kind is float:
         return orjson.Fragment(rfc8785.dumps(value))  # type: ignore[arg-type]
     if kind is dict:
-        return {_key(key): _spelt(member) for key, member in value.items()}  # type: ignore[attr-defined]
+        return _spelt_members(value)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
         return [_spelt(member) for member in value]  # type: ignore[attr-defined]
     raise _Unusual
 
 
-def _key(key: object) -> str:
+def _spelt_members(members: dict[object, object]) -> dict[object, object]:
     """Keys are sorted by UTF-16 in the scheme and by UTF-8 in orjson, which is the same for ASCII."""
-    if type(key) is str and key.isascii():
-        return key
-    raise _Unusual
+    if not all(type(key) is str and key.isascii() for key in members):
+        raise _Unusual
+    return {key: member if type(member) in _AS_IT_IS else _spelt(member) for key, member in members.items()}

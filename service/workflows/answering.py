@@ -17,6 +17,7 @@ from service.accounting.coverage import coverage_certified
 from service.core.contribution import Contributions
 from service.core.noise import Entropy
 from service.core.release import Release, answer
+from service.core.uniform import is_uniform
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.engine.evaluate import contributions
 from service.failpoints import reach
@@ -233,6 +234,6 @@ def stored_answer(record: AnswerRecord, grid_log2: int) -> StoredAnswer:
 
 def exact_sum(charges: NDArray[np.int64]) -> int:
     """The sum of charges as a Python int: 10^6 charges near 2^62 do not fit 64 bits."""
-    if charges.size and charges.strides == (0,):
+    if charges.size and is_uniform(charges):
         return int(charges[0]) * charges.size
     return (int((charges >> 32).sum()) << 32) + int((charges & 0xFFFFFFFF).sum())

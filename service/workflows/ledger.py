@@ -15,6 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.uniform import is_uniform, uniform
 from service.query.jcs import canonical_json
 
 __all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "chain_hash", "genesis"]
@@ -49,13 +50,13 @@ class EncodedCharges:
         order = np.argsort(both, kind="stable")
         touched = both[order]
         form, slots = _encode_slots(touched)
-        uniform = charges.size == 0 or charges.strides == (0,) or bool((charges == charges[0]).all())
+        are_equal = charges.size == 0 or is_uniform(charges) or bool((charges == charges[0]).all())
         return cls(
             form=form,
             slots=slots,
             active=np.packbits(order < charged.size).tobytes() if left_out.size else None,
-            charge_units=(int(charges[0]) if charges.size else 0) if uniform else None,
-            charges=None if uniform else charges.astype(">i8").tobytes(),
+            charge_units=(int(charges[0]) if charges.size else 0) if are_equal else None,
+            charges=None if are_equal else charges.astype(">i8").tobytes(),
         )
 
     def touched(self) -> NDArray[np.int64]:
@@ -73,14 +74,14 @@ class EncodedCharges:
             flags = np.unpackbits(np.frombuffer(self.active, dtype=np.uint8), count=touched.size).astype(np.bool_)
             charged, left_out = touched[flags], touched[~flags]
         if self.charges is None:
-            return charged, np.broadcast_to(np.int64(self.charge_units or 0), charged.shape), left_out
+            return charged, uniform(self.charge_units or 0, charged.size), left_out
         return charged, np.frombuffer(self.charges, dtype=">i8").astype(np.int64), left_out
 
     def digest(self) -> str:
         """SHA-256 over all parts, each preceded by its length."""
         sha = hashlib.sha256()
-        uniform = b"" if self.charge_units is None else self.charge_units.to_bytes(8, "big")
-        for part in (bytes([self.form]), self.slots, self.active, uniform, self.charges):
+        units = b"" if self.charge_units is None else self.charge_units.to_bytes(8, "big")
+        for part in (bytes([self.form]), self.slots, self.active, units, self.charges):
             sha.update(b"-" if part is None else len(part).to_bytes(8, "big") + part)
         return sha.hexdigest()
 

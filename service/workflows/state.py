@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.memory import PAGE_SLOTS, DatasetMemory
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import Checkpoint, DatasetRecord, Head, Outdated, Transaction
 from service.workflows.tail import Tail
@@ -181,6 +182,4 @@ class _Trial:
 
 def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """The pages that hold increasing `slots`, each once."""
-    pages = slots // PAGE_SLOTS
-    firsts: NDArray[np.int64] = pages[np.flatnonzero(np.diff(pages, prepend=-1))]
-    return firsts
+    return np.flatnonzero(np.bincount(slots >> PAGE_BITS))

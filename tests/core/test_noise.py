@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from service.core import noise
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN, EntropyFailure, rounded_gaussian
 from tests.core.box_muller import number, rounded, standard_pair, words_of_radius, words_of_sine
-from tests.core.injected import seeded, written
+from tests.core.injected import extended_by, seeded, written
 
 SIGMAS = [SIGMA_STEPS_MIN, 0.75, 3.0, 1000.0, 2.0**24, SIGMA_STEPS_MAX]
 ZEROS = [0, 0, 0]
+ALONE = 8  # pairs up to here are drawn one by one
+PLAIN = 0x2545F4914F6CDD1D
 WORDS = st.one_of(
     st.integers(0, 2**64 - 1),
     st.sampled_from([2**k + d for k in range(1, 64) for d in (-1, 0, 1)]),
@@ -43,6 +45,12 @@ def interleaved(first: list[int], second: list[int]) -> list[int]:
     return [word for pair in zip(first, second, strict=True) for word in pair]
 
 
+def in_company(first: list[int], second: list[int], company: int) -> list[int]:
+    """The same, as the first of `1 + company` pairs, none of the others in doubt."""
+    words = [first[0], *[PLAIN] * company, second[0], *[PLAIN] * company]
+    return [*words, *interleaved(first[1:], second[1:])]
+
+
 @given(st.tuples(WORDS, WORDS), st.lists(st.integers(1, 2**64 - 1), min_size=4, max_size=4), st.sampled_from(SIGMAS))
 def test_a_pair_is_the_rounded_transform_of_its_strings(words: tuple[int, int], more: list[int], sigma: float) -> None:
     """Any first words, words at the ends of the range included, with any words after them."""
@@ -53,23 +61,41 @@ def test_a_pair_is_the_rounded_transform_of_its_strings(words: tuple[int, int], 
     assert tuple(pair.tolist()) == rounded(standard_pair(first, second), sigma)
 
 
+@given(
+    st.lists(st.tuples(WORDS, WORDS), min_size=ALONE + 1, max_size=ALONE + 4),
+    st.integers(1, 2**64 - 1),
+    st.sampled_from(SIGMAS),
+)
+def test_pairs_side_by_side_are_each_what_it_is_alone(
+    pairs: list[tuple[int, int]], extension: int, sigma: float
+) -> None:
+    """Few pairs are worked out by other floats than many; what is certain of the one is certain of the other."""
+    firsts, seconds = zip(*pairs, strict=True)
+
+    drawn = rounded_gaussian(2 * len(pairs), sigma, extended_by(np.array([*firsts, *seconds], np.uint64), extension))
+
+    alone = [rounded_gaussian(2, sigma, extended_by(np.array(pair, np.uint64), extension)) for pair in pairs]
+    assert drawn.reshape(2, -1).T.tolist() == [pair.tolist() for pair in alone]
+
+
+@pytest.mark.parametrize("company", [0, ALONE])
 @pytest.mark.parametrize("sigma", SIGMAS)
 @pytest.mark.parametrize("radius", [0.6, 1.7, 4.0])
 @pytest.mark.parametrize(("bits", "refinements"), [(100, 1), (140, 2)])
 def test_a_number_next_to_a_half_is_decided_by_the_words_that_follow(
-    sigma: float, radius: float, bits: int, refinements: int
+    sigma: float, radius: float, bits: int, refinements: int, company: int
 ) -> None:
     """2^-100 to one side of k + 1/2 takes a second word, 2^-140 a third; either side comes out right."""
     steps = int(sigma * radius)
     for side, expected in ((-1, steps), (1, steps + 1)):
         first = words_of_radius(number("0.5") + steps, sigma, shift=side * number(2) ** -bits)
-        entropy = Counting(written(interleaved(first, ZEROS)))
+        entropy = Counting(written(in_company(first, ZEROS, company)))
 
-        pair = rounded_gaussian(2, sigma, entropy).tolist()
+        pair = rounded_gaussian(2 + 2 * company, sigma, entropy)[:: 1 + company].tolist()
 
         assert pair == [expected, 0]
         assert tuple(pair) == rounded(standard_pair(first, ZEROS), sigma)
-        assert entropy.asked == [2] * (1 + refinements)
+        assert entropy.asked == [2 + 2 * company] + [2] * refinements
 
 
 def test_both_numbers_of_a_pair_share_the_refinement() -> None:
@@ -83,19 +109,20 @@ def test_both_numbers_of_a_pair_share_the_refinement() -> None:
         assert entropy.asked == [2, 2]
 
 
+@pytest.mark.parametrize("company", [0, ALONE])
 @pytest.mark.parametrize("sigma", [2.0**24, SIGMA_STEPS_MAX])
-def test_an_angle_next_to_a_half_is_decided_by_the_words_that_follow(sigma: float) -> None:
+def test_an_angle_next_to_a_half_is_decided_by_the_words_that_follow(sigma: float, company: int) -> None:
     """So small an angle that its sine is half a step: the undrawn bits of U2 decide, those of U1 hardly matter."""
     first = [2**63, 0, 0]
     for side, expected in ((-1, 0), (1, 1)):
         second = words_of_sine(first, sigma, shift=side * number(2) ** -110)
-        entropy = Counting(written(interleaved(first, second)))
+        entropy = Counting(written(in_company(first, second, company)))
 
-        drawn = rounded_gaussian(2, sigma, entropy).tolist()
+        drawn = rounded_gaussian(2 + 2 * company, sigma, entropy)[:: 1 + company].tolist()
 
         assert drawn[1] == expected
         assert tuple(drawn) == rounded(standard_pair(first, second), sigma)
-        assert entropy.asked == [2, 2, 2]
+        assert entropy.asked == [2 + 2 * company, 2, 2]
 
 
 def test_words_are_asked_for_by_chunks_and_an_odd_draw_wastes_half_a_pair() -> None:

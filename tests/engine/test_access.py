@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, columns_of, covers
+from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, columns_of, covers, shortest
 from service.engine.inverted import Inverted, InvertedPages
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
@@ -49,10 +49,10 @@ def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
     coding = Coding(offset=0, span=6, step_log2=0)
     indexes = {name: InvertedPages([Inverted.of(each, coding)]) for name, each in {"a": codes, "b": 0 * codes}.items()}
     rare, common = (Stretch("a", 1, 1),), (Stretch("b", 0, 0),)
-    found = candidates([common, rare], indexes, page_rows=size, rows=size)
-    assert found is not None
-    assert found.tolist() == [0, 1, 2]
-    assert candidates([common, rare], indexes, page_rows=size, rows=size - 1) is None
+    assert shortest([common, rare], indexes, rows=size) == rare
+    assert candidates(rare, indexes, page_rows=size).tolist() == [0, 1, 2]
+    assert shortest([common, rare], indexes, rows=size - 1) is None
+    assert shortest([], indexes, rows=size) is None
 
 
 def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
@@ -64,13 +64,10 @@ def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
         "b": InvertedPages([Inverted.of(codes[::-1].copy(), coding) for codes in pages]),
     }
     cover = (Stretch("a", 1, 1), Stretch("b", 1, 1))
-    found = candidates([cover], indexes, page_rows=4, rows=8 * SCAN_WORTH)
-    assert found is not None
-    assert found.tolist() == [0, 1, 2, 3, 4, 7]
+    assert candidates(cover, indexes, page_rows=4).tolist() == [0, 1, 2, 3, 4, 7]
 
 
 def test_a_condition_that_nothing_meets_lists_nobody() -> None:
     """Its cover is empty."""
-    found = candidates([()], {}, page_rows=4, rows=8)
-    assert found is not None
-    assert found.tolist() == []
+    assert shortest([()], {}, rows=8) == ()
+    assert candidates((), {}, page_rows=4).tolist() == []

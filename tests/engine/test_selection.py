@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.engine.selection import RUNS_MAX, TABLE_SPAN_MAX, columns_of, selection, selects_nulls
+from service.engine.selection import RUNS_MAX, TABLE_SPAN_MAX, columns_of, conjuncts, selection, selects_nulls
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
 
@@ -106,3 +106,11 @@ def test_codes_outside_the_domain_are_refused(predicate: Predicate) -> None:
     """A range that reached the null code would select NULLs."""
     with pytest.raises(ValueError, match="code"):
         selection(predicate, CODINGS)
+
+
+def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_part() -> None:
+    """So that rows can be sifted by one part after the other."""
+    first, second = Within("a", 0, 1), Within("b", 2, 2)
+    assert conjuncts(And((first, second))) == (first, second)
+    assert conjuncts(first) == (first,)
+    assert conjuncts(Or((first, second))) == (Or((first, second)),)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.uniform import uniform
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
-from service.engine.terms import Unit, Value, constant, groups_of, terms_of
+from service.engine.terms import Unit, Value, groups_of, terms_of
 from service.query.coding import Coding
 from service.query.plan import Plan
 from tests.engine.worlds import SCHEMA, planned
@@ -65,7 +66,7 @@ def test_what_is_the_same_for_all_is_one_number() -> None:
     for numbers, number in ((count.coordinates({}, ROWS, bases), 3), (count.values({}, ROWS), 5)):
         assert numbers.strides == (0,)
         assert numbers.tolist() == [number] * 3
-    assert count.coordinates({}, ROWS[:0], constant(0, 0)).tolist() == []
+    assert count.coordinates({}, ROWS[:0], uniform(0, 0)).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,8 @@ MUTANTS = [
         name="the index is believed",
         incident="An individual who was erased is charged and counted because a list still names them.",
         file="service/engine/evaluate.py",
-        find="return candidates[chosen]",
-        put="return candidates",
+        find="            rows = rows[chosen]\n",
+        put="",
         killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
     ),
     Mutant(
