@@ -15,23 +15,34 @@ class RequestCounts:
         self.telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count it. A request that ends without a response counts as status 0."""
+        """Count it in, and out when its response has been sent: late work may go on after that (`leaving.Deadline`).
+
+        A request that ends without a response counts as status 0.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        status = 0
+        status, is_in = 0, True
+
+        def leave() -> None:
+            nonlocal is_in
+            if is_in:
+                is_in = False
+                self.telemetry.request_ended(_route_of(scope), status)
 
         async def send_seen(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                leave()
 
         self.telemetry.request_began()
         try:
             await self.app(scope, receive, send_seen)
         finally:
-            self.telemetry.request_ended(_route_of(scope), status)
+            leave()
 
 
 def _route_of(scope: Scope) -> str:

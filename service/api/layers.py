@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.patience import Patience
 from service.api.problems import internal_error, request_id_of, response_of
 from service.workflows.incidents import report_incident
 
@@ -129,7 +130,7 @@ class RequestLimits:
         self.app = app
         self.body_bytes_max = body_bytes_max
         self.bodies = bodies
-        self.silence_s_max = silence_s_max
+        self._patience: Patience[asyncio.Timeout] = Patience(silence_s_max, _break)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse at once what says it is too large; watch over the rest."""
@@ -165,11 +166,7 @@ class RequestLimits:
             nonlocal taken, complete
             if complete:  # what comes now is the disconnect, for which one may wait as long as one likes
                 return await receive()
-            try:
-                async with asyncio.timeout(self.silence_s_max):
-                    message = await receive()
-            except TimeoutError:
-                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            message = await self._in_time(receive)
             taken += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if taken > body_bytes_max:
@@ -177,3 +174,18 @@ class RequestLimits:
             return message
 
         return receive_watched
+
+    async def _in_time(self, receive: Receive) -> Message:
+        silence = asyncio.timeout(None)
+        try:
+            async with silence:
+                self._patience.begin(silence)
+                return await receive()
+        except TimeoutError:
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+        finally:
+            self._patience.end(silence)
+
+
+def _break(silence: asyncio.Timeout) -> None:
+    silence.reschedule(asyncio.get_running_loop().time())

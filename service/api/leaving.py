@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.patience import Patience
 from service.api.problems import request_id_of, response_of
 from service.api.release_clock import ReleaseClock
 from service.api.slots import PublicWork, Slots
@@ -64,57 +65,58 @@ class ReleaseSlots:
 class Deadline:
     """Answers 503 for what takes too long, and lets the work go on: an answer is then under its key for a retry.
 
-    Nothing is cancelled. The work runs in a task that belongs to the application; when the deadline passes, what it
-    still sends is dropped, and what it still wants to receive is a disconnect. Paths of `exempt` have all the time
-    they need.
+    Nothing is cancelled. The work stays in the task it is in; when the deadline passes, another answers in its place,
+    what the work still sends is dropped, and what it still wants to receive is a disconnect. Paths of `exempt` have
+    all the time they need.
     """
 
     def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
         self.app = app
-        self.deadline_s, self.exempt = deadline_s, exempt
-        self._left_behind: set[asyncio.Task[None]] = set()  # the loop itself keeps no hold on a task
+        self.exempt = exempt
+        self._patience: Patience[_Exchange] = Patience(deadline_s, _Exchange.take_away)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, watch the time, and answer for what is late."""
         if scope["type"] != "http" or any(path.fullmatch(scope["path"]) for path in self.exempt):
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send)
-        work = asyncio.ensure_future(self.app(scope, exchange.receive, exchange.send))
+        exchange = _Exchange(scope, receive, send)
+        self._patience.begin(exchange)
         try:
-            await asyncio.wait({work}, timeout=self.deadline_s)
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        if work.done() or exchange.started:
-            await work
-            return
-        exchange.over.set()
-        self._left_behind.add(work)
-        work.add_done_callback(self._forget)
-        await response_of(Unavailable(), request_id_of(scope))(scope, receive, send)
-
-    def _forget(self, work: asyncio.Task[None]) -> None:
-        self._left_behind.discard(work)
-        if not work.cancelled():
-            work.exception()  # looked at, so that the event loop does not write its text into the log
+            await self.app(scope, exchange.receive, exchange.send)
+        except Exception:
+            if exchange.refusal is None:
+                raise  # else nobody is left to hear of it
+        finally:
+            self._patience.end(exchange)
+        if exchange.refusal is not None:
+            await exchange.refusal  # a server takes a request that has returned without an answer for a broken one
 
 
 class _Exchange:
     """A request's two ends, which can be taken away from whoever works on it."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
-        self.started, self.over = False, asyncio.Event()
+    __slots__ = ("_receive", "_scope", "_send", "_started", "refusal")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._started = False
+        self.refusal: asyncio.Task[None] | None = None  # answers in the work's place, from when it is late
 
     async def receive(self) -> Message:
-        """What the client sends; a disconnect once it is over."""
-        if self.over.is_set():
+        """What the client sends; a disconnect once the exchange is taken away."""
+        if self.refusal is not None:
             return {"type": "http.disconnect"}
         return await self._receive()
 
     async def send(self, message: Message) -> None:
-        """Send it, unless it is over."""
-        if not self.over.is_set():
-            self.started = True
+        """Send it, unless the exchange is taken away."""
+        if self.refusal is None:
+            self._started = True
             await self._send(message)
+
+    def take_away(self) -> None:
+        """Refuse instead of the work, unless it has begun to answer."""
+        if not self._started:
+            refusal = response_of(Unavailable(), request_id_of(self._scope))
+            self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))

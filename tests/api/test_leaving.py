@@ -183,8 +183,36 @@ class Slow:
 async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
     """One request to a slow application under a deadline."""
     app = RequestIds(Incidents(Deadline(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")])))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
         return await client.get(path)
+
+
+class Served:
+    """What a server does with an application: it works in a task, and the client has its response when that is sent.
+
+    A client that is cancelled cancels the task.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answered = asyncio.Event()
+
+        async def send_seen(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                answered.set()
+
+        work = asyncio.ensure_future(self.app(scope, receive, send_seen))
+        work.add_done_callback(lambda _: answered.set())
+        try:
+            await answered.wait()
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if work.done():
+            await work
 
 
 class TestDeadline:
@@ -211,6 +239,48 @@ class TestDeadline:
         assert slow.received == ["http.disconnect"]
         assert slow.outcome == ("answered" if path == "/" else "")
         assert "Kari" not in caplog.text
+
+    async def test_a_refusal_on_its_slot_outwaits_the_work(self) -> None:
+        """A server takes a request that returns unanswered for a broken one, and sends a 500 of its own."""
+        slow, time, sent = Slow(), FakeTime(), list[Message]()
+        deadline = Deadline(slow, deadline_s=0.001, exempt=[])
+        slots = Slots(length_ns=10 * MS)
+        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), paths=EVERY, telemetry=Silent())
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
+        request = asyncio.create_task(held(scope, _nothing, send))
+        await asyncio.sleep(0.02)
+        slow.gate.set()
+        await slow.ended.wait()
+        await asyncio.sleep(0.01)
+        assert sent == []
+        assert not request.done()
+        time.pass_to(time.ns + 10 * MS)
+        await request
+        assert [message.get("status") for message in sent] == [503, None]
+
+    async def test_only_what_is_late_is_refused(self) -> None:
+        """Requests that came after it have their own time, and those before it are gone."""
+        early, late_one, young = Slow(), Slow(), Slow()
+        inside = {"/early": early, "/late": late_one, "/young": young}
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await inside[scope["path"]](scope, receive, send)
+
+        served = Served(RequestIds(Deadline(app, deadline_s=0.2, exempt=[])))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
+            requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
+            early.gate.set()
+            await asyncio.sleep(0.15)
+            requests.append(asyncio.create_task(client.get("/young")))
+            responses = [await requests[0], await requests[1]]
+            young.gate.set()
+            responses.append(await requests[2])
+        late_one.gate.set()
+        assert [response.status_code for response in responses] == [200, 503, 200]
 
     async def test_uploads_have_the_time_they_need(self) -> None:
         """An exempt path is only passed on."""
