@@ -14,9 +14,11 @@ from service.query.language import Query
 __all__ = ["canonical_bytes", "query_hash"]
 
 
-def canonical_bytes(query: Query) -> bytes:
-    """The canonical form, itself a query in the language. `compile_query` resolves `from` before it asks for this."""
+def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
+    """The canonical form, itself a query in the language; `table` is the one that it means if it names none."""
     document = query.model_dump(by_alias=True, exclude={"reuse"})
+    if document["from"] is None:
+        document["from"] = table
     if document["per_individual"] is None:
         document["per_individual"] = {"l2_clip": None}
     return canonical_json(document)

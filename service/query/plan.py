@@ -65,7 +65,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int) -> Plan:
     predicate = predicate_of(query.where, table)
     layout = _layout(query, table)
     scale = _scale(query, table, capacity)
-    canonical = canonical_bytes(query.model_copy(update={"from_": name}))
+    canonical = canonical_bytes(query, table=name)
     return Plan(
         table=name,
         predicate=predicate,

@@ -82,7 +82,7 @@ class Line:
             record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
         )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
-        self._queue: queue.Queue[_Waiting | _Errand | None] = queue.Queue(maxsize=QUEUE_MAX)
+        self._queue: queue.SimpleQueue[_Waiting | _Errand | None] = queue.SimpleQueue()
         self._open, self._door = True, threading.Lock()
 
     @property
@@ -162,10 +162,9 @@ class Line:
         with self._door:
             if not self._open:
                 raise Unavailable
-            try:
-                self._queue.put_nowait(item)
-            except queue.Full:
-                raise Busy from None
+            if self._queue.qsize() >= QUEUE_MAX:
+                raise Busy
+            self._queue.put(item)
 
     def _errand(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
