@@ -5,6 +5,7 @@ large. NULL is the code above the domain, so it comes out large too, and every l
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,7 @@ def _constant(*, value: bool) -> Select:
     return select
 
 
+@lru_cache(maxsize=4096)
 def _range(column: str, low: int, high: int, coding: Coding) -> Select:
     if not 0 <= low <= high <= coding.span:
         raise ValueError(f"{low}..{high} is no range of codes of {column}")

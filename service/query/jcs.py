@@ -4,6 +4,7 @@ orjson sorts keys, writes no blanks and escapes as the scheme does; of what else
 numbers is left, and that is asked of a library that knows it. Anything unusual goes to that library as a whole.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -33,12 +34,17 @@ def _spelt(value: object) -> Any:  # noqa: ANN401 - what orjson takes
     if kind in _AS_IT_IS:
         return value
     if kind is float:
-        return orjson.Fragment(rfc8785.dumps(value))  # type: ignore[arg-type]
+        return _spelt_float(value)  # type: ignore[arg-type]
     if kind is dict:
         return _spelt_members(value)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
         return [_spelt(member) for member in value]  # type: ignore[attr-defined]
     raise _Unusual
+
+
+@lru_cache(maxsize=1024)  # the same few amounts of noise come again and again; 0.0 and -0.0 are spelt alike
+def _spelt_float(value: float) -> orjson.Fragment:
+    return orjson.Fragment(rfc8785.dumps(value))
 
 
 def _spelt_members(members: dict[object, object]) -> dict[object, object]:
