@@ -34,7 +34,7 @@ def _spelt(value: object) -> Any:  # noqa: ANN401 - what orjson takes
     if kind in _AS_IT_IS:
         return value
     if kind is float:
-        return _spelt_float(value)  # type: ignore[arg-type]
+        return _spelt_float(value)
     if kind is dict:
         return _spelt_members(value)  # type: ignore[arg-type]
     if kind is list or kind is tuple:
@@ -49,6 +49,9 @@ def _spelt_float(value: float) -> orjson.Fragment:
 
 def _spelt_members(members: dict[object, object]) -> dict[object, object]:
     """Keys are sorted by UTF-16 in the scheme and by UTF-8 in orjson, which is the same for ASCII."""
-    if not all(type(key) is str and key.isascii() for key in members):
-        raise _Unusual
+    try:
+        if not "".join(members).isascii():  # type: ignore[arg-type]  # what is no text is refused here
+            raise _Unusual
+    except TypeError:
+        raise _Unusual from None
     return {key: member if type(member) in _AS_IT_IS else _spelt(member) for key, member in members.items()}

@@ -6,7 +6,7 @@ from service.query.canonical import canonical_bytes, query_hash
 from service.query.coding import coding_of
 from service.query.conditions import ComparedColumn, DataTable, data_column, predicate_of
 from service.query.grid import Extent, Request, Scale, scale_of
-from service.query.language import CountItem, HistogramItem, Item, PerIndividual, Query, SumItem
+from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
 from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of
 from service.query.precision import half_width_95, precision_of
 from service.query.predicate import Predicate
@@ -147,7 +147,7 @@ def _scale(query: Query, table: DataTable, capacity: int) -> Scale:
             extents=tuple(_extent(item, table) for item in query.select),
             rows=1 if table.kind == "individuals" else table.rows_per_individual,
             capacity=capacity,
-            l2_clip=(query.per_individual or PerIndividual()).l2_clip,
+            l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
             precision=precision_of(query.noise),
         )
     )

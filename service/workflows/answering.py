@@ -5,8 +5,9 @@ reply are appended together. Nothing leaves before the caller's commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -23,7 +24,7 @@ from service.engine.evaluate import contributions
 from service.failpoints import reach
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ledger import EncodedCharges, LedgerEntry
 from service.workflows.ports import Address, AnswerRecord, Asked, Proposal, Transaction
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
@@ -135,7 +136,7 @@ class Batch:
         plan, head = question.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
-        entry = LedgerEntry(
+        return LedgerEntry(
             seq=head.seq + len(self.entries) + 1,
             query_id=self._query_id(),
             analyst_id=question.analyst.id,
@@ -156,8 +157,7 @@ class Batch:
             asked_at=question.accepted_at.replace(microsecond=0),
             previous_hash=last_hash,
             hash=b"",
-        )
-        return replace(entry, hash=chain_hash(entry))
+        ).sealed()
 
     def _query_id(self) -> UUID:
         """A random id through the one door of entropy, so that frozen entropy freezes whole exchanges."""
@@ -222,14 +222,15 @@ def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDAr
 
 def stored_answer(record: AnswerRecord, grid_log2: int) -> StoredAnswer:
     """A reply as it leaves: the committed bytes, and on demand the integers they show."""
-
-    def steps() -> NDArray[np.int64]:
-        values = np.asarray(orjson.loads(record.body)["values"], dtype=np.float64)
-        return np.rint(np.ldexp(values, -grid_log2)).astype(np.int64)
-
+    values = partial(_steps, record.body, grid_log2)
     return StoredAnswer(
-        query_id=record.query_id, sequence=record.seq, body=record.body, values=steps, grid=2.0**grid_log2
+        query_id=record.query_id, sequence=record.seq, body=record.body, values=values, grid=2.0**grid_log2
     )
+
+
+def _steps(body: bytes, grid_log2: int) -> NDArray[np.int64]:
+    values = np.asarray(orjson.loads(body)["values"], dtype=np.float64)
+    return np.rint(np.ldexp(values, -grid_log2)).astype(np.int64)
 
 
 def exact_sum(charges: NDArray[np.int64]) -> int:
