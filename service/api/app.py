@@ -1,8 +1,6 @@
 """The whole onion at a glance, outermost layer first; within it guard, route, workflow.
 
-request id, headers      on every response
-counts                   for the operator
-draining                 refuses what is new once the service is leaving
+reception                request id and headers on every response; counts; nothing new once the service is leaving
 release slots            hold what an analyst is sent until its instant
 deadline                 answers for what takes too long
 incidents                answer for what nobody foresaw
@@ -19,14 +17,14 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from service.api import analyst, auditor, catalogue, curator, individual, ops
-from service.api.counts import RequestCounts
 from service.api.drills import DrilledAnswers
 from service.api.hot import HotRoute, HotRoutes
-from service.api.layers import Incidents, RequestIds, RequestLimits, ResponseHeaders
+from service.api.layers import Incidents, RequestLimits
 from service.api.leaving import Deadline, ReleaseSlots
-from service.api.life import Draining, Life
+from service.api.life import Life
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
+from service.api.reception import Reception
 from service.api.release_clock import ReleaseClock, system_clock
 from service.api.slots import Slots
 from service.failpoints import armed
@@ -82,10 +80,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
         responses=REFUSED,
         middleware=[
             *([Middleware(DrilledAnswers)] if armed() else []),
-            Middleware(RequestIds),
-            Middleware(ResponseHeaders),
-            Middleware(RequestCounts, telemetry=edge.telemetry),
-            Middleware(Draining, life=edge.life),
+            Middleware(Reception, life=edge.life, telemetry=edge.telemetry),
             *_held(edge),
             Middleware(Deadline, deadline_s=edge.deadline_s, exempt=[curator.UPLOAD_PATH]),
             Middleware(Incidents),

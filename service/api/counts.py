@@ -1,48 +1,27 @@
-"""The layer that counts requests, by the template of their path: a path itself may hold the key of an individual."""
+"""Requests are counted by the template of their path: a path itself may hold the key of an individual."""
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from service.workflows.telemetry import Telemetry
 
 UNMATCHED = "unmatched"
 
 
-class RequestCounts:
-    """Tells telemetry of every request: that it began, and its route and status when it has ended."""
+class RequestCount:
+    """One request in the telemetry's books, from now until it ends; one that ends without a response has status 0."""
 
-    def __init__(self, app: ASGIApp, *, telemetry: Telemetry) -> None:
-        self.app = app
-        self.telemetry = telemetry
+    __slots__ = ("_is_open", "_scope", "_telemetry", "status")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count it in, and out when its response has been sent: late work may go on after that (`leaving.Deadline`).
+    def __init__(self, scope: Scope, telemetry: Telemetry) -> None:
+        self._scope, self._telemetry = scope, telemetry
+        self.status, self._is_open = 0, True
+        telemetry.request_began()
 
-        A request that ends without a response counts as status 0.
-        """
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        status, is_in = 0, True
-
-        def leave() -> None:
-            nonlocal is_in
-            if is_in:
-                is_in = False
-                self.telemetry.request_ended(_route_of(scope), status)
-
-        async def send_seen(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                leave()
-
-        self.telemetry.request_began()
-        try:
-            await self.app(scope, receive, send_seen)
-        finally:
-            leave()
+    def end(self) -> None:
+        """Tell of its route and status, once: a response may be complete before its request's work is."""
+        if self._is_open:
+            self._is_open = False
+            self._telemetry.request_ended(_route_of(self._scope), self.status)
 
 
 def _route_of(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""The layers around the router, outermost first: request id, response headers, incidents, request limits.
+"""The layers right around the router, outermost first: incidents, request limits.
 
 All are plain ASGI. Starlette's `BaseHTTPMiddleware` hides disconnects and cancels the endpoint under it, which in the
 middle of a commit would leave an answer charged and unsent.
@@ -8,9 +8,8 @@ import asyncio
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from uuid import uuid4
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,62 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.patience import Patience
 from service.api.problems import internal_error, request_id_of, response_of
 from service.workflows.incidents import report_incident
-
-_REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-HEADERS: Mapping[str, str] = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
-class RequestIds:
-    """Every request has an id, the caller's own if it is a plain short word; it goes into the response and the log."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name the request, then pass it on."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
-        scope.setdefault("state", {})["request_id"] = request_id
-
-        async def send_named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
-            await send(message)
-
-        await self.app(scope, receive, send_named)
-
-
-class ResponseHeaders:
-    """The same constant headers on every response, unless the response brought its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add `HEADERS` to whatever is sent."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_dressed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, send_dressed)
 
 
 class ResponseAborted(Exception):

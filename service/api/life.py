@@ -1,9 +1,9 @@
-"""The end of a service's life: it says that it is leaving, refuses what is new, and finishes what it has."""
+"""The end of a service's life: it says that it is leaving, refuses what is new, and finishes what it has.
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+What was accepted before is answered, and every response then ends its connection (`service.api.reception`).
+"""
 
-from service.api.problems import Refusal, request_id_of, response_of
+from service.api.problems import Refusal
 
 PROBES = frozenset({"/livez", "/readyz"})
 
@@ -17,32 +17,9 @@ class Life:
         """From now on refuse what is new; there is no way back."""
         self.draining = True
 
-
-class Draining:
-    """Refuses new requests while the service is leaving, and ends every connection with its response.
-
-    What was accepted before is answered. The operator's probes are answered to the end.
-    """
-
-    def __init__(self, app: ASGIApp, *, life: Life) -> None:
-        self.app = app
-        self.life = life
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what came in time."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_last(message: Message) -> None:
-            if message["type"] == "http.response.start" and self.life.draining:
-                MutableHeaders(scope=message)["Connection"] = "close"
-            await send(message)
-
-        if self.life.draining and scope["path"] not in PROBES:
-            await response_of(draining(), request_id_of(scope))(scope, receive, send_last)
-        else:
-            await self.app(scope, receive, send_last)
+    def refuses(self, path: str) -> bool:
+        """Whether a request comes too late. The operator's probes are answered to the end."""
+        return self.draining and path not in PROBES
 
 
 def draining() -> Refusal:

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import SILENT, create_app
-from service.api.layers import HEADERS
+from service.api.reception import HEADERS
 from tests.api.routes import ROUTES, Route, served
 from tests.api.world import COUNT, CSV, World, build_world
 

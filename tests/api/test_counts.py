@@ -1,13 +1,9 @@
 """Requests are counted by the template of their path, whatever became of them."""
 
-import asyncio
 from collections import Counter
 
-import pytest
-from starlette.types import Message, Receive, Scope, Send
-
 from service.api.app import Edge
-from service.api.counts import UNMATCHED, RequestCounts
+from service.api.counts import UNMATCHED
 from service.workflows.telemetry import Silent
 from tests.api.routes import ROUTES, served
 from tests.api.world import build_world
@@ -45,44 +41,3 @@ async def test_every_route_is_counted_by_its_template() -> None:
     assert tally.ended[UNMATCHED, 404] == 1
     assert tally.ended[UNMATCHED, 405] == 2
     assert tally.in_flight == 0
-
-
-async def test_a_request_is_counted_out_when_it_is_answered() -> None:
-    """Once, though the work behind it goes on: it is late, and the deadline has answered in its place."""
-    tally, gate = Tally(), asyncio.Event()
-
-    async def lingers(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 503, "headers": []})
-        await send({"type": "http.response.body", "body": b"half", "more_body": True})
-        assert tally.in_flight == 1
-        await send({"type": "http.response.body", "body": b"whole"})
-        await gate.wait()
-
-    layer = RequestCounts(lingers, telemetry=tally)
-    request = asyncio.create_task(layer({"type": "http", "method": "GET"}, _nothing, _nowhere))
-    await asyncio.sleep(0)
-    assert (tally.in_flight, tally.ended) == (0, {(UNMATCHED, 503): 1})
-    gate.set()
-    await request
-    assert tally.ended == {(UNMATCHED, 503): 1}
-
-
-async def test_a_request_without_a_response_is_counted_out() -> None:
-    """Status 0: the client went away, or the connection was cut."""
-
-    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
-        raise RuntimeError
-
-    tally = Tally()
-    with pytest.raises(RuntimeError):
-        await RequestCounts(fails, telemetry=tally)({"type": "http", "method": "GET"}, _nothing, _nowhere)
-    assert tally.ended == {(UNMATCHED, 0): 1}
-    assert tally.in_flight == 0
-
-
-async def _nothing() -> Message:
-    return {"type": "http.disconnect"}
-
-
-async def _nowhere(message: Message) -> None:
-    return None

@@ -1,24 +1,19 @@
-"""The layers around the router, each alone around a few lines of ASGI."""
+"""The layers right around the router, each alone around a few lines of ASGI."""
 
 import asyncio
 import logging
 import re
 
-import httpx
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.layers import HEADERS, Incidents, RequestIds, RequestLimits, ResponseAborted, ResponseHeaders
+from service.api.layers import Incidents, RequestLimits, ResponseAborted
+from tests.api.receiving import received, request
 
 SECRET = "Kari Nordmann, 42"
-
-
-async def hello(scope: Scope, receive: Receive, send: Send) -> None:
-    """Say hello."""
-    await PlainTextResponse("hello")(scope, receive, send)
 
 
 async def echo_size(scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,16 +27,10 @@ async def fail(scope: Scope, receive: Receive, send: Send) -> None:
     raise RuntimeError(SECRET)
 
 
-async def request(app: ASGIApp, method: str = "GET", path: str = "/", **options: object) -> httpx.Response:
-    """One request through an application."""
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing") as client:
-        return await client.request(method, path, **options)  # type: ignore[arg-type]
-
-
 def limited(**options: float) -> ASGIApp:
     """A reader of bodies behind limits: 100 bytes, 1,000 on /rows."""
     bodies = {re.compile("/rows"): 1000}
-    return RequestIds(Incidents(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options))))
+    return received(Incidents(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options))))
 
 
 class Refusing:
@@ -57,63 +46,13 @@ class Refusing:
             await Response(status_code=refusal.status_code)(scope, receive, send)
 
 
-class TestRequestIds:
-    """Every request has an id."""
-
-    async def test_a_plain_short_id_of_the_callers_is_kept(self) -> None:
-        """So that a caller can find its request in our log."""
-        response = await request(RequestIds(hello), headers={"X-Request-Id": "job-7.a_B"})
-        assert response.headers["x-request-id"] == "job-7.a_B"
-
-    @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a\tb", "é"])
-    async def test_anything_else_is_replaced(self, given: str) -> None:
-        """Nothing that could forge a line of the log gets into it."""
-        response = await request(RequestIds(hello), headers={"X-Request-Id": given.encode()})
-        assert re.fullmatch("[0-9a-f]{32}", response.headers["x-request-id"])
-
-    async def test_two_requests_have_two_ids(self) -> None:
-        """Made afresh for each."""
-        ids = {(await request(RequestIds(hello))).headers["x-request-id"] for _ in range(3)}
-        assert len(ids) == 3
-
-    async def test_the_lifespan_passes_through(self) -> None:
-        """Only requests are named."""
-        seen: list[str] = []
-
-        async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-            seen.append(scope["type"])
-
-        for layer in (RequestIds, ResponseHeaders, Incidents):
-            await layer(inner)({"type": "lifespan"}, _nothing, _nowhere)
-        await RequestLimits(inner, body_bytes_max=1, bodies={})({"type": "lifespan"}, _nothing, _nowhere)
-        assert seen == ["lifespan"] * 4
-
-
-class TestResponseHeaders:
-    """Constant headers on every response."""
-
-    async def test_every_response_carries_them(self) -> None:
-        """No store, no sniffing, no framing."""
-        response = await request(ResponseHeaders(hello))
-        assert {name: response.headers[name] for name in HEADERS} == dict(HEADERS)
-
-    async def test_a_responses_own_header_stands(self) -> None:
-        """A page that needs another policy may say so."""
-
-        async def page(scope: Scope, receive: Receive, send: Send) -> None:
-            await Response(headers={"Content-Security-Policy": "default-src 'self'"})(scope, receive, send)
-
-        response = await request(ResponseHeaders(page))
-        assert response.headers["content-security-policy"] == "default-src 'self'"
-
-
 class TestIncidents:
     """The last resort."""
 
     async def test_the_reply_is_one_fixed_text(self, caplog: pytest.LogCaptureFixture) -> None:
         """Nothing of the exception reaches the caller or the log, but its kind and place do reach the log."""
         with caplog.at_level(logging.ERROR):
-            response = await request(RequestIds(Incidents(fail)), headers={"X-Request-Id": "r1"})
+            response = await request(received(Incidents(fail)), headers={"X-Request-Id": "r1"})
         assert response.status_code == 500
         assert response.headers["content-type"] == "application/problem+json"
         assert response.json() == {
@@ -134,7 +73,7 @@ class TestIncidents:
             raise RuntimeError(SECRET)
 
         with pytest.raises(ResponseAborted) as caught:
-            await request(RequestIds(Incidents(half)))
+            await request(received(Incidents(half)))
         assert SECRET not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
@@ -226,6 +165,18 @@ class TestRequestLimits:
         long_query = await request(limited(), path="/?" + "x" * 2048)
         headers = await request(limited(), headers={"X": "x" * 2**14})
         assert [long_path.status_code, long_query.status_code, headers.status_code] == [414, 414, 431]
+
+
+async def test_the_lifespan_passes_through() -> None:
+    """Only requests are watched."""
+    seen: list[str] = []
+
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["type"])
+
+    for layer in (Incidents(inner), RequestLimits(inner, body_bytes_max=1, bodies={})):
+        await layer({"type": "lifespan"}, _nothing, _nowhere)
+    assert seen == ["lifespan"] * 2
 
 
 async def _nothing() -> Message:

@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.layers import Incidents, RequestIds
+from service.api.layers import Incidents
 from service.api.leaving import Deadline, ReleaseSlots, announce
 from service.api.slots import COORDINATE_NS, PublicWork, Slots
 from service.workflows.telemetry import Silent
 from tests.api.clocks import FakeTime
+from tests.api.receiving import received
 
 MS = 1_000_000
 EVERY = [re.compile("/.*")]
@@ -38,7 +39,7 @@ class Held:
         self.time, self.telemetry = FakeTime(passing=True), Counted()
         slots = Slots(length_ns=10 * MS)
         clock = self.time.clock()
-        self.app = RequestIds(ReleaseSlots(app, slots=slots, clock=clock, paths=paths, telemetry=self.telemetry))
+        self.app = received(ReleaseSlots(app, slots=slots, clock=clock, paths=paths, telemetry=self.telemetry))
 
     async def left_after_ms(self, path: str = "/", **options: Any) -> float:
         """One request: how long after its arrival the response left."""
@@ -182,7 +183,7 @@ class Slow:
 
 async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
     """One request to a slow application under a deadline."""
-    app = RequestIds(Incidents(Deadline(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")])))
+    app = received(Incidents(Deadline(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")])))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
         return await client.get(path)
 
@@ -270,7 +271,7 @@ class TestDeadline:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await inside[scope["path"]](scope, receive, send)
 
-        served = Served(RequestIds(Deadline(app, deadline_s=0.2, exempt=[])))
+        served = Served(received(Deadline(app, deadline_s=0.2, exempt=[])))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
             requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
             early.gate.set()
@@ -298,7 +299,7 @@ class TestDeadline:
             await send({"type": "http.response.body", "body": b"whole"})
 
         asyncio.get_running_loop().call_later(0.05, gate.set)
-        transport = httpx.ASGITransport(RequestIds(Deadline(halting, deadline_s=0.01, exempt=[])))
+        transport = httpx.ASGITransport(received(Deadline(halting, deadline_s=0.01, exempt=[])))
         async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
             assert (await client.get("/")).text == "whole"
 

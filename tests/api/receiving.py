@@ -1,0 +1,25 @@
+"""A few lines of ASGI behind the outermost layer, and one request to them."""
+
+import httpx
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.api.life import Life
+from service.api.reception import Reception
+from service.workflows.telemetry import SILENT, Telemetry
+
+
+def received(app: ASGIApp, *, life: Life | None = None, telemetry: Telemetry = SILENT) -> Reception:
+    """The outermost layer around an application; nobody is told, and nobody leaves."""
+    return Reception(app, life=life or Life(), telemetry=telemetry)
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    """Say hello."""
+    await PlainTextResponse("hello")(scope, receive, send)
+
+
+async def request(app: ASGIApp, method: str = "GET", path: str = "/", **options: object) -> httpx.Response:
+    """One request through an application."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing") as client:
+        return await client.request(method, path, **options)  # type: ignore[arg-type]
