@@ -56,7 +56,9 @@ def respond(answer: StoredAnswer, accept: str | None) -> Response:
 
 def preferred(accept: str | None) -> str:
     """The media type among ours that an Accept header ranks first; ties go to the one named first."""
-    ranked = sorted(_ranked(accept or JSON), key=lambda each: -each[1])
+    if not accept or _SYNONYMS.get(accept, accept) == JSON:
+        return JSON  # what nearly everybody asks for, without ranking it
+    ranked = sorted(_ranked(accept), key=lambda each: -each[1])
     return next((media_type for media_type, quality in ranked if quality > 0), JSON)
 
 

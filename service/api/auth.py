@@ -49,11 +49,12 @@ class Guard:
         """
         principal: Principal | None = getattr(request.state, "principal", None)
         if principal is None:
-            principal = await self._admit(request)
+            principal = await self.admit(request)
             request.state.principal = principal
         return principal
 
-    async def _admit(self, request: Request) -> Principal:
+    async def admit(self, request: Request) -> Principal:
+        """The same for a request that no guard has seen before."""
         api_key = _api_key(request)
         house = the_house(request)
         principal = None if api_key is None else house.remembered(api_key)
@@ -91,7 +92,7 @@ class GuardedRoute(APIRoute):
         guard, handle = self.guard(), super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            await admitted(request, guard)
+            request.state.principal = await admitted(request, guard)
             return await handle(request)
 
         return guarded
@@ -100,7 +101,7 @@ class GuardedRoute(APIRoute):
 async def admitted(request: Request, guard: Guard) -> Principal:
     """Whoever the guard lets through. Raises as the guard does."""
     reach("accepted")
-    caller = await guard(request)
+    caller = await guard.admit(request)
     reach("authenticated")
     return caller
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -95,10 +94,14 @@ class RequestLimits:
     def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
             return HTTPStatus.REQUEST_URI_TOO_LONG
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > self.HEADERS_BYTES_MAX:
+        taken, declared = 0, None
+        for name, value in scope["headers"]:
+            taken += len(name) + len(value)
+            if name == b"content-length" and declared is None:
+                declared = value
+        if taken > self.HEADERS_BYTES_MAX:
             return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        declared = Headers(scope=scope).get("content-length", "0")
-        if not declared.isdecimal() or int(declared) > body_bytes_max:
+        if declared is not None and (not declared.isdigit() or int(declared) > body_bytes_max):
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return None
 

@@ -123,7 +123,7 @@ async def test_the_guard_speaks_before_the_endpoint() -> None:
     """Here as on every guarded route."""
 
     class Closed(Guard):
-        async def __call__(self, request: Request, _: Any = None) -> Principal:
+        async def admit(self, request: Request) -> Principal:
             raise NotFound
 
     async def asked(request: Request, caller: Principal) -> Response:
@@ -168,7 +168,7 @@ def _request(parts: list[bytes], last: Message | None = None) -> Request:
 
 
 class _Open(Guard):
-    async def __call__(self, request: Request, _: Any = None) -> Principal:
+    async def admit(self, request: Request) -> Principal:
         return Principal.__new__(Principal)
 
 
