@@ -10,7 +10,6 @@ from typing import Any
 
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.auth import GuardedRoute, admitted
@@ -22,7 +21,7 @@ Answering = Callable[[Request], Coroutine[Any, Any, Response]]
 class HotRoute(GuardedRoute):
     """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
 
-    It reads what it needs off the request by itself, the body with `whole_body`.
+    It reads what it needs off the request by itself, the body with `whole_body`. The parameters of its path are text.
     """
 
     def get_route_handler(self) -> Answering:
@@ -55,9 +54,9 @@ class HotRoutes:
     def _answering(self, scope: Scope) -> Answering | None:
         """Who answers to this path and method; what the framework would have put into the scope is then there."""
         for route, answering in self.routes:
-            match, found = route.matches(scope)
-            if match is Match.FULL:
-                scope.update(found)
+            found = route.path_regex.match(scope["path"]) if scope["method"] in (route.methods or ()) else None
+            if found is not None:
+                scope.update(route=route, endpoint=route.endpoint, path_params=found.groupdict())
                 return answering
         return None
 

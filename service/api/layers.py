@@ -72,7 +72,7 @@ class RequestLimits:
         self.app = app
         self.body_bytes_max = body_bytes_max
         self.bodies = bodies
-        self._patience: Patience[asyncio.Timeout] = Patience(silence_s_max, _break)
+        self._patience: Patience[_Silence] = Patience(silence_s_max, _Silence.break_off)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse at once what says it is too large; watch over the rest."""
@@ -88,8 +88,10 @@ class RequestLimits:
         await self.app(scope, self._watched(receive, body_bytes_max), send)
 
     def _body_bytes_max(self, scope: Scope) -> int:
-        own = (limit for path, limit in self.bodies.items() if path.fullmatch(scope["path"]))
-        return next(own, self.body_bytes_max)
+        for path, own in self.bodies.items():
+            if path.fullmatch(scope["path"]):
+                return own
+        return self.body_bytes_max
 
     def _refusal(self, scope: Scope, body_bytes_max: int) -> HTTPStatus | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self.URI_BYTES_MAX:
@@ -122,16 +124,32 @@ class RequestLimits:
         return receive_watched
 
     async def _in_time(self, receive: Receive) -> Message:
-        silence = asyncio.timeout(None)
+        silence = _Silence(asyncio.current_task())
+        self._patience.begin(silence)
         try:
-            async with silence:
-                self._patience.begin(silence)
-                return await receive()
-        except TimeoutError:
-            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            return await receive()
+        except asyncio.CancelledError:
+            if silence.is_broken_alone():
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            raise
         finally:
             self._patience.end(silence)
 
 
-def _break(silence: asyncio.Timeout) -> None:
-    silence.reschedule(asyncio.get_running_loop().time())
+class _Silence:
+    """Somebody's wait for a message, which can be broken off: `asyncio.timeout` without a timer of its own."""
+
+    __slots__ = ("_is_broken", "_task")
+
+    def __init__(self, task: asyncio.Task[object] | None) -> None:
+        self._task, self._is_broken = task, False
+
+    def break_off(self) -> None:
+        """Wake whoever waits with a CancelledError."""
+        self._is_broken = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def is_broken_alone(self) -> bool:
+        """Whether such an error is this silence's doing, and nobody else has cancelled the task."""
+        return self._is_broken and self._task is not None and self._task.uncancel() == 0

@@ -71,8 +71,15 @@ class Reception:
 
 def request_id_for(headers: RawHeaders) -> str:
     """The caller's own id for its request if it is a plain short word, else a new one."""
-    given = next((value for name, value in headers if name == b"x-request-id"), b"")
-    return given.decode() if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
+    for name, given in headers:
+        if name == b"x-request-id":
+            return given.decode() if _REQUEST_ID.fullmatch(given) else new_request_id()
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """Of no meaning, and nobody else's."""
+    return secrets.token_hex(16)
 
 
 def dressed(headers: RawHeaders, request_id: str, *, is_last: bool) -> list[tuple[bytes, bytes]]:

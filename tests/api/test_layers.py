@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import time
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -138,6 +139,29 @@ class TestRequestLimits:
 
         response = await request(limited(silence_s_max=0.05), "POST", content=halting())
         assert response.status_code == 408
+
+    async def test_a_server_that_cancels_is_no_silence(self) -> None:
+        """Not even where both come at once: whoever cancels a task wants it to end."""
+        heard = asyncio.Event()
+
+        async def silent() -> Message:
+            heard.set()
+            await asyncio.sleep(5)
+            raise AssertionError
+
+        async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+
+        scope: Scope = {"type": "http", "path": "/", "query_string": b"", "headers": []}
+        for silence_s_max in (30, 0.01):
+            layer = RequestLimits(reads, body_bytes_max=1, bodies={}, silence_s_max=silence_s_max)
+            reading = asyncio.ensure_future(layer(scope, silent, _nowhere))
+            await heard.wait()
+            time.sleep(0.02)  # noqa: ASYNC251 - so that the loop finds both in one round
+            asyncio.get_running_loop().call_later(0, reading.cancel)
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            heard.clear()
 
     async def test_waiting_for_the_disconnect_has_no_limit(self) -> None:
         """Once the body is whole, silence is what an endpoint that waits wants to hear."""

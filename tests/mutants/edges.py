@@ -82,8 +82,10 @@ MUTANTS = [
         name="count in a header",
         incident="The same through the sequence of a header.",
         file="service/api/answers.py",
-        find='"Vary": "Accept"}',
-        put='"Vary": "Accept", "X-Sum": str(int(abs(answer.values().sum())))}',
+        find="    return Released(body, media_type, answer.query_id)\n",
+        put="    released = Released(body, media_type, answer.query_id)\n"
+        '    released.headers["X-Sum"] = str(int(abs(answer.values().sum())))\n'
+        "    return released\n",
         killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",
     ),
     Mutant(
