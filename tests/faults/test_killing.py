@@ -1,4 +1,4 @@
-"""Kill -9 at every point of a query's way, five times with one replica and five with two that share the dataset."""
+"""Kill -9 at every point of a query's way, ten times with one replica and ten with two that share the dataset."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.faults.stage import staged
 
 pytestmark = pytest.mark.slow
 
-KILLS = 5
+KILLS = 10
 
 
 @pytest.mark.parametrize("place", PLACES)
