@@ -5,6 +5,7 @@ charges, answers and the assumption in one journey; the database refuses all of 
 is then held for the time of that one commit, and not while people are counted.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Final
@@ -26,7 +27,7 @@ class Proposer:
         """Know nothing."""
         self._guard, self._state = guard, state
         self._head: Head | None = None
-        self._seen: dict[Address | str, None] = {}  # keys and query hashes, the latest last
+        self._seen: OrderedDict[Address | str, None] = OrderedDict()  # keys and query hashes, the latest last
         self._cautious_batches = 0
 
     def propose(self, questions: Sequence[Question]) -> AbstractContextManager[Proposal] | None:
@@ -47,7 +48,7 @@ class Proposer:
         for question in questions:
             self._seen[question.address] = self._seen[question.plan.query_hash] = None
         while len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
+            self._seen.popitem(last=False)
 
     def refused(self) -> None:
         """A proposal was outdated."""

@@ -8,6 +8,7 @@ not fit is dropped: whoever misses it reads the database. While nobody else list
 import queue
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Hints:
 
     def __init__(self) -> None:
         """None yet."""
-        self._kept: dict[int, None] = {}
+        self._kept: OrderedDict[int, None] = OrderedDict()  # a plain dict gets slow at its head when that is deleted
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -70,7 +71,7 @@ class Hints:
         for hint in hints:
             self._kept[hint] = None
         while len(self._kept) > HINTS_MAX:
-            del self._kept[next(iter(self._kept))]
+            self._kept.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
