@@ -1,8 +1,6 @@
 """The house: every workflow behind one object, which is all that the api room and the command line know."""
 
 import hashlib
-import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -23,9 +21,10 @@ from service.workflows import accounts, reading
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache
 from service.workflows.erasing import erasing
-from service.workflows.errors import InvalidRequest, NotFound, Unavailable, WorkflowError
+from service.workflows.errors import InvalidRequest, NotFound, WorkflowError
 from service.workflows.incidents import report_incident
 from service.workflows.limiting import Limiter
+from service.workflows.lines import Lines
 from service.workflows.ports import DatasetRecord, Store, StoreUnavailable, Transaction, Witness
 from service.workflows.principals import Principals
 from service.workflows.recalling import Recall
@@ -58,8 +57,6 @@ from service.workflows.views import (
 from service.workflows.witnessing import Guard
 
 READY_FOR: Final = timedelta(seconds=1)
-CLOSING_S: Final = 5.0
-"""How long a closing house waits for its lines. Whatever has not committed by then was promised to nobody."""
 
 
 class House:
@@ -85,11 +82,8 @@ class House:
         self._exchange = UNSHARED if cache is None else Exchange(cache)
         self._recall = None if cache is None else Recall(cache, self._exchange.hints)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
-        self._witness, self._telemetry, self._open = witness, telemetry, True
-        self._guards: dict[int, Guard] = {}
-        self._writers: dict[int, DatasetWriter] = {}
-        self._records: dict[str, DatasetRecord] = {}
-        self._door = threading.Lock()
+        self._telemetry = telemetry
+        self.lines = Lines(store=store, witness=witness, opening=self._opened)
         self._readiness: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
@@ -99,32 +93,19 @@ class House:
         self.revoke_principal = principals.revoke
 
     def close(self) -> None:
-        """Take nothing new, let all lines finish what waits at the same time, and stop.
-
-        The store must outlive this call. A line that does not end in time is left behind: its thread ends with the
-        process, and what it had not committed the database undoes.
-        """
-        with self._door:
-            self._open = False
-            writers = list(self._writers.values())
+        """Take nothing new, finish what waits, and stop. The store must outlive this call."""
         if self._recall is not None:
             self._recall.close()
-        for writer in writers:
-            writer.end()
-        until = time.monotonic() + CLOSING_S
-        for writer in writers:
-            writer.ended(within_s=max(until - time.monotonic(), 0))
+        self.lines.close()
         self._exchange.close()
 
     def waiting(self) -> int:
         """How much waits in all lines together."""
-        with self._door:
-            return sum(writer.length for writer in self._writers.values())
+        return sum(line.length for line in self.lines.opened())
 
     def fenced(self) -> int:
         """How many datasets are known to be closed by their witness; looks nowhere."""
-        with self._door:
-            return sum(guard.code is not None for guard in self._guards.values())
+        return len(self.lines.closed_by_witness())
 
     def ready(self) -> list[str]:
         """Public codes of what keeps the house from serving; empty when ready. Asked anew at most once a second."""
@@ -137,7 +118,7 @@ class House:
 
     def check_witnesses(self) -> list[str]:
         """Hold every dataset against its witness, so that `ready` knows; the public codes of what is wrong."""
-        guards = [self._guard(record) for record in self._store.datasets()]
+        guards = [self.lines.guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     def preload(self) -> None:
@@ -148,7 +129,7 @@ class House:
             return
         for record in records:
             try:
-                self._writer(record).read(_nothing)
+                self.lines.line(record).read(_nothing)
             except WorkflowError:
                 continue  # whoever asks is told
             except Exception as error:  # noqa: BLE001 - and the others are loaded
@@ -166,35 +147,35 @@ class House:
 
     def dataset(self, name: str) -> DatasetView:
         """One dataset. Raises NotFound."""
-        return self._view(self._record(name))
+        return self._view(self.lines.record(name))
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
-        record = self._record(dataset)
+        record = self.lines.record(dataset)
         rows = read_upload(record, table, content_type, source)
-        return self._writer(record).act(placing(record, table, rows, self._pepper))
+        return self.lines.line(record).act(placing(record, table, rows, self._pepper))
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record; the account stays as a tombstone. Raises NotFound."""
-        record = self._record(dataset)
-        self._writer(record).act(erasing(record, key, self._pepper))
+        record = self.lines.record(dataset)
+        self.lines.line(record).act(erasing(record, key, self._pepper))
 
     def open_epoch(self, dataset: str) -> int:
         """Start the next public epoch, in which nothing released before is reused."""
-        return self._writer(self._record(dataset)).act(_next_epoch)
+        return self.lines.line(self.lines.record(dataset)).act(_next_epoch)
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """The individuals' accounts."""
-        record = self._record(dataset)
-        return accounts.budgets(record, self._writer(record), self._exchange, cursor=cursor, limit=limit)
+        record = self.lines.record(dataset)
+        return accounts.budgets(record, self.lines.line(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
         """How much of the budgets remains."""
-        return self._writer(self._record(dataset)).read(reading.summary)
+        return self.lines.line(self.lines.record(dataset)).read(reading.summary)
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
         """The queries, newest first."""
-        return self._writer(self._record(dataset)).read(reading.ledger(cursor=cursor, limit=limit))
+        return self.lines.line(self.lines.record(dataset)).read(reading.ledger(cursor=cursor, limit=limit))
 
     # Analysts
 
@@ -209,14 +190,14 @@ class House:
             plan=plan,
             accepted_at=self._clock(),
         )
-        line = self._writer(record)
+        line = self.lines.line(record)
         return line.submit(question) if self._recall is None else self._recall.submit(question, record, line)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
-        self._guard(record).refuse_if_closed()
+        self.lines.guard(record).refuse_if_closed()
         worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
         return Preview(
             dimension=plan.dimension,
@@ -237,7 +218,7 @@ class House:
         if found is None:
             raise NotFound
         dataset, record, entry = found
-        self._guard(dataset).vouch_for(entry.seq)  # it may have been withheld when it was committed
+        self.lines.guard(dataset).vouch_for(entry.seq)  # it may have been withheld when it was committed
         return stored_answer(record, entry.grid_log2)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
@@ -263,12 +244,12 @@ class House:
     def my_budgets(self, principal: Principal) -> list[MyBudget]:
         """The individual's own account. Raises NotFound once erased."""
         record, key = self._own(principal)
-        return [accounts.my_budget(record, key, self._writer(record), self._exchange)]
+        return [accounts.my_budget(record, key, self.lines.line(record), self._exchange)]
 
     def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """What each query cost this individual."""
         record, key = self._own(principal)
-        return self._writer(record).read(reading.receipts(record, key, cursor=cursor, limit=limit))
+        return self.lines.line(record).read(reading.receipts(record, key, cursor=cursor, limit=limit))
 
     def lower_my_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
@@ -280,61 +261,35 @@ class House:
         if (limit_rho is None) != pause:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         units = None if limit_rho is None else units_down(Fraction(limit_rho))
-        return self._writer(record).act(reading.lowering(record, key, limit_units=units))
+        return self.lines.line(record).act(reading.lowering(record, key, limit_units=units))
 
     def submits_at_once(self, dataset: str) -> bool:
         """Whether `submit` would touch no database: its registration and its line are at hand."""
-        record = self._records.get(dataset)
-        return record is not None and record.id in self._writers
+        return self.lines.is_at_hand(dataset)
 
     # Within
-
-    def _record(self, name: str) -> DatasetRecord:
-        """A registration never changes, so it is looked up once."""
-        record = self._records.get(name) or self._store.dataset(name)
-        if record is None:
-            raise NotFound
-        self._records[name] = record
-        return record
 
     def _visible(self, principal: Principal, name: str) -> DatasetRecord:
         if principal.dataset not in (None, name):
             raise NotFound
-        return self._record(name)
+        return self.lines.record(name)
 
     def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
         if principal.dataset is None or principal.individual is None:
             raise NotFound
-        return self._record(principal.dataset), principal.individual
+        return self.lines.record(principal.dataset), principal.individual
 
-    def _writer(self, record: DatasetRecord) -> DatasetWriter:
-        guard = self._guard(record)
-        with self._door:
-            if not self._open:
-                raise Unavailable
-            if record.id not in self._writers:
-                line = DatasetWriter(
-                    record=record,
-                    guard=guard,
-                    entropy=self._entropy,
-                    telemetry=self._telemetry,
-                    exchange=self._exchange,
-                )
-                self._writers[record.id] = line
-                self._exchange.follow(record.genesis, line)
-                self._exchange.open()  # only now: a command that touches no dataset need not listen
-            return self._writers[record.id]
-
-    def _guard(self, record: DatasetRecord) -> Guard:
-        with self._door:
-            if record.id not in self._guards:
-                self._guards[record.id] = Guard(record=record, store=self._store, witness=self._witness)
-            return self._guards[record.id]
+    def _opened(self, record: DatasetRecord, guard: Guard) -> DatasetWriter:
+        line = DatasetWriter(
+            record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry, exchange=self._exchange
+        )
+        self._exchange.follow(record.genesis, line)
+        self._exchange.open()  # only now: a command that touches no dataset need not listen
+        return line
 
     def _witness_problems(self) -> list[str]:
         """What is closed is checked anew: it may have been reconciled."""
-        with self._door:
-            closed = [guard for guard in self._guards.values() if guard.code is not None]
+        closed = self.lines.closed_by_witness()
         return sorted({code for guard in closed if (code := guard.recheck()) is not None})
 
     def _allowance(self, principal: Principal, dataset: str) -> Allowance:

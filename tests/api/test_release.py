@@ -121,7 +121,7 @@ async def test_busy_leaves_with_the_rest(timed: Timed, monkeypatch: pytest.Monke
     def full(_: object) -> None:
         raise Busy
 
-    monkeypatch.setattr(house._writer(house._record("care")), "_enqueue", full)
+    monkeypatch.setattr(house.lines.line(house.lines.record("care")), "_enqueue", full)
     assert await timed.ask(FRESH) == (503, 10)
     assert await timed.ask(WIDE) == (503, 40)
 

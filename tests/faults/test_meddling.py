@@ -99,7 +99,7 @@ class Drill:
         house = self.random.choice(self.world.houses)
         if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
             number = self.world.houses.index(house)
-            house._writer(house._record("survey")).act(lambda _transaction, state: state.doubt_all())
+            house.lines.line(house.lines.record("survey")).act(lambda _transaction, state: state.doubt_all())
             self.counts["unloaded"] += self.world.line(number).position is None
         spent = str(rho_of_units(truth(self.world.store)[person]))
         (mine,) = house.my_budgets(self.owners[person])

@@ -133,15 +133,13 @@ class SteppedHouse(House):
         self._laws.shown(page.items, since=since)
         return page
 
-    def _writer(self, record: DatasetRecord) -> SteppedLine:  # type: ignore[override]
-        if self.line is None:
-            guard = self._guard(record)
-            self.line = SteppedLine(
-                record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
-            )
-            self._exchange.follow(record.genesis, self.line)
-            self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
-            self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
+    def _opened(self, record: DatasetRecord, guard: Guard) -> SteppedLine:  # type: ignore[override]
+        self.line = SteppedLine(
+            record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
+        )
+        self._exchange.follow(record.genesis, self.line)
+        self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
+        self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
         return self.line
 
     def wait(self, future: "Future[Result]") -> Result:

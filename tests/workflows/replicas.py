@@ -34,7 +34,7 @@ class Replicas:
     def line(self, number: int) -> Line:
         """One replica's line of the one dataset."""
         house = self.houses[number]
-        return house._writer(house._record("survey"))
+        return house.lines.line(house.lines.record("survey"))
 
     def seq(self, number: int) -> int:
         """How far its memory has come."""

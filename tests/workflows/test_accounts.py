@@ -40,7 +40,7 @@ def individual(world: Replicas, key: str = "bob") -> Principal:
 def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
     """What a replica finds in the cache."""
     house = world.houses[number]
-    return accounts._from_slices(everybody, house._record("survey"), world.line(number), house._exchange)  # type: ignore[arg-type]
+    return accounts._from_slices(everybody, house.lines.record("survey"), world.line(number), house._exchange)  # type: ignore[arg-type]
 
 
 def leave(world: Replicas, number: int = 0) -> None:
@@ -53,7 +53,7 @@ def leave(world: Replicas, number: int = 0) -> None:
 
 def here(world: Replicas, number: int = 0) -> Place:
     """Where the database stands."""
-    return Place.of(world.houses[number]._record("survey"), world.store.head(1))
+    return Place.of(world.houses[number].lines.record("survey"), world.store.head(1))
 
 
 def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:

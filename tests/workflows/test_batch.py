@@ -14,6 +14,7 @@ from service.workflows.house import House
 from service.workflows.ports import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.views import PendingAnswer, Principal
+from service.workflows.witnessing import Guard
 from service.workflows.writer import Line
 from tests.houses import CLOCK, SeededEntropy, analyst, open_house, register, upload, witness_of
 
@@ -28,8 +29,8 @@ class PassiveHouse(House):
 
     line: Line | None = None
 
-    def _writer(self, record: DatasetRecord) -> Line:  # type: ignore[override]
-        self.line = self.line or Line(record=record, guard=self._guard(record), entropy=self._entropy)
+    def _opened(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
+        self.line = Line(record=record, guard=guard, entropy=self._entropy)
         return self.line
 
 

@@ -99,8 +99,8 @@ def test_what_nobody_writes_is_dropped() -> None:
     """Two may wait; a third is worth less than the memory it takes."""
     with open_house(MemoryStore()) as house:
         register(house)
-        record = house._record("survey")
-        checkpointer = Checkpointer(record=record, guard=house._guard(record), telemetry=SILENT)
+        record = house.lines.record("survey")
+        checkpointer = Checkpointer(record=record, guard=house.lines.guard(record), telemetry=SILENT)
         assert checkpointer.is_idle
         for seq in (1, 2, 3):
             checkpointer.take(Checkpoint(since=0, seq=seq, hash=bytes(32), pages={}))

@@ -35,7 +35,7 @@ def closing(house: House) -> threading.Thread:
     """A thread that closes the house, once the house has stopped taking anything."""
     thread = threading.Thread(target=house.close)
     thread.start()
-    while house._open:
+    while house.lines.are_open:
         pass
     return thread
 
@@ -59,7 +59,7 @@ def test_what_waits_is_answered_by_every_line_at_once(house: House, store: Gated
 def test_what_comes_too_late_is_refused_and_not_forgotten(house: House, store: GatedStore) -> None:
     """Unavailable at once, for questions, acts and readings, by lines that were there and by new ones."""
     who = analyst(house)
-    writer = house._writer(house._record("one"))
+    writer = house.lines.line(house.lines.record("one"))
     thread = closing(house)
     thread.join()
     with pytest.raises(Unavailable):
@@ -77,7 +77,7 @@ def test_a_question_that_slips_in_behind_the_end_is_settled(house: House) -> Non
     """Its writer was found before the house closed: the promise fails, so that its request can be answered."""
     who = analyst(house)
     ask(house, who, "k", "one")
-    writer = house._writer(house._record("one"))
+    writer = house.lines.line(house.lines.record("one"))
     question = None
     real = writer.submit
 
@@ -102,7 +102,7 @@ def test_a_line_that_does_not_end_is_left_behind(
     house: House, store: GatedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing has a bound; what the line had not committed was promised to nobody."""
-    monkeypatch.setattr("service.workflows.house.CLOSING_S", 0.05)
+    monkeypatch.setattr("service.workflows.lines.CLOSING_S", 0.05)
     who = analyst(house)
     store.gate.clear()
     promise = house.submit(who, "one", "k", QUERY)

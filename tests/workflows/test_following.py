@@ -76,7 +76,7 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
 @pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
 def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     """Even from somebody who has the pepper: what does not lead to the head is not used."""
-    genesis = world.houses[0]._record("survey").genesis
+    genesis = world.houses[0].lines.record("survey").genesis
     second = world.line(1)
     ask_first(world, 4)
     eventually(lambda: world.seq(1) == 4)

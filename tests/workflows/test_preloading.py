@@ -35,14 +35,14 @@ def house(store: MemoryStore) -> Iterator[House]:
 
 def loaded(house: House) -> set[str]:
     """What is in memory."""
-    return {name for name in NAMES if house._writer(house._record(name)).is_at_hand}
+    return {name for name in NAMES if house.lines.line(house.lines.record(name)).is_at_hand}
 
 
 def test_every_dataset_is_loaded_ahead(house: House) -> None:
     """And the first query finds it there."""
     assert loaded(house) == set()
     house.preload()
-    assert {name for name in NAMES if house._writer(house._record(name)).position} == set(NAMES)
+    assert {name for name in NAMES if house.lines.line(house.lines.record(name)).position} == set(NAMES)
 
 
 def test_a_closed_dataset_keeps_nobody_out(house: House, store: MemoryStore) -> None:
@@ -52,7 +52,7 @@ def test_a_closed_dataset_keeps_nobody_out(house: House, store: MemoryStore) -> 
         register(empty, "one")
     store.kept[1] = next(iter(other.kept.values()))
     house.preload()
-    assert house._writer(house._record("two")).position
+    assert house.lines.line(house.lines.record("two")).position
     with pytest.raises(Fenced):
         house.open_epoch("one")
 
@@ -72,7 +72,7 @@ def test_a_fault_while_loading_costs_that_dataset_alone(
     monkeypatch.setattr(MemoryTransaction, "individuals", faulty)
     with caplog.at_level(logging.ERROR):
         house.preload()
-    assert [bool(house._writer(house._record(name)).position) for name in NAMES] == [False, True, True]
+    assert [bool(house.lines.line(house.lines.record(name)).position) for name in NAMES] == [False, True, True]
     assert ("loading of dataset 1" in caplog.text) == isinstance(fault, RuntimeError)
     assert "forty-four" not in caplog.text
 
@@ -81,7 +81,7 @@ def test_a_house_that_closes_stops_loading(house: House) -> None:
     """Nothing is opened behind its back."""
     house.close()
     house.preload()
-    assert house._writers == {}
+    assert house.lines.opened() == []
 
 
 def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +92,4 @@ def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch
 
     monkeypatch.setattr(MemoryStore, "datasets", gone)
     house.preload()
-    assert house._writers == {}
+    assert house.lines.opened() == []

@@ -154,7 +154,7 @@ def test_acts_and_doubts_are_followed_by_a_look(house: House, store: CountingSto
 
 def test_what_is_not_witnessed_is_not_built_on(house: House, store: CountingStore) -> None:
     """A head of which the guard is not sure is looked at."""
-    guard = house._guard(house._record("survey"))
+    guard = house.lines.guard(house.lines.record("survey"))
     assert guard.is_vouched(store.head(1))
     guard._is_unwritable = True
     assert not guard.is_vouched(store.head(1))
@@ -164,7 +164,7 @@ def test_what_is_not_witnessed_is_not_built_on(house: House, store: CountingStor
 
 def test_the_latest_questions_are_remembered(house: House) -> None:
     """And no more than SEEN_MAX of them."""
-    line = house._writer(house._record("survey"))
+    line = house.lines.line(house.lines.record("survey"))
     proposer: Proposer = line.desk.proposer
     who = analyst(house)
     for n in range(40):
@@ -188,7 +188,7 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[bool], sigmas:
         upload(house, "people", ROWS)
         who = analyst(house)
         ask(house, who, "first", reuse=False)
-        line = house._writer(house._record("survey"))
+        line = house.lines.line(house.lines.record("survey"))
         for n, is_refused in enumerate(refused):
             line.desk.proposer._cautious_batches = 0
             store.faults = [Outdated()] if is_refused else []

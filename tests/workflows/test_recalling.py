@@ -29,7 +29,7 @@ def world() -> Iterator[Replicas]:
 def told(world: Replicas, key: str, *, number: int = 1) -> None:
     """Wait until a replica knows where the reply to a key is to be found."""
     cache, house = world.caches[number], world.houses[number]
-    hint = cache.hint(house._record("survey").genesis, (world.analyst.id, key))
+    hint = cache.hint(house.lines.record("survey").genesis, (world.analyst.id, key))
     eventually(lambda: hint in house._exchange.hints)
 
 
@@ -52,7 +52,7 @@ def test_another_analyst_with_the_same_key_gets_an_answer_of_its_own(world: Repl
     told(world, "k")
     other = analyst_like(world.analyst, 8)
     house, cache = world.houses[1], world.caches[1]
-    house._exchange.hints.add([cache.hint(house._record("survey").genesis, (other.id, "k"))])
+    house._exchange.hints.add([cache.hint(house.lines.record("survey").genesis, (other.id, "k"))])
     theirs = ask(house, other, "k", reuse=False)
     assert theirs.query_id != first.query_id
     assert theirs.body != first.body
@@ -84,7 +84,7 @@ def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[s
     """Of another fence, or showing an entry that this ledger does not have."""
     first = ask(world.houses[0], world.analyst, "k")
     told(world, "k")
-    genesis = world.houses[0]._record("survey").genesis
+    genesis = world.houses[0].lines.record("survey").genesis
     shared = world.caches[0].reply(genesis, (world.analyst.id, "k"))
     assert shared is not None
     record = replace(shared.record, body=b'{"values":[666]}', seq=change.pop("seq", shared.record.seq))

@@ -63,7 +63,7 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
     with open_house(None, None, telemetry=tally) as house:
         register(house)
         who = analyst(house)
-        writer: DatasetWriter = house._writer(house._record("survey"))
+        writer: DatasetWriter = house.lines.line(house.lines.record("survey"))
         holder = threading.Thread(target=writer.read, args=[lambda *_: gate.wait(30)])
         holder.start()
         while writer.length:

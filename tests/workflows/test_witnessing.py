@@ -114,7 +114,7 @@ def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
     """The witness never runs ahead of the database, and is never behind what was released."""
     for n in range(1, 5):
         assert fresh(house, who, f"k{n}") == n
-        assert witness.history(witness_name(house._record("survey")))[-1].seq == n
+        assert witness.history(witness_name(house.lines.record("survey")))[-1].seq == n
     assert all(told <= durable for told, durable in witness.told)
     assert [told for told, _ in witness.told] == [0, 0, 1, 2, 3, 4]
 
@@ -180,7 +180,7 @@ def test_a_stored_reply_is_witnessed_before_it_leaves_again(
     """A process that died between commit and witness left an answer that nobody had seen: the next vouches for it."""
     fresh(house, who, "a")
     body = ask(house, who, "b", reuse=False).body
-    name = witness_name(house._record("survey"))
+    name = witness_name(house.lines.record("survey"))
     witness.kept[name].pop()
     with open_house(store, witness=witness) as other:
         assert witness.history(name)[-1].seq == 1
@@ -246,7 +246,7 @@ def test_everything_is_closed_behind_the_witness(house: House, who: Principal, s
     with pytest.raises(NotFound):
         house.release(who, query_id)
     assert house.check_witnesses() == ["ledger-rollback"]
-    assert mend(store, house._witness) is not None
+    assert mend(store, house.lines.witness) is not None
     assert house.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
@@ -267,7 +267,7 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(house: House, who: Pr
     truth = spent(house)
     assert truth == {"ann": 2 * COST, "bob": COST, "eve": 3 * COST}
     store.kept = backup
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
 
     assert done is not None
     assert (done.plan.missing_units, done.plan.joining_units) == (2 * COST, 0)
@@ -275,8 +275,8 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(house: House, who: Pr
     assert spent(house) == dict.fromkeys(truth, 3 * COST)
     assert (done.seq, done.plan.fence) == (2, 2)
     assert fresh(house, who, "d") == 3
-    assert mend(store, house._witness) is None
-    assert [report.findings for report in verify_all(store, house._witness)] == [[]]
+    assert mend(store, house.lines.witness) is None
+    assert [report.findings for report in verify_all(store, house.lines.witness)] == [[]]
     assert after(None) == ["nothing to reconcile: all that was witnessed is in the ledger"]
     assert before(done.plan)[0] == (
         "ledger-rollback: the database is at sequence 1 under fence 1, with 1 acts;"
@@ -295,7 +295,7 @@ def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
         ask(house, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
     house.check_witnesses()
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
     assert done is not None
     limit = int(Decimal("0.1") * 2**40)
     assert spent(house) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
@@ -316,7 +316,7 @@ def test_lost_acts_alone_close_a_dataset_too(house: House, who: Principal, store
     store.kept = backup
     with pytest.raises(Fenced):
         fresh(house, who, "b")
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
     assert done is not None
     assert (done.plan.missing_units, done.charged_count) == (0, 0)
     assert fresh(house, who, "b") == 3
@@ -333,7 +333,7 @@ def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
     assert spent(house)["joe"] == COST
     before_loss = left(house)
     store.kept = backup
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
     assert done is not None
     assert done.plan.joining_units == COST
     upload(house, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
@@ -349,12 +349,12 @@ def test_people_lost_with_another_history_are_counted_as_lost(house: House, who:
     fresh(house, who, "a")
     with_joe = dict(store.kept)
     store.kept = backup
-    mend(store, house._witness)
+    mend(store, house.lines.witness)
     upload(house, "people", [("zoe", "NO", 50, 1)])
     fresh(house, who, "b")
     store.kept = with_joe
     assert len(with_joe[1].people) == 4
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
     assert done is not None
     assert done.plan.fence == 3  # no other history was ever under it
     upload(house, "people", [("zoe", "NO", 50, 1)])
@@ -370,7 +370,7 @@ def test_whoever_was_erased_is_burned_too(house: House, who: Principal, store: F
     fresh(house, who, "b")
     truth = spent(house)
     store.kept = backup
-    done = mend(store, house._witness)
+    done = mend(store, house.lines.witness)
     assert done is not None
     assert done.charged_count == 3
     upload(house, "people", [ROWS[1]])
@@ -439,7 +439,7 @@ def test_a_running_house_needs_no_witness_to_remember(
         fresh(house, who, "c")
     store.kept = now
     assert fresh(house, who, "c") == 3
-    assert witness.history(witness_name(house._record("survey")))[-1].seq == 3
+    assert witness.history(witness_name(house.lines.record("survey")))[-1].seq == 3
 
 
 def test_a_witness_that_is_behind_is_brought_forward(
@@ -448,7 +448,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
     """An older copy of the witness, or a process that died before telling it: nothing is lost by that."""
     for n in range(4):
         fresh(house, who, f"k{n}")
-    name = witness_name(house._record("survey"))
+    name = witness_name(house.lines.record("survey"))
     del witness.kept[name][2:]
     with open_house(store, witness=witness) as other:
         assert other.check_witnesses() == []
@@ -458,7 +458,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
 
 def test_replicas_on_one_database_share_a_witness(house: House, who: Principal, store: FaultyStore) -> None:
     """In turn or at once, nobody takes the other for a clone."""
-    with open_house(store, witness=house._witness) as other:
+    with open_house(store, witness=house.lines.witness) as other:
         for n in range(6):
             fresh((house, other)[n % 2], who, f"k{n}")
         with ThreadPoolExecutor(4) as pool:
@@ -471,14 +471,14 @@ def test_a_clone_on_the_same_witness_closes_both(house: House, who: Principal, s
     """Two databases that go on from one copy cannot both be true: whoever finds the other's mark answers no more."""
     fresh(house, who, "a")
     clone = copy_of(store)
-    with open_house(clone, witness=house._witness) as other:
+    with open_house(clone, witness=house.lines.witness) as other:
         fresh(house, who, "b")
         for _ in range(2):
             with pytest.raises(Fenced):
                 fresh(other, who, "c")
         assert other.check_witnesses() == ["ledger-rollback"]
         # The clone catches up in numbers, not in truth.
-        done = mend(clone, house._witness)
+        done = mend(clone, house.lines.witness)
         assert done is not None
         with pytest.raises(Fenced):
             fresh(house, who, "d")
@@ -511,7 +511,7 @@ def test_a_history_of_the_same_length_put_under_a_running_house_is_noticed(
     """A clone ran beside it with a witness of its own, and took its place: every number fits, but not the hash."""
     fresh(house, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in house._witness.kept.items()}  # type: ignore[attr-defined]
+    apart.kept = {name: list(records) for name, records in house.lines.witness.kept.items()}  # type: ignore[attr-defined]
     fresh(house, who, "b")
     with open_house(clone, witness=apart) as other:
         for n in range(2):
@@ -526,13 +526,13 @@ def test_histories_that_were_witnessed_apart_are_both_burned(house: House, who: 
     """A clone ran beside it with a witness of its own: brought together, each must pay for the other's answers."""
     fresh(house, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in house._witness.kept.items()}  # type: ignore[attr-defined]
+    apart.kept = {name: list(records) for name, records in house.lines.witness.kept.items()}  # type: ignore[attr-defined]
     with open_house(clone, witness=apart) as other:
         for n in range(2):
             fresh(other, who, f"there {n}")
         for n in range(3):
             fresh(house, who, f"here {n}")
-    together = SeveralWitnesses(house._witness, [apart])
+    together = SeveralWitnesses(house.lines.witness, [apart])
     with open_house(store, witness=together) as merged:
         with pytest.raises(Fenced):
             fresh(merged, who, "b")
@@ -576,6 +576,6 @@ def test_a_reused_answer_survives_a_burn(house: House, who: Principal, store: Fa
     backup = dict(store.kept)
     fresh(house, who, "b")
     store.kept = backup
-    mend(store, house._witness)
+    mend(store, house.lines.witness)
     again = orjson.loads(ask(house, who, "c").body)
     assert (again["reused"], again["values"]) == (True, orjson.loads(first.body)["values"])

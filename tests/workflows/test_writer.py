@@ -197,7 +197,7 @@ def test_a_failed_commit_leaves_no_debit_behind(house: House, store: FaultyStore
 def test_everything_that_waits_shares_one_transaction(house: House, store: FaultyStore) -> None:
     """Thirty questions behind a busy line are answered in order, under one lock."""
     who = analyst(house)
-    writer = house._writer(house._record("survey"))
+    writer = house.lines.line(house.lines.record("survey"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -231,7 +231,7 @@ def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.Monke
     monkeypatch.setattr("service.workflows.writer.QUEUE_MAX", 2)
     register(house, "small")
     who = analyst(house)
-    writer = house._writer(house._record("small"))
+    writer = house.lines.line(house.lines.record("small"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:

@@ -1,0 +1,85 @@
+"""The lines of a house: a registration, a guard and a line for each dataset, looked up or opened when first needed."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from service.workflows.errors import NotFound, Unavailable
+from service.workflows.ports import DatasetRecord, Store, Witness
+from service.workflows.threads import DatasetWriter
+from service.workflows.witnessing import Guard
+
+CLOSING_S: Final = 5.0
+"""How long closing waits for the lines. Whatever has not committed by then was promised to nobody."""
+
+Opening = Callable[[DatasetRecord, Guard], DatasetWriter]
+
+
+class Lines:
+    """At most one line and one guard of each dataset. Thread-safe."""
+
+    def __init__(self, *, store: Store, witness: Witness, opening: Opening) -> None:
+        """Nothing is looked up; `opening` makes a line, and is called by one thread at a time."""
+        self.witness = witness
+        self._store, self._opening = store, opening
+        self._records: dict[str, DatasetRecord] = {}
+        self._guards: dict[int, Guard] = {}
+        self._lines: dict[int, DatasetWriter] = {}
+        self._door = threading.Lock()
+        self.are_open = True
+
+    def record(self, name: str) -> DatasetRecord:
+        """A registration, which never changes and so is looked up once. Raises NotFound."""
+        record = self._records.get(name) or self._store.dataset(name)
+        if record is None:
+            raise NotFound
+        self._records[name] = record
+        return record
+
+    def guard(self, record: DatasetRecord) -> Guard:
+        """The guard of a dataset."""
+        with self._door:
+            if record.id not in self._guards:
+                self._guards[record.id] = Guard(record=record, store=self._store, witness=self.witness)
+            return self._guards[record.id]
+
+    def line(self, record: DatasetRecord) -> DatasetWriter:
+        """The line of a dataset. Raises Unavailable when all are closed."""
+        guard = self.guard(record)
+        with self._door:
+            if not self.are_open:
+                raise Unavailable
+            if record.id not in self._lines:
+                self._lines[record.id] = self._opening(record, guard)
+            return self._lines[record.id]
+
+    def is_at_hand(self, name: str) -> bool:
+        """Whether a dataset's line is open, so that nothing is asked of the store to find it."""
+        record = self._records.get(name)
+        return record is not None and record.id in self._lines
+
+    def opened(self) -> list[DatasetWriter]:
+        """The lines that are open."""
+        with self._door:
+            return list(self._lines.values())
+
+    def closed_by_witness(self) -> list[Guard]:
+        """The guards of datasets that are known to be closed by their witness; looks nowhere."""
+        with self._door:
+            return [guard for guard in self._guards.values() if guard.code is not None]
+
+    def close(self) -> None:
+        """Take nothing new, let all lines finish what waits at the same time, and stop.
+
+        A line that does not end in time is left behind: its thread ends with the process, and what it had not committed
+        the database undoes.
+        """
+        with self._door:
+            self.are_open = False
+        lines = self.opened()
+        for line in lines:
+            line.end()
+        until = time.monotonic() + CLOSING_S
+        for line in lines:
+            line.ended(within_s=max(until - time.monotonic(), 0))
