@@ -5,6 +5,7 @@ that the route is there. `GuardedRoute` asks the guard first. A principal of ano
 path that does not exist.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
@@ -39,6 +40,7 @@ class Guard:
 
     def __init__(self, *roles: Role, whole_house: bool = False) -> None:
         self.roles, self.whole_house = frozenset(roles), whole_house
+        self._recognition = Recognition()
 
     async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
@@ -59,7 +61,7 @@ class Guard:
         house = the_house(request)
         principal = None if api_key is None else house.remembered(api_key)
         if principal is None and api_key is not None:
-            principal = await run_in_threadpool(house.authenticate, api_key)
+            principal = await self._recognition.of(api_key, house)
         if principal is None:
             raise unauthorized()
         if house.limiter is not None:
@@ -75,6 +77,36 @@ class Guard:
             return True
         named = request.path_params.get("dataset", principal.dataset)
         return named == principal.dataset and not self.whole_house
+
+
+class Recognition:
+    """Looks a key up once for all who come with it at the same time.
+
+    A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    async def of(self, api_key: str, house: House) -> Principal | None:
+        """The principal; None for a key that is not known. Raises as the house does.
+
+        Whoever waited for another's look-up asks the house's memory, and so hears of a key revoked meanwhile; a key
+        that is not in it is looked up for each.
+        """
+        other = self._under_way.get(api_key)
+        if other is not None:
+            await other.wait()
+            principal = house.remembered(api_key)
+            if principal is not None:
+                return principal
+        mine = self._under_way[api_key] = asyncio.Event()
+        try:
+            return await run_in_threadpool(house.authenticate, api_key)
+        finally:
+            mine.set()
+            if self._under_way.get(api_key) is mine:
+                del self._under_way[api_key]
 
 
 class GuardedRoute(APIRoute):

@@ -1,9 +1,15 @@
 """Who may call what: nobody, until a route says so."""
 
+import asyncio
+import threading
+from typing import Any
+
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import Guard, GuardedRoute, guarded_router
+from service.api.auth import Guard, GuardedRoute, Recognition, guarded_router
+from service.workflows.errors import Unavailable
+from service.workflows.views import Principal
 from tests.api.routes import PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World
 
@@ -103,6 +109,78 @@ class TestKeys:
             stranger = await world.client.get(path, headers={"X-Request-Id": "r"})
             curator = await world.call("curator", "GET", path, headers={"X-Request-Id": "r"})
             assert (stranger.status_code, stranger.content) == (404, curator.content)
+
+
+class _Keys:
+    """A house that looks keys up when it is let, and remembers them until it forgets."""
+
+    def __init__(self) -> None:
+        self.gate, self.looked_up = threading.Event(), list[str]()
+        self.memory: dict[str, Principal] = {}
+        self.fails, self.remembers = False, True
+
+    def remembered(self, api_key: str) -> Principal | None:
+        return self.memory.get(api_key)
+
+    def authenticate(self, api_key: str) -> Principal | None:
+        self.looked_up.append(api_key)
+        self.gate.wait(30)
+        if self.fails:
+            raise Unavailable
+        if api_key == "known" and self.remembers:
+            self.memory[api_key] = Principal.__new__(Principal)
+        return self.memory.get(api_key)
+
+
+class TestRecognition:
+    """One look-up for all who come with the same key at the same time."""
+
+    async def asked(self, house: _Keys, *keys: str) -> list[Any]:
+        """All at once, answered when all have asked."""
+        recognition = Recognition()
+        asking = [asyncio.ensure_future(recognition.of(key, house)) for key in keys]  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        house.gate.set()
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    async def test_a_known_key_is_looked_up_once(self) -> None:
+        """Everybody gets the same principal."""
+        house = _Keys()
+        assert await self.asked(house, *["known"] * 20) == [house.memory["known"]] * 20
+        assert house.looked_up == ["known"]
+
+    async def test_an_unknown_key_is_looked_up_for_each(self) -> None:
+        """Nobody remembers that somebody is nobody; and no key waits for another."""
+        house = _Keys()
+        assert await self.asked(house, *["unknown"] * 5, "other") == [None] * 6
+        assert sorted(house.looked_up) == ["other", *["unknown"] * 5]
+
+    async def test_a_failed_look_up_is_no_answer_for_others(self) -> None:
+        """Each hears of its own."""
+        house = _Keys()
+        house.fails = True
+        assert [type(each) for each in await self.asked(house, "known", "known")] == [Unavailable] * 2
+        assert house.looked_up == ["known"] * 2
+
+    async def test_a_key_revoked_meanwhile_is_not_taken_from_another(self) -> None:
+        """The house does not remember it, and each finds out for itself."""
+        house = _Keys()
+        house.remembers = False
+        await self.asked(house, "known", "known")
+        assert house.looked_up == ["known"] * 2
+
+    async def test_who_goes_away_takes_nothing_with_it(self) -> None:
+        """A caller that is cancelled leaves the others to look for themselves."""
+        house = _Keys()
+        recognition = Recognition()
+        first, second = [
+            asyncio.ensure_future(recognition.of("known", house))  # type: ignore[arg-type]
+            for _ in range(2)
+        ]
+        await asyncio.sleep(0.01)
+        first.cancel()
+        house.gate.set()
+        assert await second is house.memory["known"]
 
 
 class TestBounds:
