@@ -1,5 +1,6 @@
 """How a server leaves: what each signal means, and in which order."""
 
+import gc
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import uvicorn
 from service import main
 from service.api.leaving import ReleaseSlots
 from service.api.life import Life
-from service.main import GracefulServer
+from service.main import GracefulServer, collect_rarely
 from service.settings import Settings
 from service.workflows.telemetry import SILENT
 from tests.houses import open_house
@@ -89,3 +90,13 @@ def test_slots_are_on_by_default_and_can_be_switched_off() -> None:
     assert layers()[ReleaseSlots]["slots"].length_ns == 10_000_000
     assert layers(SPARING_RELEASE_SLOT_MS="25")[ReleaseSlots]["slots"].length_ns == 25_000_000
     assert ReleaseSlots not in layers(SPARING_RELEASE_SLOT_MS="0", SPARING_DRAIN_MS="1500")
+
+
+def test_the_collector_looks_rarely() -> None:
+    """At young objects; for older ones its own rules stand."""
+    before = gc.get_threshold()
+    try:
+        collect_rarely()
+        assert gc.get_threshold() == (10_000, *before[1:])
+    finally:
+        gc.set_threshold(*before)
