@@ -277,7 +277,8 @@ class Proposal(Protocol):
     """Entries for a dataset whose head is assumed to be known: no lock is held before they are sent.
 
     Committed in one journey, and only if the head's sequence, hash, fence, epoch and data version are still those, no
-    key that was asked is taken, and no question that may be reused was answered in this epoch.
+    key that was asked is taken, and no question that may be reused was answered in this epoch. A store may refuse to
+    leave a key that was asked without a reply.
     """
 
     @property

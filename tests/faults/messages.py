@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 _ENDS = (b"BEGIN", b"COMMIT", b"ROLLBACK")
-_ANSWER = b"INSERT INTO answers"
-_PROPOSAL = b"WITH moved AS (UPDATE heads"  # a statement that commits by itself
+_EXTENSION = b"WITH moved AS (UPDATE heads"  # makes answers last with its transaction, or commits by itself
 
 
 class Messages:
@@ -31,13 +30,14 @@ class Commits:
     """Sets every COMMIT apart that makes an answer last, and every statement that does so by itself.
 
     A COMMIT comes as a simple query, or, in a pipeline, as Parse, Bind, Describe and Execute with the Sync that ends
-    the pipeline: those five are one part here. Of a statement that was prepared before, Bind is the first.
+    the pipeline: those five are one part here. Of a statement that was prepared before, Bind is the first; that it is
+    prepared makes nothing last.
     """
 
     def __init__(self) -> None:
         self._messages = Messages()
         self._statements: dict[bytes, bytes] = {}
-        self._has_answer = False
+        self._is_open = self._has_answer = self._executes = False
         self._commit = b""
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -53,28 +53,37 @@ class Commits:
                 passing += message
                 continue
             self._commit += message
+            self._executes |= kind in {b"Q", b"E"}
             if kind in {b"Q", b"S"}:
-                part, self._commit = self._commit, b""
-                yield part, True
+                yield self._commit, self._executes
+                self._commit, self._executes = b"", False
         yield passing, False
 
     def _begins(self, kind: bytes, words: bytes) -> bool:
         """Whether a message is the first of what is to be set apart."""
-        if kind == b"B":
-            return self._statements.get(words.split(b"\0", 2)[1], b"").startswith(_PROPOSAL)
-        if kind == b"P" and words.split(b"\0", 2)[1].startswith(_PROPOSAL):
-            return True
+        if kind in {b"P", b"B"} and not self._is_open:
+            return self._statement(kind, words).startswith(_EXTENSION)
         return self._has_answer and _is_commit(kind, words)
+
+    def _statement(self, kind: bytes, words: bytes) -> bytes:
+        """The text that a Parse brings or a Bind names."""
+        name_or_text = words.split(b"\0", 2)[1]
+        return name_or_text if kind == b"P" else self._statements.get(name_or_text, b"")
 
     def _look_at(self, kind: bytes, words: bytes) -> None:
         if kind == b"P":  # Parse: name, text
             name, text = words.split(b"\0", 2)[:2]
             self._statements[name] = text
-            self._has_answer &= text.upper() not in _ENDS
+            self._move_on(text)
         elif kind == b"B":  # Bind: portal, name
-            self._has_answer |= self._statements.get(words.split(b"\0", 2)[1], b"").startswith(_ANSWER)
+            self._has_answer |= self._is_open and self._statement(kind, words).startswith(_EXTENSION)
         elif kind == b"Q":
-            self._has_answer &= words.rstrip(b"\0").upper() not in _ENDS
+            self._move_on(words.rstrip(b"\0"))
+
+    def _move_on(self, text: bytes) -> None:
+        """Into a transaction, or out of one."""
+        if text.upper() in _ENDS:
+            self._is_open, self._has_answer = text.upper() == b"BEGIN", False
 
 
 class Journeys:

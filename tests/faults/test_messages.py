@@ -21,8 +21,9 @@ def executed(statement: bytes, name: bytes = b"") -> bytes:
     return parse + bind + message(b"D", b"P\0") + message(b"E", b"\0\0\0\0\0")
 
 
-ANSWER = executed(b"INSERT INTO answers VALUES ($1)", b"_pg3_7")
+EXTENSION = b"WITH moved AS (UPDATE heads SET seq = $1) INSERT INTO answers SELECT $2"
 SYNC = message(b"S", b"")
+ANSWER = executed(b"BEGIN") + executed(EXTENSION, b"extend-7")
 PIPELINED = executed(b"COMMIT") + SYNC
 SIMPLE = message(b"Q", b"COMMIT\0")
 READING = executed(b"SELECT seq FROM heads FOR UPDATE")
@@ -60,7 +61,7 @@ def test_a_commit_that_makes_no_answer_last_passes() -> None:
 
 def test_a_statement_that_was_prepared_before_is_known_by_its_name() -> None:
     """From its second use on only Bind names it."""
-    bound = message(b"B", b"\0_pg3_7\0\0\0\0\0\0\0") + message(b"E", b"\0\0\0\0\0")
+    bound = executed(b"BEGIN") + message(b"B", b"\0extend-7\0\0\0\0\0\0\0") + message(b"E", b"\0\0\0\0\0")
     first = STARTUP + ANSWER
     assert parts([first + PIPELINED + bound + PIPELINED]) == [
         (first, False),
@@ -72,9 +73,8 @@ def test_a_statement_that_was_prepared_before_is_known_by_its_name() -> None:
 
 def test_a_statement_that_commits_by_itself_is_set_apart_whole() -> None:
     """With its Parse while it has one, and by its name afterwards."""
-    proposal = b"WITH moved AS (UPDATE heads SET seq = $1) INSERT INTO answers SELECT $2"
-    first = executed(proposal) + SYNC
-    prepared = executed(proposal, b"_pg3_9") + SYNC
+    first = executed(EXTENSION) + SYNC
+    prepared = executed(EXTENSION, b"_pg3_9") + SYNC
     bound = message(b"B", b"\0_pg3_9\0\0\0\0\0\0\0") + message(b"E", b"\0\0\0\0\0") + SYNC
     assert parts([STARTUP + first + prepared + bound + READING]) == [
         (STARTUP, False),
@@ -83,6 +83,13 @@ def test_a_statement_that_commits_by_itself_is_set_apart_whole() -> None:
         (bound, True),
         (READING, False),
     ]
+
+
+def test_to_be_prepared_is_not_to_be_committed() -> None:
+    """A Parse with its Sync makes nothing last; what it has named does."""
+    prepared = message(b"P", b"extend-1\0" + EXTENSION + b"\0\0\0") + SYNC
+    bound = message(b"B", b"\0extend-1\0\0\0\0\0\0\0") + message(b"E", b"\0\0\0\0\0") + SYNC
+    assert parts([STARTUP + prepared + bound]) == [(STARTUP + prepared, False), (bound, True)]
 
 
 def test_a_journey_is_what_a_client_waits_for() -> None:

@@ -17,9 +17,9 @@ MUTANTS = [
     Mutant(
         name="head not checked",
         incident="A writer that slept through a failover appends on a head that has moved.",
-        file="service/store/postgres/transaction.py",
-        find=" WHERE dataset_id = %s AND seq = %s AND fence = %s RETURNING 1)",
-        put=" WHERE dataset_id = %s AND seq >= 0 * %s AND fence >= 0 * %s RETURNING 1)",
+        file="service/store/postgres/extension.py",
+        find=" AND hash = $6 AND fence = $7 AND",
+        put=" AND hash = $6 AND fence >= $7 AND",
         killed_by=f"{SCHEMA}::test_a_writer_that_was_fenced_off_appends_nothing",
     ),
     Mutant(

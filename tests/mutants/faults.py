@@ -70,17 +70,17 @@ MUTANTS = [
     Mutant(
         name="a proposal on another history",
         incident="Entries are chained to a hash that the restored database does not have.",
-        file="service/store/postgres/proposal.py",
-        find=" AND seq = %b AND hash = %b AND fence = %b",
-        put=" AND seq = %b AND hash <> %b AND fence = %b",
+        file="service/store/postgres/extension.py",
+        find=" AND seq = $5 AND hash = $6 AND",
+        put=" AND seq = $5 AND hash <> $6 AND",
         killed_by=f"{PROPOSAL}::test_a_history_of_the_same_length_is_another",
     ),
     Mutant(
         name="a proposal charges for what could be reused",
         incident="The same question is paid for twice in one epoch, because another replica has answered it.",
-        file="service/store/postgres/proposal.py",
-        find="AND l.query_hash = ANY(%b::text[])",
-        put="AND l.query_hash = ANY(%b::text[]) AND FALSE",
+        file="service/store/postgres/extension.py",
+        find="AND l.epoch = h.epoch AND l.kind = 'query')",
+        put="AND l.epoch = h.epoch AND l.kind = 'query' AND FALSE)",
         killed_by=f"{PROPOSAL}::test_what_could_be_reused_is_not_charged_again",
     ),
     Mutant(

@@ -20,7 +20,8 @@ from service.store.postgres.faults import translated
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLUMNS, answer_of, entry_of
-from service.store.postgres.transaction import HEAD_COLUMNS, Connection, PostgresTransaction, head_of
+from service.store.postgres.session import Session
+from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import (
@@ -83,8 +84,9 @@ class PostgresStore:
             "tcp_user_timeout": tcp_timeout_ms,  # the server's end; ours is below
         }
         self._tables: dict[int, dict[str, RecordsTable]] = {}
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._pool: ConnectionPool[Session] = ConnectionPool(
             database_url,
+            connection_class=Session,
             min_size=1,
             max_size=connections_max,
             timeout=5,
@@ -270,9 +272,9 @@ class PostgresStore:
         ]
 
     @contextmanager
-    def _unclear_settled(self) -> Iterator[Connection]:
+    def _unclear_settled(self) -> Iterator[Session]:
         """A connection; if it is lost on the way, what it was doing has ended when this is left."""
-        lost: Connection | None = None
+        lost: Session | None = None
         try:
             with self._connection() as connection:
                 lost, backend = connection, connection.info.backend_pid
@@ -299,7 +301,7 @@ class PostgresStore:
         return self._tables[dataset_id]
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self) -> Iterator[Session]:
         with translated(), self._pool.connection() as connection:
             yield connection
 

@@ -1,9 +1,8 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
 import hashlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,18 +13,11 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from service.store.postgres.extension import Extension, head_after
 from service.store.postgres.faults import translated
 from service.store.postgres.records import RecordsTable, unpacked
-from service.store.postgres.rows import (
-    ANSWER_COLUMNS,
-    ANSWER_COUNT,
-    ENTRY_COLUMNS,
-    ENTRY_COUNT,
-    answer_of,
-    answer_row,
-    entry_of,
-    entry_row,
-)
+from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import (
     AnswerRecord,
@@ -39,13 +31,9 @@ from service.workflows.ports import (
     StoreUnavailable,
 )
 
-UNITS_MAX: Final = 2**62
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
 _SLOTS_AT_ONCE: Final = 2**22
-_PIPELINE_BYTES_MAX: Final = 2**15
-_ROW_BYTES: Final = 512
-"""Of a row, beside its blobs; a pipeline must fit into the smallest buffer that a socket has."""
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
@@ -69,19 +57,6 @@ PACKED_INDIVIDUALS: Final = (
     " string_agg(boolsend(key IS NOT NULL), ''::bytea)"
     " FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s"
 )
-INSERT_ENTRY: Final = f"INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS}) VALUES (%s{', %b' * ENTRY_COUNT})"
-INSERT_ANSWER: Final = f"INSERT INTO answers (dataset_id, {ANSWER_COLUMNS}) VALUES (%s{', %b' * ANSWER_COUNT})"
-ADD_WORST_CASE: Final = (
-    "INSERT INTO worst_cases (dataset_id, principal_id, units) VALUES (%s, %s, %s) ON CONFLICT"
-    " (dataset_id, principal_id) DO UPDATE SET units = least(worst_cases.units + excluded.units, %s)"
-)
-# Sent together with COMMIT, so that a fenced writer must fail in the server: dividing by no row aborts the transaction.
-APPEND_TO_HEAD: Final = (
-    "WITH moved AS (UPDATE heads SET seq = %s, hash = %s, worst_case_units = %s"
-    " WHERE dataset_id = %s AND seq = %s AND fence = %s RETURNING 1) SELECT 1 / count(*) FROM moved"
-)
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class PostgresTransaction:
@@ -89,7 +64,7 @@ class PostgresTransaction:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Session,
         dataset_id: int,
         tables: Mapping[str, RecordsTable],
         *,
@@ -104,7 +79,7 @@ class PostgresTransaction:
         self._connection = connection
         self._dataset_id = dataset_id
         self._tables = tables
-        self._pending: list[tuple[str, Sequence[Sequence[object]]]] = []
+        self._pending: list[Extension] = []
         with translated(), connection.pipeline():
             if not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -125,7 +100,7 @@ class PostgresTransaction:
     # Reading
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
-        left = UNITS_MAX if limit is None else limit
+        left = sys.maxsize if limit is None else limit
         while left > 0:
             rows = self._rows(
                 f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s",
@@ -204,17 +179,16 @@ class PostgresTransaction:
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
-        dataset = self._dataset_id
-        self._pending += [
-            (INSERT_ENTRY, [(dataset, *entry_row(entry)) for entry in entries]),
-            (INSERT_ANSWER, [(dataset, *answer_row(answer)) for answer in answers]),
-            (ADD_WORST_CASE, [(dataset, principal, units, UNITS_MAX) for principal, units in worst_cases.items()]),
-        ]
-        if entries:
-            last, head = entries[-1], self.head
-            values = (last.seq, last.hash, last.worst_case_total_units, dataset, head.seq, head.fence)
-            self._pending.append((APPEND_TO_HEAD, [values]))
-            self.head = replace(head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+        extension = Extension(
+            dataset_id=self._dataset_id,
+            assumed=self.head,
+            head=(head := head_after(self.head, entries)),
+            entries=entries,
+            answers=answers,
+            worst_cases=worst_cases,
+        )
+        self._pending.append(extension)
+        self.head = head
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         new = slots >= self.head.slots
@@ -277,17 +251,10 @@ class PostgresTransaction:
         self._move_head("fence = %s, joining_units = %s", [fence, joining_units])
 
     def commit(self) -> None:
-        """Everything appended and the commit itself travel together, unless it is too large to be sent blindly."""
-        *parts, last = self._parts()
-        self._pending = []
         try:
-            for part in parts:
-                with self._connection.pipeline() if len(part) > 1 else nullcontext():
-                    self._send(part)
-            with self._connection.pipeline():
-                self._send(last)
-                self._connection.commit()
-        except psycopg.Error as fault:
+            self._flush()
+            self._connection.commit()
+        except (psycopg.Error, StoreUnavailable) as fault:
             raise CommitUnclear(type(fault).__name__) from fault
 
     # Within
@@ -305,30 +272,9 @@ class PostgresTransaction:
     def _flush(self) -> None:
         """Send what waits. Statements that come later in the transaction must find it done."""
         pending, self._pending = self._pending, []
-        self._send([(statement, row) for statement, rows in pending for row in rows])
-
-    def _send(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
-        with self._connection.cursor() as cursor:
-            for statement, row in statements:
-                cursor.execute(statement, row)
-
-    def _parts(self) -> list[list[tuple[str, Sequence[object]]]]:
-        """What waits, in order, in parts that a socket takes at once or that are one large row; the last is no such.
-
-        Once the last command is handed over, psycopg's pipeline waits for an answer and sends no more: what the
-        socket has not taken by then stays where it is, and both ends wait for each other.
-        """
-        parts: list[list[tuple[str, Sequence[object]]]] = [[]]
-        size = 0
-        for statement, rows in self._pending:
-            for row in rows:
-                added = _ROW_BYTES + sum(len(value) for value in row if isinstance(value, bytes))
-                if parts[-1] and size + added > _PIPELINE_BYTES_MAX:
-                    parts.append([])
-                    size = 0
-                parts[-1].append((statement, row))
-                size += added
-        return parts if size <= _PIPELINE_BYTES_MAX else [*parts, []]
+        for extension in pending:
+            if not self._connection.extend(extension):
+                raise StoreUnavailable("the head has moved")
 
     def _move_head(self, assignments: str, values: Sequence[object]) -> None:
         """Move the head if it is still the one that was read: a writer that was fenced off touches no row and fails."""

@@ -10,13 +10,14 @@ import pytest
 
 from service.query.schema import Schema
 from service.store.postgres.records import records_tables
+from service.store.postgres.session import Connection
 from service.store.postgres.store import PostgresStore
-from service.store.postgres.transaction import Connection
-from service.workflows.ports import Asked, CommitUnclear, Head, StoreUnavailable
+from service.workflows.ports import Asked, CommitUnclear, Head, Outdated, StoreUnavailable
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow
 ASKED = Asked(address=(ANALYST, "k"), query_hash="q")
+_PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'extend-%'"
 
 
 @pytest.fixture
@@ -79,12 +80,46 @@ def _propose(store: PostgresStore, dataset_id: int, head: Head, killer: str | No
     """An entry on a head; with a killer, the backend is ended before it is sent."""
     with store.proposal(dataset_id, head, asked=[]) as proposal:
         following = entry(head, {0: 1})
-        proposal.append([following], [reply(following)], {})
+        proposal.append([following], [reply(following, f"key-{following.seq}")], {})
         if killer is not None:
             with psycopg.connect(killer, autocommit=True) as connection:
-                pid = proposal._connection.info.backend_pid
+                pid = proposal._session.info.backend_pid
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         proposal.commit()
+
+
+def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: PostgresStore) -> None:
+    """Whether it is taken was not looked up."""
+    kept = store.add_dataset(dataset())
+    head = store.head(kept.id)
+    with store.proposal(kept.id, head, asked=[ASKED]) as proposal:
+        proposal.append([following := entry(head, {0: 1})], [reply(following, "another")], {})
+        with pytest.raises(Outdated):
+            proposal.commit()
+    assert store.head(kept.id) == head
+
+
+def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(store: PostgresStore) -> None:
+    """One statement for good; a restore under a running house costs one batch, and then it is prepared again."""
+    kept = store.add_dataset(dataset())
+    for _ in range(3):
+        _propose(store, kept.id, store.head(kept.id))
+        with store.transaction(kept.id, lock=False) as reading:
+            assert reading.has_tombstones() is False
+            session = reading._connection
+    assert session.execute(_PREPARED).fetchall() == [(1,)]
+    session.execute("RESET ROLE")
+    session.execute("ALTER TABLE answers RENAME TO earlier_answers")
+    session.execute("CREATE TABLE answers (LIKE earlier_answers INCLUDING ALL)")
+    session.execute("GRANT SELECT, INSERT ON answers TO sparing_api")
+    session.execute("SET ROLE sparing_api")
+    session.commit()
+    head = store.head(kept.id)
+    with pytest.raises(CommitUnclear):
+        _propose(store, kept.id, head)
+    assert store.head(kept.id) == head
+    _propose(store, kept.id, head)
+    assert store.head(kept.id).seq == 4
 
 
 @pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])

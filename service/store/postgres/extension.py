@@ -1,0 +1,96 @@
+"""An extension of a ledger: entries, replies and worst cases on an assumed head, in one statement, all or nothing.
+
+The statement locks the head's row and moves it, if everything that was assumed is so; all rows are joined to that one
+row, so that there is nothing to insert when it did not move.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_row, entry_row
+from service.store.postgres.wire import fields, row_array, scalars, text_array
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import AnswerRecord, Head
+
+_UNITS_MAX: Final = 2**62
+ROW_TABLES: Final = ("ledger", "answers", "worst_cases")
+"""The tables whose rows an extension holds."""
+
+RowTypes = Mapping[str, int]
+"""By table, the number that a database has given to the type of its rows."""
+
+# What is sent, in the order of the statement, and the columns of each table in its own.
+_HEAD_FIELDS: Final = fields("int8 bytea int8")
+_ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
+_ENTRY_FIELDS: Final = fields(
+    "int4 int8 uuid uuid text int4 bytea text float8 int4 int4 int8 int8 int2 bytea bytea? int8? bytea? int4 int4"
+    " numeric bytea timestamptz bytea bytea text"
+)
+_ANSWER_FIELDS: Final = fields("int4 uuid text bytea int8 uuid bytea timestamptz")
+_WORST_CASE_FIELDS: Final = fields("int4 uuid int8")
+
+# The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
+# which Postgres looks again once it has the row's lock. A key that is taken cannot be taken twice: that the table of
+# replies refuses. Behind its SELECT the array's length is hidden from the planner, which would otherwise plan anew for
+# every batch of one.
+_MOVED: Final = (
+    "moved AS (UPDATE heads h SET seq = $1, hash = $2, worst_case_units = $3"
+    " WHERE dataset_id = $4 AND seq = $5 AND hash = $6 AND fence = $7 AND epoch = $8 AND data_version = $9"
+    " AND NOT EXISTS (SELECT FROM ledger l WHERE l.dataset_id = h.dataset_id"
+    " AND l.query_hash = ANY((SELECT $10::text[])::text[]) AND l.epoch = h.epoch AND l.kind = 'query')"
+    " RETURNING dataset_id)"
+)
+_ENTRIES: Final = (
+    f"entries AS (INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS})"
+    f" SELECT moved.dataset_id, {ENTRY_COLUMNS} FROM moved, unnest($11::ledger[]) AS sent)"
+)
+_ANSWERS: Final = (
+    f"replies AS (INSERT INTO answers (dataset_id, {ANSWER_COLUMNS})"
+    f" SELECT moved.dataset_id, {ANSWER_COLUMNS} FROM moved, unnest($12::answers[]) AS sent)"
+)
+_WORST_CASES: Final = (
+    "costs AS (INSERT INTO worst_cases (dataset_id, principal_id, units)"
+    " SELECT moved.dataset_id, principal_id, units FROM moved, unnest($13::worst_cases[]) AS sent"
+    " ON CONFLICT (dataset_id, principal_id)"
+    f" DO UPDATE SET units = least(worst_cases.units + excluded.units, {_UNITS_MAX}))"
+)
+EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES} SELECT count(*) FROM moved"
+
+
+def head_after(head: Head, entries: Sequence[LedgerEntry]) -> Head:
+    """The head that a ledger comes to by these entries."""
+    if not entries:
+        return head
+    last = entries[-1]
+    return replace(head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What is appended to a dataset's ledger, which comes to `head`, if its head is the `assumed` one.
+
+    And if no question of this epoch has one of `new_hashes`.
+    """
+
+    dataset_id: int
+    assumed: Head
+    head: Head
+    entries: Sequence[LedgerEntry]
+    answers: Sequence[AnswerRecord]
+    worst_cases: Mapping[UUID, int]
+    new_hashes: Sequence[str] = ()
+
+    def parameters(self, row_types: RowTypes) -> list[bytes]:
+        """What EXTEND is sent with, in binary."""
+        dataset, head, was = self.dataset_id, self.head, self.assumed
+        costs = [(dataset, *each) for each in self.worst_cases.items()]
+        return [
+            *scalars(_HEAD_FIELDS, (head.seq, head.hash, head.worst_case_units)),
+            *scalars(_ASSUMED_FIELDS, (dataset, was.seq, was.hash, was.fence, was.epoch, was.data_version)),
+            text_array(self.new_hashes),
+            row_array(row_types["ledger"], _ENTRY_FIELDS, [(dataset, *entry_row(each)) for each in self.entries]),
+            row_array(row_types["answers"], _ANSWER_FIELDS, [(dataset, *answer_row(each)) for each in self.answers]),
+            row_array(row_types["worst_cases"], _WORST_CASE_FIELDS, costs),
+        ]
