@@ -36,7 +36,7 @@ MUTANTS = [
         name="a witness that is not synced",
         incident="A power cut takes what was witnessed along with what it would have told of.",
         file="service/store/witness/file.py",
-        find="        os.fdatasync(descriptor)\n        if place.slot == 0:",
+        find="        os.fdatasync(file.descriptor)\n        if place.slot == 0:",
         put="        if place.slot == 0:",
         killed_by="tests/store/witness/test_file.py::test_what_could_not_be_synced_is_written_anew",
     ),

@@ -24,16 +24,18 @@ class PunctualSocket(socket.socket):
         self._due = time.monotonic() + self.timeout_s
 
     def recv_into(self, *into: Any) -> int:  # noqa: ANN401 - the same
-        """What has come, waiting for it no longer than is left. Raises TimeoutError."""
+        """What has come, waiting for it no longer than is left. Raises TimeoutError.
+
+        Whoever looks late finds what came in time.
+        """
         usual = self.gettimeout()
         if usual == 0:
             return super().recv_into(*into)
-        left_s = self._due - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self.settimeout(left_s)
+        self.settimeout(max(self._due - time.monotonic(), 0))
         try:
             return super().recv_into(*into)
+        except BlockingIOError:
+            raise TimeoutError from None
         finally:
             self.settimeout(usual)
 

@@ -24,6 +24,7 @@ _KEPT_WHOLE: Final = 2048
 _FREE: Final = bytes(RECORD_BYTES)
 _LOCK_WAIT_S: Final = 2.0
 _LOCK_POLL_S: Final = 0.005
+_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,12 +36,32 @@ class _Place:
     farthest: WitnessRecord | None
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A locked file, and its size when it was locked."""
+
+    descriptor: int
+    size: int
+
+    def contents(self) -> bytes:
+        """All of it."""
+        return os.pread(self.descriptor, self.size, 0)
+
+    def records_at(self, slot: int) -> tuple[bytes, bytes]:
+        """The records in a slot and in the one behind it, as far as they are there; none in slot -1."""
+        if slot < 0:
+            return b"", os.pread(self.descriptor, RECORD_BYTES, 0)
+        both = os.pread(self.descriptor, 2 * RECORD_BYTES, slot * RECORD_BYTES)
+        return both[:RECORD_BYTES], both[RECORD_BYTES:]
+
+
 class FileWitness:
     """The port's Witness. No file is held open between two calls."""
 
     def __init__(self, folder: Path, *, records_max: int = 8192) -> None:
         """`folder` is made when it is first written to; a file of `records_max` records is thinned out."""
         self._folder, self._records_max = folder, records_max
+        self._paths: dict[str, Path] = {}
         self._places: dict[str, _Place] = {}
         self._doubted: set[str] = set()
 
@@ -55,9 +76,8 @@ class FileWitness:
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         try:
-            self._make_folder()
-            with _locked(self.path(dataset)) as descriptor:
-                return self._write(descriptor, dataset, record)
+            with self._locked(dataset) as file:
+                return self._write(file, dataset, record)
         except OSError as fault:
             # The record may stand in the file and never reach the disk, and syncing again would not say so.
             self._doubted.add(dataset)
@@ -67,42 +87,65 @@ class FileWitness:
         """The file of one dataset."""
         return self._folder / f"{dataset}.witness"
 
-    def _make_folder(self) -> None:
-        if not self._folder.is_dir():
+    @contextmanager
+    def _locked(self, dataset: str) -> Iterator["_File"]:
+        """The file, opened, made if it is missing, and locked against every other process and thread."""
+        path = self._paths.setdefault(dataset, self.path(dataset))
+        deadline = time.monotonic() + _LOCK_WAIT_S
+        while True:
+            descriptor = self._open(path)
+            try:
+                if _lock(descriptor) and (size := _size_at(path, descriptor)) is not None:
+                    yield _File(descriptor, size)
+                    return
+            finally:
+                os.close(descriptor)
+            if time.monotonic() > deadline:
+                raise OSError(errno.EAGAIN, "another process holds the witness")
+            time.sleep(_LOCK_POLL_S)
+
+    def _open(self, path: Path) -> int:
+        try:
+            return os.open(path, _OPEN, 0o600)
+        except FileNotFoundError:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             sync_directory(self._folder.parent)
+            return os.open(path, _OPEN, 0o600)
 
-    def _write(self, descriptor: int, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        place = self._find(descriptor, dataset)
+    def _write(self, file: "_File", dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        place = self._find(file, dataset)
         before = place.farthest
         is_news = before is None or before.position < record.position
         if dataset in self._doubted or place.slot >= self._records_max:
-            records = _records(dataset, _contents(descriptor))
+            records = _records(dataset, file.contents())
             self._rewrite(dataset, [*records, record] if is_news else records)
         elif is_news:
-            self._append(descriptor, dataset, place, record)
+            self._append(file, dataset, place, record)
         else:
-            os.fdatasync(descriptor)  # whoever wrote it may have died before this
+            os.fdatasync(file.descriptor)  # whoever wrote it may have died before this
         return before
 
-    def _find(self, descriptor: int, dataset: str) -> _Place:
+    def _find(self, file: "_File", dataset: str) -> _Place:
         """Go on from where the file was left, if that is still the same file."""
         place = self._places.get(dataset)
-        if place is None or place.slot == 0 or _record_at(descriptor, place.slot - 1) != place.last:
-            place = self._places[dataset] = _first_look(dataset, _contents(descriptor))
-        while len(data := _record_at(descriptor, place.slot)) == RECORD_BYTES and data != _FREE:
-            record = decode(dataset, data)
+        last, following = (b"", b"") if place is None else file.records_at(place.slot - 1)
+        if place is None or place.slot == 0 or last != place.last:
+            place = self._places[dataset] = _first_look(dataset, file.contents())
+            _, following = file.records_at(place.slot - 1)
+        while len(following) == RECORD_BYTES and following != _FREE:
+            record = decode(dataset, following)
             place.farthest = max((each for each in (place.farthest, record) if each), key=_position, default=None)
-            place.slot, place.last = place.slot + 1, data
+            place.slot, place.last = place.slot + 1, following
+            _, following = file.records_at(place.slot - 1)
         return place
 
-    def _append(self, descriptor: int, dataset: str, place: _Place, record: WitnessRecord) -> None:
+    def _append(self, file: "_File", dataset: str, place: _Place, record: WitnessRecord) -> None:
         data, offset = encode(dataset, record), place.slot * RECORD_BYTES
-        is_at_end = os.fstat(descriptor).st_size < offset + RECORD_BYTES
-        written = os.pwrite(descriptor, data.ljust(_BLOCK_BYTES, b"\0") if is_at_end else data, offset)
+        is_at_end = file.size < offset + RECORD_BYTES
+        written = os.pwrite(file.descriptor, data.ljust(_BLOCK_BYTES, b"\0") if is_at_end else data, offset)
         if written < RECORD_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fdatasync(descriptor)
+        os.fdatasync(file.descriptor)
         if place.slot == 0:
             sync_directory(self._folder)
         place.slot, place.last, place.farthest = place.slot + 1, data, record
@@ -146,31 +189,6 @@ def _position(record: WitnessRecord) -> tuple[int, int, int]:
     return record.position
 
 
-def _record_at(descriptor: int, slot: int) -> bytes:
-    return os.pread(descriptor, RECORD_BYTES, slot * RECORD_BYTES)
-
-
-def _contents(descriptor: int) -> bytes:
-    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, opened, made if it is missing, and locked against every other process and thread."""
-    deadline = time.monotonic() + _LOCK_WAIT_S
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            if _lock(descriptor) and _is_at(path, descriptor):
-                yield descriptor
-                return
-        finally:
-            os.close(descriptor)
-        if time.monotonic() > deadline:
-            raise OSError(errno.EAGAIN, "another process holds the witness")
-        time.sleep(_LOCK_POLL_S)
-
-
 def _lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,12 +197,13 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the file was not replaced before it was locked."""
+def _size_at(path: Path, descriptor: int) -> int | None:
+    """The file's size; None when another was put in its place before it was locked."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
+        there, here = path.stat(), os.fstat(descriptor)
     except FileNotFoundError:
-        return False
+        return None
+    return here.st_size if os.path.samestat(there, here) else None
 
 
 def _unavailable(fault: OSError) -> WitnessUnavailable:

@@ -1,6 +1,8 @@
 """The witness's twin in one process's memory: the same contract, nothing durable."""
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 from service.workflows.ports import WitnessRecord
 
@@ -24,3 +26,6 @@ class MemoryWitness:
             if before is None or before.position < record.position:
                 records.append(record)
             return before
+
+    def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
+        return partial(self.write, dataset, record)

@@ -1,8 +1,9 @@
 """Several witnesses as one: the first must know before anything leaves, the others help when it is lost."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from service.workflows.incidents import report_incident
 from service.workflows.ports import Witness, WitnessRecord, WitnessUnavailable
@@ -12,11 +13,21 @@ _REST_S: Final = 5.0
 Answer = TypeVar("Answer")
 
 
+class Secondary(Witness, Protocol):
+    """A witness that need not be waited for at once."""
+
+    def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
+        """Begin to write; what is returned finishes, once and whatever has happened since, and is as `write`.
+
+        Raises WitnessUnavailable, as what is returned does.
+        """
+
+
 class SeveralWitnesses:
     """The port's Witness. What any of them has seen counts; a secondary that fails is left alone for a while."""
 
     def __init__(
-        self, primary: Witness, secondaries: Sequence[Witness], *, clock: Callable[[], float] = time.monotonic
+        self, primary: Witness, secondaries: Sequence[Secondary], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock` counts seconds."""
         self._primary, self._secondaries, self._clock = primary, secondaries, clock
@@ -24,23 +35,32 @@ class SeveralWitnesses:
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         records = set(self._primary.history(dataset))
-        for answer in self._ask(lambda witness: witness.history(dataset)):
+        for _, answer in self._ask((place, partial(each.history, dataset)) for place, each in self._awake()):
             records.update(answer)
         return sorted(records, key=lambda record: record.position)
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        before = [self._primary.write(dataset, record)]
-        before += self._ask(lambda witness: witness.write(dataset, record))
+        # What is told here is committed already, so that a secondary may know of it before the first does.
+        begun = self._ask((place, partial(each.begin, dataset, record)) for place, each in self._awake())
+        try:
+            before = [self._primary.write(dataset, record)]
+        finally:  # a reply that nobody takes would be taken for the next one
+            told = self._ask(begun)
+        before += [answer for _, answer in told]
         return max((each for each in before if each is not None), key=lambda each: each.position, default=None)
 
-    def _ask(self, question: Callable[[Witness], Answer]) -> list[Answer]:
-        """What those secondaries say that answer."""
-        answers = []
+    def _awake(self) -> Iterator[tuple[int, Secondary]]:
+        """The secondaries that are not left alone, by place."""
         for place, witness in enumerate(self._secondaries):
-            if self._clock() < self._resting_until.get(place, 0.0):
-                continue
+            if self._clock() >= self._resting_until.get(place, 0.0):
+                yield place, witness
+
+    def _ask(self, questions: Iterable[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
+        """What those say that answer, by place."""
+        answers = []
+        for place, question in questions:
             try:
-                answers.append(question(witness))
+                answers.append((place, question()))
             except WitnessUnavailable as fault:
                 self._resting_until[place] = self._clock() + _REST_S
                 report_incident(fault, f"secondary witness {place}")

@@ -87,3 +87,32 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
         witness.history(DATASET)
     witness.close()
     server.close()
+
+
+def test_a_reply_that_comes_too_late_is_nobody_elses(witness: RedisWitness, server: "redis.Redis") -> None:
+    """The connection on which it may still come is given up."""
+    other = "survey-" + "1e" * 32
+    witness.write(DATASET, FIRST)
+    server.client_pause(600)
+    with pytest.raises(WitnessUnavailable, match="TimeoutError"):
+        witness.write(DATASET, SECOND)
+    server.client_unpause()
+    assert witness.write(other, FIRST) is None
+    assert witness.write(DATASET, SECOND) in (FIRST, SECOND)
+
+
+def test_two_writes_under_way_at_once_get_the_reply_that_is_theirs(witness: RedisWitness) -> None:
+    """Finished in any order, by any thread."""
+    other = "survey-" + "1e" * 32
+    witness.write(DATASET, FIRST)
+    begun = [witness.begin(DATASET, SECOND), witness.begin(other, FIRST)]
+    assert [finish() for finish in reversed(begun)] == [None, FIRST]
+
+
+def test_a_server_that_was_started_anew_is_told_at_once(witness: RedisWitness, server: "redis.Redis") -> None:
+    """It has ended the connection and forgotten the script; the record is written all the same."""
+    witness.write(DATASET, FIRST)
+    server.script_flush()
+    server.client_kill_filter(_type="normal", skipme=True)
+    assert witness.write(DATASET, SECOND) == FIRST
+    assert witness.history(DATASET) == [SECOND]

@@ -1,5 +1,8 @@
 """Several witnesses: the farthest counts, the first must know, the others may fail."""
 
+from collections.abc import Callable
+from contextlib import nullcontext
+
 import pytest
 
 from service.store.witness.memory import MemoryWitness
@@ -72,3 +75,43 @@ def test_a_second_that_fails_is_left_alone_for_a_while() -> None:
     now[0] = 5.0
     both.write(DATASET, at(9))
     assert (first.history(DATASET)[-1], second.history(DATASET)) == (at(9), [at(9)])
+
+
+class Beginner(MemoryWitness):
+    """Notes what is begun and finished, in a diary that it shares with the first witness."""
+
+    def __init__(self, diary: list[str]) -> None:
+        super().__init__()
+        self.diary = diary
+
+    def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
+        self.diary.append("begun")
+
+        def finish() -> WitnessRecord | None:
+            self.diary.append("finished")
+            return self.write(dataset, record)
+
+        return finish
+
+
+class First(FailingWitness):
+    """Notes that it is written to."""
+
+    def __init__(self, diary: list[str]) -> None:
+        super().__init__()
+        self.diary = diary
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        self.diary.append("first")
+        return super().write(dataset, record)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_the_second_is_at_it_while_the_first_writes(is_away: bool) -> None:
+    """And is waited for whatever the first says: what it still has to say must not meet the next question."""
+    diary: list[str] = []
+    first, second = First(diary), Beginner(diary)
+    first.is_away = is_away
+    with pytest.raises(WitnessUnavailable) if is_away else nullcontext():
+        SeveralWitnesses(first, [second]).write(DATASET, at(1))
+    assert diary == ["begun", "first", "finished"]
