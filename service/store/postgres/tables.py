@@ -109,7 +109,7 @@ LEDGER: Final = Table(
 ANSWERS: Final = Table(
     "answers",
     METADATA,
-    _dataset(),
+    Column("dataset_id", Integer, primary_key=True, autoincrement=False),
     Column("principal_id", Uuid, primary_key=True),
     Column("idempotency_key", Text, primary_key=True),
     _required("request_hash", LargeBinary()),

@@ -81,6 +81,28 @@ def test_not_even_the_owner_rewrites_history(
 @pytest.mark.parametrize(
     "statement",
     [
+        (
+            "INSERT INTO answers SELECT dataset_id + 1, principal_id, 'k', request_hash, seq, query_id, body, at"
+            " FROM answers"
+        ),
+        (
+            "INSERT INTO answers SELECT dataset_id, principal_id, 'k', request_hash, seq + 1, query_id, body, at"
+            " FROM answers"
+        ),
+    ],
+    ids=["dataset", "sequence"],
+)
+def test_a_reply_shows_an_entry_of_a_dataset_that_is_there(
+    record: DatasetRecord, database_url: str, statement: LiteralString
+) -> None:
+    """The ledger vouches for both: it has no entry of a dataset that is not."""
+    with psycopg.connect(database_url) as connection, pytest.raises(errors.ForeignKeyViolation):
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
         "DELETE FROM ledger",
         "UPDATE ledger SET sigma = 1",
         "DELETE FROM individuals",
