@@ -278,7 +278,10 @@ class HalfWidth(_Closed):
 
 def _noise_kind(noise: object) -> str | None:
     if isinstance(noise, dict):
-        return next((f"({kind})" for kind in ("sigma", "rho", "half_width") if kind in noise), None)
+        for kind in ("sigma", "rho", "half_width"):
+            if kind in noise:
+                return f"({kind})"
+        return None
     return f"({getattr(noise, 'KIND', None)})"
 
 
