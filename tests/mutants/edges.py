@@ -57,7 +57,7 @@ MUTANTS = [
     Mutant(
         name="asynchronous commit accepted",
         incident="A power cut forgets charges whose answers were read.",
-        file="service/store/postgres/store.py",
+        file="service/store/postgres/sessions.py",
         find='("fsync", "full_page_writes", "synchronous_commit")',
         put='("full_page_writes",)',
         killed_by=f"{SCHEMA}::test_a_forgetful_database_is_refused",

@@ -54,15 +54,15 @@ MUTANTS = [
         file="service/store/postgres/store.py",
         find="        tables = self._tables_of(dataset_id)  # first:"
         " whoever holds a connection must not wait for another one\n"
-        "        with self._connection() as connection:\n            yield",
-        put="        with self._connection() as connection:\n"
+        "        with self._sessions.one() as session:\n            yield",
+        put="        with self._sessions.one() as session:\n"
         "            tables = self._tables_of(dataset_id)\n            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
     ),
     Mutant(
         name="an unclear proposal is read past",
         incident="Postgres begins with a statement after others have looked: a refused question is charged.",
-        file="service/store/postgres/store.py",
+        file="service/store/postgres/sessions.py",
         find="                self._await_end(backend)\n",
         put="                pass\n",
         killed_by=f"{CUTTING}[SENT]",

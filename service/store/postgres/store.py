@@ -1,26 +1,20 @@
 """Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
 
-import select
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-import psycopg
-from psycopg import sql
 from psycopg.types.json import Jsonb
-from psycopg_pool import ConnectionPool
 
-from service.failpoints import watch
 from service.query.schema import Schema
 from service.store.postgres.faults import translated
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLUMNS, answer_of, entry_of
-from service.store.postgres.session import Session
+from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
@@ -28,7 +22,6 @@ from service.workflows.ports import (
     AnswerRecord,
     Asked,
     Checkpoint,
-    CommitUnclear,
     DatasetRecord,
     Head,
     PrincipalRecord,
@@ -39,10 +32,6 @@ from service.workflows.views import Guarantee
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
 _DATASET_COUNT: Final = _DATASET.count(",") + 1
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
-_MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
-_BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
-_BACKEND_WAIT_S: Final = 2.0
-_BACKEND_POLL_S: Final = 0.01
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent)"
@@ -59,78 +48,38 @@ FINISH_CHECKPOINT: Final = (
 )
 
 
-class UnsafeDatabase(Exception):
-    """The database may forget what it has acknowledged; the service does not serve from it."""
-
-
 class PostgresStore:
-    """The port's Store. One pool, one role without DELETE on the ledger; check `refuse_unsafe` before serving."""
+    """The port's Store; check `refuse_unsafe` before serving."""
 
-    def __init__(
-        self,
-        database_url: str,
-        *,
-        connections_max: int = 10,
-        statement_timeout_ms: int = 300_000,
-        lock_timeout_ms: int = 10_000,
-        idle_timeout_ms: int = 60_000,
-        tcp_timeout_ms: int = 10_000,
-    ) -> None:
-        """Open the pool; raises StoreUnavailable when no connection comes."""
-        self._limits = {
-            "statement_timeout": statement_timeout_ms,
-            "lock_timeout": lock_timeout_ms,
-            "idle_in_transaction_session_timeout": idle_timeout_ms,
-            "tcp_user_timeout": tcp_timeout_ms,  # the server's end; ours is below
-        }
+    def __init__(self, database_url: str, **options: int) -> None:
+        """Open sessions, with their `options`; raises StoreUnavailable when none comes."""
+        self._sessions = Sessions(database_url, **options)
         self._tables: dict[int, dict[str, RecordsTable]] = {}
-        self._pool: ConnectionPool[Session] = ConnectionPool(
-            database_url,
-            connection_class=Session,
-            min_size=1,
-            max_size=connections_max,
-            timeout=5,
-            configure=self._configure,
-            check=_check,
-            open=False,
-            kwargs={"connect_timeout": 2, "tcp_user_timeout": tcp_timeout_ms},
-        )
-        with translated():
-            self._pool.open(wait=True, timeout=30)
 
     def close(self) -> None:
-        """Close every connection."""
-        self._pool.close()
+        """Close every session."""
+        self._sessions.close()
 
     def refuse_unsafe(self) -> None:
         """Raise UnsafeDatabase unless an acknowledged commit survives a power cut on this database."""
-        with self._connection() as connection:
-            for setting in _MUST_BE_ON:
-                value = connection.execute(sql.SQL("SHOW {}").format(sql.Identifier(setting))).fetchall()[0][0]
-                if value == "off" or (setting == "synchronous_commit" and value == "local"):
-                    raise UnsafeDatabase(f"{setting} = {value}: a crash could forget charges that were answered")
+        self._sessions.refuse_unsafe()
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
-        with self._connection() as connection:
+        with self._sessions.one() as session:
             yield PostgresTransaction(
-                connection,
-                dataset_id,
-                tables,
-                lock=lock,
-                asked=asked,
-                silence_ms=self._limits["idle_in_transaction_session_timeout"],
+                session, dataset_id, tables, lock=lock, asked=asked, silence_ms=self._sessions.silence_ms
             )
             with translated():
-                connection.rollback()
+                session.rollback()
 
     @contextmanager
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
-        """A proposal, on a connection of its own. Whether an unclear one lasts is settled when this is left."""
-        with self._unclear_settled() as connection:
-            yield PostgresProposal(connection, dataset_id, head, asked=asked)
+        """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
+        with self._sessions.settled() as session:
+            yield PostgresProposal(session, dataset_id, head, asked=asked)
 
     # Datasets
 
@@ -146,8 +95,8 @@ class PostgresStore:
             Jsonb(record.schema.model_dump(mode="json", exclude_none=True)),
             record.genesis,
         )
-        with self._connection() as connection:
-            rows = connection.execute(
+        with self._sessions.one() as session:
+            rows = session.execute(
                 f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')})"
                 f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
                 values,
@@ -155,42 +104,44 @@ class PostgresStore:
             if not rows:
                 raise NameTaken
             registered = replace(record, id=rows[0][0])
-            connection.execute(
+            session.execute(
                 "INSERT INTO heads (dataset_id, hash, journal_hash) VALUES (%s, %s, %s)",
                 [registered.id, record.genesis, record.genesis],
             )
             for table in records_tables(registered.id, record.schema).values():
-                connection.execute(table.create())
-                connection.execute(table.index())
-            connection.commit()
+                session.execute(table.create())
+                session.execute(table.index())
+            session.commit()
         return registered
 
     def dataset(self, name: str) -> DatasetRecord | None:
-        found = [_dataset_of(row) for row in self._rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])]
+        found = [
+            _dataset_of(row) for row in self._sessions.rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])
+        ]
         return found[0] if found else None
 
     def datasets(self) -> list[DatasetRecord]:
-        return [_dataset_of(row) for row in self._rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
+        return [_dataset_of(row) for row in self._sessions.rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
 
     def head(self, dataset_id: int) -> Head:
-        return head_of(self._rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
+        return head_of(self._sessions.rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         spent = checkpoint.pages[page].astype(">i8").tobytes()
-        self._commit(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
+        self._sessions.commit(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         since, seq, pages = checkpoint.since, checkpoint.seq, list(checkpoint.pages)
         values = [seq, dataset_id, since, seq, seq, checkpoint.hash, pages, seq, len(pages)]
-        return self._commit(FINISH_CHECKPOINT, values) == 1
+        return self._sessions.commit(FINISH_CHECKPOINT, values) == 1
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         tables = self._tables_of(dataset_id)
-        with self._connection() as connection:
-            people = connection.execute(
+        with self._sessions.one() as session:
+            people = session.execute(
                 "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
             ).fetchall()
-            rows = {name: int(connection.execute(table.count()).fetchall()[0][0]) for name, table in tables.items()}
+            rows = {name: int(session.execute(table.count()).fetchall()[0][0]) for name, table in tables.items()}
         return int(people[0][0]), rows
 
     # Principals
@@ -207,21 +158,23 @@ class PostgresStore:
             record.created_at,
             record.revoked_at,
         )
-        self._commit(f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values)
+        self._sessions.commit(
+            f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values
+        )
 
     def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        rows = self._rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
+        rows = self._sessions.rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
         return _principal_of(rows[0]) if rows else None
 
     def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = self._rows(
+        rows = self._sessions.rows(
             f"SELECT {_PRINCIPAL} FROM principals WHERE %s::uuid IS NULL OR id > %s ORDER BY id LIMIT %s",
             [after, after, limit],
         )
         return [_principal_of(row) for row in rows]
 
     def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        changed = self._commit(
+        changed = self._sessions.commit(
             "UPDATE principals SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL", [at, principal_id]
         )
         return changed == 1
@@ -241,7 +194,7 @@ class PostgresStore:
         )
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
-        rows = self._rows(
+        rows = self._sessions.rows(
             "SELECT name, units FROM worst_cases JOIN datasets ON id = dataset_id WHERE principal_id = %s",
             [principal_id],
         )
@@ -249,7 +202,7 @@ class PostgresStore:
 
     def problems(self) -> list[str]:
         try:
-            self._rows("SELECT 1", [])
+            self._sessions.rows("SELECT 1", [])
         except StoreUnavailable:
             return ["database-unavailable"]
         return []
@@ -260,7 +213,7 @@ class PostgresStore:
         self, condition: str, order: str, values: Sequence[object]
     ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
         columns = ", ".join([_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)])
-        rows = self._rows(
+        rows = self._sessions.rows(
             f"SELECT {columns} FROM answers a JOIN ledger l USING (dataset_id, seq)"
             f" JOIN datasets d ON d.id = a.dataset_id WHERE a.principal_id = %s AND {condition} ORDER BY {order}",
             values,
@@ -271,63 +224,11 @@ class PostgresStore:
             for row in rows
         ]
 
-    @contextmanager
-    def _unclear_settled(self) -> Iterator[Session]:
-        """A connection; if it is lost on the way, what it was doing has ended when this is left."""
-        lost: Session | None = None
-        try:
-            with self._connection() as connection:
-                lost, backend = connection, connection.info.backend_pid
-                yield connection
-        except CommitUnclear:
-            if lost is not None and lost.closed:  # otherwise Postgres itself has said that it did nothing
-                self._await_end(backend)
-            raise
-
-    def _await_end(self, backend: int) -> None:
-        """Give a backend whose connection is lost the time to finish, so that whoever reads now reads what it did.
-
-        A proposal has no lock before it is executed: Postgres may begin with it after others have looked.
-        """
-        until = time.monotonic() + _BACKEND_WAIT_S
-        with suppress(StoreUnavailable):
-            while self._rows(_BACKEND, [backend]) and time.monotonic() < until:
-                time.sleep(_BACKEND_POLL_S)
-
     def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
         if dataset_id not in self._tables:
-            rows = self._rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
+            rows = self._sessions.rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
             self._tables[dataset_id] = records_tables(dataset_id, Schema.model_validate(rows[0][0]))
         return self._tables[dataset_id]
-
-    @contextmanager
-    def _connection(self) -> Iterator[Session]:
-        with translated(), self._pool.connection() as connection:
-            yield connection
-
-    def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return connection.execute(statement, values, binary=True).fetchall()
-
-    def _commit(self, statement: str, values: Sequence[object]) -> int:
-        with self._connection() as connection:
-            return connection.execute(statement, values).rowcount
-
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        """Every session: the API's role, and limits so that nothing holds a lock for ever."""
-        watch(connection)
-        connection.execute("SET ROLE sparing_api")
-        for name, limit_ms in self._limits.items():
-            connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))
-        connection.commit()
-
-
-def _check(connection: psycopg.Connection[Any]) -> None:
-    """Refuse a pooled connection that has died, without a journey: an idle one has nothing to read, a dead one does."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        ConnectionPool.check_connection(connection)
 
 
 def _of(alias: str, columns: str) -> str:

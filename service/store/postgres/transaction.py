@@ -1,7 +1,6 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -15,34 +14,23 @@ from psycopg.types.json import Jsonb
 
 from service.store.postgres.extension import Extension, head_after
 from service.store.postgres.faults import translated
-from service.store.postgres.records import RecordsTable, unpacked
+from service.store.postgres.reading import PostgresReading
+from service.store.postgres.records import RecordsTable
 from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import (
-    AnswerRecord,
-    Asked,
-    Codes,
-    CommitUnclear,
-    Head,
-    Individuals,
-    Known,
-    StoredPage,
-    StoreUnavailable,
-)
+from service.workflows.ports import AnswerRecord, Asked, Codes, CommitUnclear, Head, Known, StoreUnavailable
 
-_KEYS_AT_ONCE: Final = 100_000
-_ENTRIES_AT_ONCE: Final = 256
-_SLOTS_AT_ONCE: Final = 2**22
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
 LOCK_HEAD = " FOR UPDATE"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
+# Key by key: a plan that was made while there were few replies would go through all of them for ever.
 KNOWN_ANSWERS: Final = (
-    f"SELECT {ANSWER_COLUMNS} FROM answers"
-    " JOIN unnest(%s::uuid[], %s::text[]) AS asked (principal_id, idempotency_key)"
-    " USING (principal_id, idempotency_key) WHERE dataset_id = %s"
+    f"SELECT {ANSWER_COLUMNS} FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key)"
+    " CROSS JOIN LATERAL (SELECT * FROM answers"
+    " WHERE dataset_id = %s AND principal_id = asker AND idempotency_key = key LIMIT 1) AS found"
 )
 KNOWN_ENTRIES: Final = (
     f"SELECT DISTINCT ON (query_hash) {ENTRY_COLUMNS} FROM ledger"
@@ -52,15 +40,10 @@ KNOWN_ENTRIES: Final = (
 KNOWN_WORST_CASES: Final = (
     "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"
 )
-PACKED_INDIVIDUALS: Final = (
-    "SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),"
-    " string_agg(boolsend(key IS NOT NULL), ''::bytea)"
-    " FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s"
-)
 
 
-class PostgresTransaction:
-    """The port's Transaction; everything runs on one connection, and the pool undoes what was not committed."""
+class PostgresTransaction(PostgresReading):
+    """The port's Transaction; everything runs in one session, and the pool undoes what was not committed."""
 
     def __init__(
         self,
@@ -76,9 +59,7 @@ class PostgresTransaction:
 
         A locked transaction for questions has `silence_ms` in all.
         """
-        self._connection = connection
-        self._dataset_id = dataset_id
-        self._tables = tables
+        super().__init__(connection, dataset_id, tables)
         self._pending: list[Extension] = []
         with translated(), connection.pipeline():
             if not lock:
@@ -96,83 +77,6 @@ class PostgresTransaction:
             reusable={entry.query_hash: entry for entry in map(entry_of, reusable)},
             worst_cases=dict(worst_cases),
         )
-
-    # Reading
-
-    def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
-        left = sys.maxsize if limit is None else limit
-        while left > 0:
-            rows = self._rows(
-                f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s",
-                [self._dataset_id, after, min(left, _ENTRIES_AT_ONCE)],
-            )
-            if not rows:
-                return
-            yield from map(entry_of, rows)
-            after, left = rows[-1][0], left - len(rows)
-
-    def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
-        rows = self._rows(
-            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s",
-            [self._dataset_id, before, limit],
-        )
-        return [entry_of(row) for row in rows]
-
-    def burns(self) -> list[LedgerEntry]:
-        rows = self._rows(
-            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND kind = 'burn' ORDER BY seq",
-            [self._dataset_id],
-        )
-        return [entry_of(row) for row in rows]
-
-    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
-        rows = self._rows(
-            "SELECT seq, hash FROM ledger WHERE dataset_id = %s AND seq = ANY(%s)", [self._dataset_id, list(seqs)]
-        )
-        return {seq: bytes(digest) for seq, digest in rows}
-
-    def pages(self) -> Iterator[StoredPage]:
-        for number, seq, spent in self._rows(
-            "SELECT page, seq, spent FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id]
-        ):
-            yield StoredPage(number=number, seq=seq, spent=np.frombuffer(spent, dtype=">i8").astype(np.int64))
-
-    def individuals(self) -> Individuals:
-        last = self._rows("SELECT max(slot) FROM individuals WHERE dataset_id = %s", [self._dataset_id])[0][0]
-        starts = range(0, 0 if last is None else last + 1, _SLOTS_AT_ONCE)
-        ranges = [(self._dataset_id, start, start + _SLOTS_AT_ONCE) for start in starts]
-        parts = [self._rows(PACKED_INDIVIDUALS, values)[0] for values in ranges]
-        slots, limits, present = unpacked(parts, [np.dtype(">i4"), np.dtype(">i8"), np.dtype(np.bool_)])
-        return Individuals(
-            slots=slots.astype(np.int64), limits=limits.astype(np.int64), present=present.astype(np.bool_)
-        )
-
-    def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
-        records = self._tables[table]
-        blocks = self._rows(records.blocks(), [])[0][0]
-        return records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
-
-    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
-        return self._slots("key", "text", keys)
-
-    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
-        return self._slots("tombstone", "bytea", tombstones)
-
-    def has_tombstones(self) -> bool:
-        return bool(
-            self._rows(
-                "SELECT EXISTS (SELECT FROM individuals WHERE dataset_id = %s AND tombstone IS NOT NULL)",
-                [self._dataset_id],
-            )[0][0]
-        )
-
-    def keys_of(self, *, after_slot: int, limit: int) -> list[tuple[int, str]]:
-        rows = self._rows(
-            "SELECT slot, key FROM individuals WHERE dataset_id = %s AND slot > %s AND key IS NOT NULL"
-            " ORDER BY slot LIMIT %s",
-            [self._dataset_id, after_slot, limit],
-        )
-        return [(slot, key) for slot, key in rows]
 
     # Writing
 
@@ -288,23 +192,6 @@ class PostgresTransaction:
         if len(rows) != 1:
             raise StoreUnavailable("the head has moved")
         self.head = head_of(rows[0])
-
-    def _slots(self, column: str, kind: str, keys: Sequence[object]) -> NDArray[np.int64]:
-        slots = np.full(len(keys), -1, dtype=np.int64)
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            rows = self._rows(
-                "SELECT asked.n, slot FROM individuals"
-                f" JOIN unnest(%s::{kind}[]) WITH ORDINALITY AS asked (key_asked, n)"
-                f" ON {column} = key_asked WHERE dataset_id = %s",
-                [list(keys[start : start + _KEYS_AT_ONCE]), self._dataset_id],
-            )
-            for n, slot in rows:
-                slots[start + n - 1] = slot
-        return slots
-
-    def _rows(self, statement: str | sql.Composed, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        with translated():
-            return self._connection.execute(statement, values, binary=True).fetchall()
 
     def _run(self, statement: str | sql.Composed, values: Sequence[object]) -> None:
         with translated():

@@ -20,7 +20,8 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from service.engine.memory import PAGE_SLOTS
 from service.store.embedded import EmbeddedPostgres
 from service.store.postgres.migrate import MIGRATIONS, migrate
-from service.store.postgres.store import PostgresStore, UnsafeDatabase
+from service.store.postgres.sessions import UnsafeDatabase
+from service.store.postgres.store import PostgresStore
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash
 from service.workflows.ports import Asked, Checkpoint, CommitUnclear, DatasetRecord

@@ -11,6 +11,7 @@ import pytest
 from service.query.schema import Schema
 from service.store.postgres.records import records_tables
 from service.store.postgres.session import Connection
+from service.store.postgres.sessions import Sessions
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports import Asked, CommitUnclear, Head, Outdated, StoreUnavailable
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
@@ -33,7 +34,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 def test_every_session_has_its_limits(store: PostgresStore) -> None:
     """As they were given; `tcp_user_timeout` has no meaning on the unix socket of the tests, and reads 0 there."""
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-    with store._connection() as connection:
+    with store._sessions.one() as connection:
         shown = [connection.execute(f"SHOW {name}").fetchall()[0][0] for name in names]
         assert shown == ["1min", "100ms", "1s"]
         assert connection.info.get_parameters()["tcp_user_timeout"] == "7000"
@@ -46,8 +47,8 @@ def test_who_waits_for_a_lock_gives_up(store: PostgresStore) -> None:
         pass
 
 
-class WatchedStore(PostgresStore):
-    """Notes the backends that it waits for."""
+class WatchedSessions(Sessions):
+    """Note the backends that they wait for."""
 
     awaited: ClassVar[list[int]] = []
 
@@ -56,21 +57,22 @@ class WatchedStore(PostgresStore):
         super()._await_end(backend)
 
 
-def test_only_a_lost_connection_is_waited_for(database_url: str) -> None:
+def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal that Postgres refuses is over; one whose connection ends may still be about to begin."""
-    store = WatchedStore(database_url, lock_timeout_ms=100, connections_max=2)
+    monkeypatch.setattr("service.store.postgres.store.Sessions", WatchedSessions)
+    store, awaited = PostgresStore(database_url, lock_timeout_ms=100, connections_max=2), WatchedSessions.awaited
     kept = store.add_dataset(dataset())
     head = store.head(kept.id)
-    store.awaited.clear()
+    awaited.clear()
     with store.transaction(kept.id, lock=True), pytest.raises(CommitUnclear):
         _propose(store, kept.id, head)
-    assert store.awaited == []
+    assert awaited == []
     with pytest.raises(CommitUnclear):
         _propose(store, kept.id, head, killer=database_url)
-    assert len(store.awaited) == 1
-    with store._connection() as connection:
+    assert len(awaited) == 1
+    with store._sessions.one() as session:
         gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s)"
-        assert connection.execute(gone, [store.awaited]).fetchall() == [(0,)]
+        assert session.execute(gone, [awaited]).fetchall() == [(0,)]
     _propose(store, kept.id, head)
     assert store.head(kept.id).seq == 1
     store.close()
@@ -161,7 +163,7 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
 ) -> None:
     """Stretch after stretch, of accounts and of records, with gaps between the slots and after an erasure."""
     monkeypatch.setattr("service.store.postgres.records.BLOCKS_AT_ONCE", 2)
-    monkeypatch.setattr("service.store.postgres.transaction._SLOTS_AT_ONCE", 100)
+    monkeypatch.setattr("service.store.postgres.reading._SLOTS_AT_ONCE", 100)
     kept = store.add_dataset(dataset())
     slots = np.arange(0, 3000, 3)
     items = np.arange(1000, dtype=np.uint32)
