@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Final
 
 import psycopg
-from psycopg.errors import error_from_result
+from psycopg.errors import UniqueViolation, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -34,6 +34,8 @@ class Session(Connection):
         """
         try:
             return self._extended(extension)
+        except UniqueViolation:
+            raise
         except psycopg.Error:
             # What was learnt may be of tables that were made anew since.
             self._row_types = self._extend_name = None

@@ -90,7 +90,7 @@ class FileWitness:
     @contextmanager
     def _locked(self, dataset: str) -> Iterator["_File"]:
         """The file, opened, made if it is missing, and locked against every other process and thread."""
-        path = self._paths.setdefault(dataset, self.path(dataset))
+        path = self._paths.get(dataset) or self._paths.setdefault(dataset, self.path(dataset))
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:
             descriptor = self._open(path)

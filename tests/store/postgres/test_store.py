@@ -78,11 +78,13 @@ def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: py
     store.close()
 
 
-def _propose(store: PostgresStore, dataset_id: int, head: Head, killer: str | None = None) -> None:
+def _propose(
+    store: PostgresStore, dataset_id: int, head: Head, *, key: str | None = None, killer: str | None = None
+) -> None:
     """An entry on a head; with a killer, the backend is ended before it is sent."""
     with store.proposal(dataset_id, head, asked=[]) as proposal:
         following = entry(head, {0: 1})
-        proposal.append([following], [reply(following, f"key-{following.seq}")], {})
+        proposal.append([following], [reply(following, key or f"key-{following.seq}")], {})
         if killer is not None:
             with psycopg.connect(killer, autocommit=True) as connection:
                 pid = proposal._session.info.backend_pid
@@ -102,10 +104,12 @@ def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: Pos
 
 
 def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(store: PostgresStore) -> None:
-    """One statement for good; a restore under a running house costs one batch, and then it is prepared again."""
+    """One statement for good, taken keys or not; a restore under a running house costs one batch and prepares anew."""
     kept = store.add_dataset(dataset())
     for _ in range(3):
         _propose(store, kept.id, store.head(kept.id))
+        with pytest.raises(Outdated):
+            _propose(store, kept.id, store.head(kept.id), key="key-1")
         with store.transaction(kept.id, lock=False) as reading:
             assert reading.has_tombstones() is False
             session = reading._connection
