@@ -72,16 +72,20 @@ class Sessions:
 
     @contextmanager
     def settled(self) -> Iterator[Session]:
-        """A session; if it is lost on the way, what it was doing has ended when this is left."""
-        lost: Session | None = None
+        """A session for what commits by itself; if it is lost on the way, that has ended when this is left."""
+        with translated():
+            session = self._pool.getconn()
+        backend, is_lost = session.pgconn.backend_pid, False
         try:
-            with self.one() as session:
-                lost, backend = session, session.info.backend_pid
+            with translated():
                 yield session
         except CommitUnclear:
-            if lost is not None and lost.closed:  # otherwise Postgres itself has said that it did nothing
-                self._await_end(backend)
+            is_lost = session.closed  # otherwise Postgres itself has said that it did nothing
             raise
+        finally:
+            self._pool.putconn(session)
+            if is_lost:
+                self._await_end(backend)
 
     def rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """What a statement by itself gives."""
