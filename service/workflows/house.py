@@ -83,7 +83,7 @@ class House:
         self._recall = None if cache is None else Recall(cache, self._exchange.hints)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._telemetry = telemetry
-        self.lines = Lines(store=store, witness=witness, opening=self._opened)
+        self.lines = Lines(store=store, witness=witness, opening=self._open_line)
         self._readiness: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
@@ -279,7 +279,7 @@ class House:
             raise NotFound
         return self.lines.record(principal.dataset), principal.individual
 
-    def _opened(self, record: DatasetRecord, guard: Guard) -> DatasetWriter:
+    def _open_line(self, record: DatasetRecord, guard: Guard) -> DatasetWriter:
         line = DatasetWriter(
             record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry, exchange=self._exchange
         )

@@ -96,7 +96,10 @@ def test_the_columns_that_are_read_are_all_that_is_read(predicate: Predicate) ->
     """A selection works on the columns it names."""
     rows = columns([{name: coding.null_code for name, coding in CODINGS.items()}])
     read = {name: codes for name, codes in rows.items() if name in columns_of(predicate)}
-    selection(predicate, CODINGS)(read, np.empty(1, dtype=np.bool_))
+    of_all, of_read = np.empty(1, dtype=np.bool_), np.empty(1, dtype=np.bool_)
+    selection(predicate, CODINGS)(rows, of_all)
+    selection(predicate, CODINGS)(read, of_read)
+    assert of_read.tolist() == of_all.tolist()
 
 
 @pytest.mark.parametrize(

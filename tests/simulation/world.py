@@ -133,7 +133,7 @@ class SteppedHouse(House):
         self._laws.shown(page.items, since=since)
         return page
 
-    def _opened(self, record: DatasetRecord, guard: Guard) -> SteppedLine:  # type: ignore[override]
+    def _open_line(self, record: DatasetRecord, guard: Guard) -> SteppedLine:  # type: ignore[override]
         self.line = SteppedLine(
             record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
         )

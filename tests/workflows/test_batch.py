@@ -29,7 +29,7 @@ class PassiveHouse(House):
 
     line: Line | None = None
 
-    def _opened(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
+    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
         self.line = Line(record=record, guard=guard, entropy=self._entropy)
         return self.line
 

@@ -96,6 +96,8 @@ def test_closing_twice_is_closing_once(house: House) -> None:
     """The second finds nothing to do."""
     house.close()
     house.close()
+    with pytest.raises(Unavailable):
+        house.open_epoch("one")
 
 
 def test_a_line_that_does_not_end_is_left_behind(

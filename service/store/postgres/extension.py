@@ -59,28 +59,27 @@ _WORST_CASES: Final = (
 EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES} SELECT count(*) FROM moved"
 
 
-def head_after(head: Head, entries: Sequence[LedgerEntry]) -> Head:
-    """The head that a ledger comes to by these entries."""
-    if not entries:
-        return head
-    last = entries[-1]
-    return replace(head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What is appended to a dataset's ledger, which comes to `head`, if its head is the `assumed` one.
+    """What is appended to a dataset's ledger if its head is the `assumed` one.
 
     And if no question of this epoch has one of `new_hashes`.
     """
 
     dataset_id: int
     assumed: Head
-    head: Head
     entries: Sequence[LedgerEntry]
     answers: Sequence[AnswerRecord]
     worst_cases: Mapping[UUID, int]
     new_hashes: Sequence[str] = ()
+
+    @property
+    def head(self) -> Head:
+        """The head that the ledger comes to."""
+        if not self.entries:
+            return self.assumed
+        last = self.entries[-1]
+        return replace(self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
     def parameters(self, row_types: RowTypes) -> list[bytes]:
         """What EXTEND is sent with, in binary."""

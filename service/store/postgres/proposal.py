@@ -6,7 +6,7 @@ from uuid import UUID
 import psycopg
 from psycopg.errors import UniqueViolation
 
-from service.store.postgres.extension import Extension, head_after
+from service.store.postgres.extension import Extension
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import AnswerRecord, Asked, CommitUnclear, Head, Known, Outdated
@@ -30,13 +30,12 @@ class PostgresProposal:
         self._extension = Extension(
             dataset_id=self._dataset_id,
             assumed=self.head,
-            head=(head := head_after(self.head, entries)),
             entries=entries,
             answers=answers,
             worst_cases=worst_cases,
             new_hashes=[each.query_hash for each in self._asked if each.query_hash is not None],
         )
-        self.head = head
+        self.head = self._extension.head
 
     def commit(self) -> None:
         try:

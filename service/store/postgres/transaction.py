@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from service.store.postgres.extension import Extension, head_after
+from service.store.postgres.extension import Extension
 from service.store.postgres.faults import translated
 from service.store.postgres.reading import PostgresReading
 from service.store.postgres.records import RecordsTable
@@ -84,15 +84,10 @@ class PostgresTransaction(PostgresReading):
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
         extension = Extension(
-            dataset_id=self._dataset_id,
-            assumed=self.head,
-            head=(head := head_after(self.head, entries)),
-            entries=entries,
-            answers=answers,
-            worst_cases=worst_cases,
+            dataset_id=self._dataset_id, assumed=self.head, entries=entries, answers=answers, worst_cases=worst_cases
         )
         self._pending.append(extension)
-        self.head = head
+        self.head = extension.head
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
         new = slots >= self.head.slots

@@ -240,7 +240,18 @@ def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
 def test_migrating_twice_changes_nothing(database_url: str) -> None:
     """A replica that starts later finds the schema as it is."""
     migrate(database_url)
+    before = _columns(database_url)
     migrate(database_url)
+    assert _columns(database_url) == before
+    assert ("heads", "seq") in {(table, column) for table, column, *_ in before}
+
+
+def _columns(database_url: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+            " WHERE table_schema = 'public' ORDER BY 1, 2"
+        ).fetchall()
 
 
 @pytest.mark.parametrize("setting", ["synchronous_commit", "fsync", "full_page_writes"])
