@@ -68,6 +68,9 @@ class Guard:
         self._record, self._store, self._witness = record, store, witness
         self._name = witness_name(record)
         self._known: WitnessRecord | None = None  # the farthest witnessed that was seen to be accounted for
+        # The farthest that was told from here. What was only read may never have reached the disk, or stand in a
+        # secondary alone.
+        self._told: WitnessRecord | None = None
         self._base: WitnessRecord | None = None  # the head that a transaction began with
         self._closed: Fenced | None = None
         self._is_unreadable = self._is_unwritable = False
@@ -133,7 +136,7 @@ class Guard:
 
     def vouch_for(self, seq: int) -> None:
         """Have it witnessed that the dataset has come to ledger sequence `seq`. Raises Unavailable, Fenced."""
-        if self._closed is None and self._known is not None and self._known.seq >= seq:
+        if self._closed is None and self._told is not None and self._told.seq >= seq:
             return
         with self.transaction(lock=False) as transaction:
             head = transaction.head
@@ -177,8 +180,13 @@ class Guard:
             if verdict is not None:
                 raise verdict
             self._base = WitnessRecord.of(transaction.head)
-            if seen and (self._known is None or self._known.position < seen[-1].position):
-                self._known = seen[-1]
+            if seen:
+                self._know(seen[-1])
+
+    def _know(self, record: WitnessRecord) -> None:
+        """Behind the door: what was witnessed is accounted for."""
+        if self._known is None or self._known.position < record.position:
+            self._known = record
 
     def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
         """The check of every transaction, which reads nothing while nobody else appends: a record on the chain."""
@@ -192,12 +200,12 @@ class Guard:
         """Tell the witness of a head; what somebody else has told it meanwhile, which must be confirmed."""
         ours = WitnessRecord.of(head)
         with self._door:
-            if self._known is not None and self._known.position >= ours.position:
+            if self._told is not None and self._told.position >= ours.position:
                 return None
             theirs = self._write(ours)
             if theirs is not None and theirs not in (ours, self._known, self._base):
                 return theirs
-            self._known = ours
+            self._know(ours)
             return None
 
     def _write(self, record: WitnessRecord) -> WitnessRecord | None:
@@ -206,7 +214,7 @@ class Guard:
         except WitnessUnavailable as fault:
             self._is_unwritable = True
             raise Unavailable from fault
-        self._is_unwritable = False
+        self._is_unwritable, self._told = False, record
         return before
 
     def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:

@@ -33,6 +33,22 @@ MUTANTS = [
         killed_by=f"{WITNESSING}::test_everything_is_closed_behind_the_witness",
     ),
     Mutant(
+        name="what was read is taken for told",
+        incident="An answer that only Redis had heard of leaves again, and a power cut takes every trace of it.",
+        file="service/workflows/witnessing.py",
+        find="if self._told is not None and self._told.position >= ours.position:",
+        put="if self._known is not None and self._known.position >= ours.position:",
+        killed_by=f"{WITNESSING}::test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before",
+    ),
+    Mutant(
+        name="what was read is vouched for",
+        incident="An answer is fetched by its id whose witness died before the record was on the disk.",
+        file="service/workflows/witnessing.py",
+        find="if self._closed is None and self._told is not None and self._told.seq >= seq:",
+        put="if self._closed is None and self._known is not None and self._known.seq >= seq:",
+        killed_by=f"{WITNESSING}::test_what_was_only_read_is_told_before_a_stored_reply_leaves_again[fetched]",
+    ),
+    Mutant(
         name="another history of the same length",
         incident="A clone takes the database's place, and what was answered from the original is in nobody's account.",
         file="service/workflows/witnessing.py",

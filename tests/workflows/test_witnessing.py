@@ -188,6 +188,34 @@ def test_a_stored_reply_is_witnessed_before_it_leaves_again(
         assert witness.history(name)[-1].seq == 2
 
 
+@pytest.mark.parametrize("how", ["asked", "fetched"])
+def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
+    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness, how: str
+) -> None:
+    """Whoever wrote it may have died before it was on the disk; telling it again is what makes it last."""
+    first = ask(house, who, "a")
+    with open_house(store, witness=witness) as other:
+        assert other.check_witnesses() == []
+        witness.told.clear()
+        body = ask(other, who, "a").body if how == "asked" else other.release(who, first.query_id).body
+        assert body == first.body
+        assert witness.told == [(1, 1)]
+        assert ask(other, who, "a").body == body
+        assert witness.told == [(1, 1)]  # from then on it is certain
+
+
+def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
+    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+) -> None:
+    """The second is told while the first writes: after a power cut it alone may have heard of the last answer."""
+    body = ask(house, who, "a", reuse=False).body
+    second, name = MemoryWitness(), witness_name(house.lines.record("survey"))
+    second.write(name, witness.kept[name].pop())
+    with open_house(store, witness=SeveralWitnesses(witness, [second])) as other:
+        assert ask(other, who, "a", reuse=False).body == body
+    assert witness.history(name)[-1].seq == 1
+
+
 @pytest.mark.parametrize("fault", ["lost-reply", "lost-request"])
 def test_an_unclear_commit_is_witnessed_before_its_reply_leaves(
     house: House, who: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
