@@ -2,26 +2,29 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.inverted import InvertedPages
+from service.engine.inverted import InvertedPages, Listing
+from service.query.coding import Coding
 from service.query.predicate import Among, And, Nothing, Or, Predicate, Within
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.unsignedinteger]
-Indexes = Mapping[str, InvertedPages]
+Indexes = Mapping[Listing, InvertedPages]
 
 SCAN_WORTH: Final = 16  # picking one listed row costs about what streaming past so many does
+_CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The codes from `low` to `high` of one column."""
+    """The codes from `low` to `high` of one listing."""
 
-    column: str
+    listing: Listing
     low: int
     high: int
 
@@ -30,26 +33,26 @@ Cover = tuple[Stretch, ...]
 """Stretches that together list every row of a predicate, and others beside."""
 
 
-def covers(predicate: Predicate, indexed: Callable[[str], bool]) -> tuple[Cover, ...]:
-    """Every cover worth comparing; none when the predicate cannot be answered from the indexed columns."""
+def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable[[Listing], bool]) -> tuple[Cover, ...]:
+    """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
     match predicate:
-        case Within(column, low, high) if indexed(column):
-            return ((Stretch(column, low, high),),)
-        case Among(column, codes) if indexed(column):
-            return (tuple(Stretch(column, code, code) for code in codes),)
+        case Within(column, low, high) if listed((column,)):
+            return ((Stretch((column,), low, high),),)
+        case Among(column, codes) if listed((column,)):
+            return (tuple(Stretch((column,), code, code) for code in codes),)
         case And(parts):
-            return tuple(cover for part in _narrowed(parts) for cover in covers(part, indexed))
+            return _of_any(tuple(_narrowed(parts)), codings, listed)
         case Or(parts):
-            return _of_all([covers(part, indexed) for part in parts])
+            return _of_all([covers(part, codings, listed) for part in parts])
         case Nothing():
             return ((),)
         case _:
             return ()
 
 
-def columns_of(covers: Sequence[Cover]) -> frozenset[str]:
-    """The columns whose indexes the covers read."""
-    return frozenset(stretch.column for cover in covers for stretch in cover)
+def listings_of(covers: Sequence[Cover]) -> frozenset[Listing]:
+    """The listings whose indexes the covers read."""
+    return frozenset(stretch.listing for cover in covers for stretch in cover)
 
 
 def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover | None:
@@ -61,7 +64,7 @@ def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover |
 
 def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:
     """The rows that a cover lists, increasing, each once. The indexes are of pages of `page_rows` rows each."""
-    lists = [indexes[stretch.column].rows(stretch.low, stretch.high) for stretch in cover]
+    lists = [indexes[stretch.listing].rows(stretch.low, stretch.high) for stretch in cover]
     if len(cover) == 1 and cover[0].low == cover[0].high:
         pages = lists[0]
     else:
@@ -82,13 +85,45 @@ def _narrowed(parts: Sequence[Predicate]) -> Iterator[Predicate]:
         yield each if each.low <= each.high else Nothing()
 
 
+def _of_any(
+    parts: Sequence[Predicate], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
+) -> tuple[Cover, ...]:
+    """The covers of each part of a conjunction; two parts have one together, which is the shorter, if they can."""
+    pair = _pair([part for part in parts if isinstance(part, (Within, Among))], codings, listed)
+    apart = [covers(part, codings, listed) for part in parts if pair is None or part not in pair]
+    together = () if pair is None else (_paired(*pair, codings),)
+    return (*together, *chain.from_iterable(apart))
+
+
+def _pair(
+    leaves: Sequence[Within | Among], codings: Mapping[str, Coding], listed: Callable[[Listing], bool]
+) -> tuple[Within, Within | Among] | None:
+    """Two conditions that are listed together, of columns with many values, the first for one value."""
+    most = sorted(leaves, key=lambda leaf: -codings[leaf.column].span)
+    ones = [leaf for leaf in most if isinstance(leaf, Within) and leaf.low == leaf.high]
+    for first in ones[:_CHOICE_MAX]:
+        for second in most[:_CHOICE_MAX]:
+            if first.column != second.column and listed((first.column, second.column)):
+                return first, second
+    return None
+
+
+def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]) -> Cover:
+    """The pairs of one value of the first with those of the second, which lie side by side."""
+    listing = first.column, second.column
+    base = first.low * (codings[second.column].span + 1)
+    if isinstance(second, Within):
+        return (Stretch(listing, base + second.low, base + second.high),)
+    return tuple(Stretch(listing, base + code, base + code) for code in second.codes)
+
+
 def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:
     """A cover of every part: with several to choose from, the first, since choosing among all pairs is not worth it."""
     return (tuple(stretch for part in parts for stretch in part[0]),) if all(parts) else ()
 
 
 def _count(cover: Cover, indexes: Indexes) -> int:
-    return sum(indexes[stretch.column].count(stretch.low, stretch.high) for stretch in cover)
+    return sum(indexes[stretch.listing].count(stretch.low, stretch.high) for stretch in cover)
 
 
 def _merged(lists: Sequence[Rows]) -> Rows:

@@ -8,6 +8,7 @@ tests/laws/test_separability.py). Floats occur only in `service.engine.clipping`
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import isqrt
 from typing import NamedTuple
 
@@ -16,8 +17,7 @@ from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.uniform import is_uniform, uniform
-from service.engine.access import Cover, candidates, covers, shortest
-from service.engine.access import columns_of as columns_of_covers
+from service.engine.access import Cover, candidates, covers, listings_of, shortest
 from service.engine.entries import Entries
 from service.engine.events import EventPage
 from service.engine.invariants import BrokenInvariant
@@ -49,7 +49,7 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
         plan=plan,
         codings=codings,
         sieves=tuple(Sieve(columns_of(part), selection(part, codings)) for part in conjuncts(plan.predicate)),
-        covers=covers(plan.predicate, lambda column: memory.is_indexed(plan.table, column)),
+        covers=covers(plan.predicate, codings, lambda listing: memory.admits(plan.table, listing)),
         groups=groups_of(plan, codings),
         terms=terms_of(plan, codings, rows_max=rows_max),
     )
@@ -103,7 +103,7 @@ class _Query:
 
         One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
         """
-        rows, sifted = candidates, columns_of_covers([cover])
+        rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
         for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
             chosen = np.empty(rows.size, dtype=np.bool_)
             select({name: columns[name].take(rows) for name in read}, chosen)
@@ -156,7 +156,7 @@ def _looked_up(query: _Query, memory: DatasetMemory) -> Integers | None:
     """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
-    indexes = memory.inverted(columns_of_covers(query.covers))
+    indexes = memory.inverted(listings_of(query.covers))
     cover = shortest(query.covers, indexes, rows=memory.present.size)
     if cover is None:
         return None
@@ -185,7 +185,7 @@ def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
 
 def _event_rows(query: _Query, page: EventPage) -> Integers:
     if query.covers:
-        indexes = page.inverted(columns_of_covers(query.covers), query.codings)
+        indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
         if cover is not None:
             return query.among(page.columns, candidates(cover, indexes, page_rows=page.owners.size), cover)

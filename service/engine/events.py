@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.inverted import Inverted, InvertedPages
+from service.engine.inverted import Inverted, InvertedPages, Listing, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.query.coding import Coding
 
@@ -23,14 +23,15 @@ class EventPage:
 
     owners: NDArray[np.uint16]  # (m,) slot within the page, not decreasing
     columns: dict[str, Codes]  # (m,) each
-    _inverted: dict[str, InvertedPages] = field(default_factory=dict)
+    _inverted: dict[Listing, InvertedPages] = field(default_factory=dict)
 
-    def inverted(self, columns: Iterable[str], codings: Mapping[str, Coding]) -> dict[str, InvertedPages]:
-        """The inverted indexes of some columns, over row numbers; made when they are first asked for."""
-        for name in columns:
-            if name not in self._inverted:
-                self._inverted[name] = InvertedPages([Inverted.of(self.columns[name], codings[name])])
-        return {name: self._inverted[name] for name in columns}
+    def inverted(self, listings: Iterable[Listing], codings: Mapping[str, Coding]) -> dict[Listing, InvertedPages]:
+        """The inverted indexes of some listings, over row numbers; made when they are first asked for."""
+        for listing in listings:
+            if listing not in self._inverted:
+                codes = listed_codes(listing, self.columns, codings)
+                self._inverted[listing] = InvertedPages([Inverted.of(codes, listed_coding(listing, codings))])
+        return {listing: self._inverted[listing] for listing in listings}
 
     def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:
         """How many rows each of `owners` (k,) has."""

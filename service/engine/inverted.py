@@ -3,9 +3,11 @@
 An index suggests and never decides. It lists every row that holds a value, and may list a row that held it before its
 individual was erased; whoever asks tests the rows that come on the columns themselves. So an answer through the index
 is made of the very integers that a scan would have found.
+
+Rows are listed by one column, or by two together, as if these were one column with a code for each pair of values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -16,13 +18,34 @@ from service.query.schema import CategoryColumn, Column, IntegerColumn
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
+Listing = tuple[str, ...]
+"""The columns, one or two, by whose codes rows are listed."""
 
 VALUES_MAX: Final = 2**12  # with more, the edges of the lists would take more room than the lists
+PAIRS_MAX: Final = 2**14  # so many values of two columns together: their edges take as much room as the lists
 
 
 def is_indexed(column: Column) -> bool:
     """Whether a column has an index: public, read off its declaration."""
     return isinstance(column, (CategoryColumn, IntegerColumn)) and coding_of(column).span < VALUES_MAX
+
+
+def listed_coding(listing: Listing, codings: Mapping[str, Coding]) -> Coding:
+    """The coding of one column, or of pairs: those of the first column's lowest code come first."""
+    if len(listing) == 1:
+        return codings[listing[0]]
+    major, minor = (codings[name] for name in listing)
+    return Coding(offset=0, span=(major.span + 1) * (minor.span + 1) - 1, step_log2=0)
+
+
+def listed_codes(listing: Listing, columns: Mapping[str, Codes], codings: Mapping[str, Coding]) -> Codes:
+    """The codes (n,) of one column, or of pairs; a pair with a NULL is NULL. At most PAIRS_MAX pairs."""
+    if len(listing) == 1:
+        return columns[listing[0]]
+    (major, minor), (high, low) = (columns[name] for name in listing), (codings[name] for name in listing)
+    codes = major.astype(np.uint16) * np.uint16(low.span + 1) + minor.astype(np.uint16)
+    codes[(major > high.span) | (minor > low.span)] = listed_coding(listing, codings).null_code
+    return codes
 
 
 class Inverted:

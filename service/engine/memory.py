@@ -2,7 +2,7 @@
 
 Slots are given by the caller and never re-packed, so that nobody's place, and nothing that is computed in it, depends
 on who else is there (theory: separability). An empty slot holds null codes and nobody is present in it. Per individual:
-16 bytes of account, one of presence, the codes, and two for each column that has an inverted index.
+16 bytes of account, one of presence, the codes, and two to four for each inverted index.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventTable
-from service.engine.inverted import Inverted, InvertedPages, is_indexed
+from service.engine.indexes import Indexes
+from service.engine.inverted import InvertedPages, Listing, is_indexed
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.coding import Coding, coding_of
 from service.query.schema import BudgetColumn, EventsTable, Schema, Table
@@ -45,8 +46,7 @@ class DatasetMemory:
             name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
             for name, table in schema.tables.items()
         }
-        self._inverted: dict[str, InvertedPages] = {}
-        self._inverted_pages: dict[str, dict[int, Inverted]] = {}
+        self._indexes = Indexes(self._codings[schema.individuals_name], self._indexed[schema.individuals_name])
         self._events = {
             name: EventTable(self._codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
@@ -63,27 +63,15 @@ class DatasetMemory:
         """The columns of the table of individuals, by slot (whole pages)."""
         return self._individuals
 
-    def is_indexed(self, table: str, column: str) -> bool:
-        """Whether a column has an inverted index."""
-        return column in self._indexed[table]
+    def admits(self, table: str, listing: Listing) -> bool:
+        """Whether rows of a table can be listed by these columns: events by one, individuals by one or some two."""
+        if table == self.schema.individuals_name:
+            return self._indexes.admit(listing)
+        return len(listing) == 1 and listing[0] in self._indexed[table]
 
-    def inverted(self, columns: Iterable[str]) -> dict[str, InvertedPages]:
-        """The inverted indexes of some columns of individuals; made at first, and again where somebody comes.
-
-        Erasing makes none anew: a list may name a slot whose individual is gone (`service.engine.inverted`).
-        """
-        return {name: self._inverted.get(name) or self._index(name) for name in columns}
-
-    def _index(self, name: str) -> InvertedPages:
-        """Index those pages of a column that are not indexed."""
-        pages, codes = self._inverted_pages.setdefault(name, {}), self._individuals[name]
-        coding = self._codings[self.schema.individuals_name][name]
-        count = pages_for(codes.size)
-        for page in range(count):
-            if page not in pages:
-                pages[page] = Inverted.of(codes[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS], coding)
-        self._inverted[name] = InvertedPages([pages[page] for page in range(count)])
-        return self._inverted[name]
+    def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
+        """The inverted indexes of some listings of individuals."""
+        return self._indexes.of(listings, self._individuals)
 
     def codings(self, table: str) -> Mapping[str, Coding]:
         """The codings of a table's columns. Raises KeyError for an unknown table."""
@@ -134,10 +122,7 @@ class DatasetMemory:
         self.grow(named.size)
         for name, column in self._individuals.items():
             column[slots] = codes[name]
-        self._inverted = {}
-        for page in np.unique(slots // PAGE_SLOTS).tolist():
-            for pages in self._inverted_pages.values():
-                pages.pop(page, None)
+        self._indexes.somebody_came(np.unique(slots // PAGE_SLOTS).tolist())
         self._present[slots] = True
         self.accounts.limit[slots] = limits
 

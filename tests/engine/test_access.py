@@ -3,13 +3,24 @@
 import numpy as np
 import pytest
 
-from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, columns_of, covers, shortest
-from service.engine.inverted import Inverted, InvertedPages
+from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, covers, listings_of, shortest
+from service.engine.inverted import Codes, Inverted, InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
 
 A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)
-OF_A, OF_B = Stretch("a", 3, 3), Stretch("b", 1, 2)
+OF_A, OF_B = Stretch(("a",), 3, 3), Stretch(("b",), 1, 2)
+CODINGS = {name: Coding(offset=0, span=span, step_log2=0) for name, span in {"a": 9, "b": 4, "c": 2, "x": 99}.items()}
+
+
+def apart(listing: Listing) -> bool:
+    """Every column is listed but x, and no two together."""
+    return len(listing) == 1 and listing != ("x",)
+
+
+def together(listing: Listing) -> bool:
+    """Every column is listed but x, and every two of the others."""
+    return "x" not in listing
 
 
 @pytest.mark.parametrize(
@@ -19,12 +30,12 @@ OF_A, OF_B = Stretch("a", 3, 3), Stretch("b", 1, 2)
         (X, []),
         (All(), []),
         (Nothing(), [()]),
-        (Among("a", (1, 5)), [(Stretch("a", 1, 1), Stretch("a", 5, 5))]),
+        (Among("a", (1, 5)), [(Stretch(("a",), 1, 1), Stretch(("a",), 5, 5))]),
         (Among("x", (1, 5)), []),
         (And((A, X)), [(OF_A,)]),
         (And((X, Or((A, B)))), [(OF_A, OF_B)]),
         (And((A, B)), [(OF_A,), (OF_B,)]),
-        (And((Within("a", 0, 4), Within("a", 3, 9))), [(Stretch("a", 3, 4),)]),
+        (And((Within("a", 0, 4), Within("a", 3, 9))), [(Stretch(("a",), 3, 4),)]),
         (And((Within("a", 0, 2), Within("a", 3, 9))), [()]),
         (Or((A, B)), [(OF_A, OF_B)]),
         (Or((A, X)), []),
@@ -33,12 +44,52 @@ OF_A, OF_B = Stretch("a", 3, 3), Stretch("b", 1, 2)
 )
 def test_a_cover_lists_every_row_of_its_predicate(predicate: Predicate, expected: list[Cover]) -> None:
     """Of a conjunction each part is a way, of a disjunction all parts together; x has no index."""
-    assert list(covers(predicate, lambda column: column != "x")) == expected
+    assert list(covers(predicate, CODINGS, apart)) == expected
 
 
-def test_the_columns_read_are_those_of_all_covers() -> None:
+def pairs(first: int, low: int, high: int) -> Stretch:
+    """Of one value of a and those of b from `low` to `high`; b has five."""
+    return Stretch(("a", "b"), 5 * first + low, 5 * first + high)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (And((A, B)), [(pairs(3, 1, 2),)]),
+        (And((B, A)), [(pairs(3, 1, 2),)]),
+        (And((A, Within("b", 4, 4))), [(pairs(3, 4, 4),)]),
+        (And((A, Among("b", (0, 4)))), [(pairs(3, 0, 0), pairs(3, 4, 4))]),
+        (And((Within("a", 1, 2), Within("b", 3, 3))), [(Stretch(("b", "a"), 31, 32),)]),
+        (And((Within("a", 1, 2), B)), [(Stretch(("a",), 1, 2),), (OF_B,)]),  # neither has one value
+        (And((A, X)), [(OF_A,)]),
+        (And((A, Or((B, A)))), [(OF_A,), (OF_B, OF_A)]),
+        (And((Within("c", 1, 1), A, B)), [(pairs(3, 1, 2),), (Stretch(("c",), 1, 1),)]),
+        (Or((And((A, B)), B)), [(pairs(3, 1, 2), OF_B)]),
+    ],
+)
+def test_two_conditions_are_listed_together_where_one_is_for_one_value(
+    predicate: Predicate, expected: list[Cover]
+) -> None:
+    """Of several pairs that whose columns have the most values; what is listed together is not looked at apart."""
+    assert sorted(covers(predicate, CODINGS, together), key=str) == sorted(expected, key=str)
+
+
+def test_a_conjunction_of_very_many_conditions_is_not_searched_for_pairs() -> None:
+    """Asking about every two of four thousand would take longer than the scan."""
+    asked: list[Listing] = []
+
+    def nothing_together(listing: Listing) -> bool:
+        asked.append(listing)
+        return len(listing) == 1
+
+    codings = {f"c{n}": CODINGS["a"] for n in range(4000)}
+    assert len(covers(And(tuple(Within(name, 1, 1) for name in codings)), codings, nothing_together)) == len(codings)
+    assert sum(len(listing) > 1 for listing in asked) <= 16
+
+
+def test_the_listings_read_are_those_of_all_covers() -> None:
     """Their indexes are made before the shortest is known."""
-    assert columns_of([(OF_A,), (OF_A, OF_B)]) == {"a", "b"}
+    assert listings_of([(OF_A,), (OF_A, OF_B)]) == {("a",), ("b",)}
 
 
 def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
@@ -47,8 +98,10 @@ def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
     codes = np.zeros(size, dtype=np.uint8)
     codes[:3] = 1
     coding = Coding(offset=0, span=6, step_log2=0)
-    indexes = {name: InvertedPages([Inverted.of(each, coding)]) for name, each in {"a": codes, "b": 0 * codes}.items()}
-    rare, common = (Stretch("a", 1, 1),), (Stretch("b", 0, 0),)
+    listed: dict[Listing, Codes] = {("a",): codes, ("b",): 0 * codes}
+    indexes = {listing: InvertedPages([Inverted.of(each, coding)]) for listing, each in listed.items()}
+    rare: Cover = (Stretch(("a",), 1, 1),)
+    common: Cover = (Stretch(("b",), 0, 0),)
     assert shortest([common, rare], indexes, rows=size) == rare
     assert candidates(rare, indexes, page_rows=size).tolist() == [0, 1, 2]
     assert shortest([common, rare], indexes, rows=size - 1) is None
@@ -59,11 +112,11 @@ def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
     """Lists of two columns may share rows; the second page's rows come after the first's."""
     pages = [np.array(codes, dtype=np.uint8) for codes in ([1, 0, 1, 1], [0, 0, 0, 1])]
     coding = Coding(offset=0, span=1, step_log2=0)
-    indexes = {
-        "a": InvertedPages([Inverted.of(codes, coding) for codes in pages]),
-        "b": InvertedPages([Inverted.of(codes[::-1].copy(), coding) for codes in pages]),
+    indexes: dict[Listing, InvertedPages] = {
+        ("a",): InvertedPages([Inverted.of(codes, coding) for codes in pages]),
+        ("b",): InvertedPages([Inverted.of(codes[::-1].copy(), coding) for codes in pages]),
     }
-    cover = (Stretch("a", 1, 1), Stretch("b", 1, 1))
+    cover = (Stretch(("a",), 1, 1), Stretch(("b",), 1, 1))
     assert candidates(cover, indexes, page_rows=4).tolist() == [0, 1, 2, 3, 4, 7]
 
 

@@ -74,6 +74,44 @@ def test_of_individuals_it_gives_the_integers_of_the_scan(
         take(change, memory)
 
 
+COUNTRIES, LEVELS = ["NO", "SE", "DK"], [-2, 0, 3]
+THE_REST: Row = {"area": 1, "spend": 10, "balance": 0, "member": True}
+
+
+def _conditions() -> st.SearchStrategy[dict[str, Any]]:
+    """One value of a column, and one or more of another, in either order."""
+    country = st.builds(_condition, st.just("country"), st.just("eq"), st.sampled_from(COUNTRIES))
+    level = st.builds(_condition, st.just("level"), st.sampled_from(["eq", "le", "ge", "ne"]), st.sampled_from(LEVELS))
+    return st.tuples(country, level).flatmap(st.permutations).map(lambda parts: {"and": list(parts)})
+
+
+def _condition(column: str, operator: str, literal: object) -> dict[str, Any]:
+    return {operator: [{"col": column}, literal]}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    people=st.dictionaries(
+        st.sampled_from(SLOTS),
+        st.fixed_dictionaries(
+            {"country": st.sampled_from([*COUNTRIES, None]), "level": st.sampled_from([*LEVELS, None])}
+        ),
+        min_size=3,
+    ),
+    where=_conditions(),
+)
+def test_two_conditions_that_are_listed_together_give_the_integers_of_the_scan(
+    people: dict[int, Row], where: dict[str, Any]
+) -> None:
+    """So few values that most people are concerned by some condition; then the first of them goes."""
+    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
+    assert plan is not None
+    memory = memory_of({slot: row | THE_REST for slot, row in people.items()})
+    assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+    memory.erase(next(iter(people)))
+    assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+
+
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_of_events_it_gives_the_integers_of_the_scan(

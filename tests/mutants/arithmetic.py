@@ -159,10 +159,18 @@ MUTANTS = [
     Mutant(
         name="the index is not told who came",
         incident="Somebody who joined is asked for by value, is not found, and never pays.",
-        file="service/engine/memory.py",
-        find="        self._inverted = {}\n",
-        put="",
+        file="service/engine/indexes.py",
+        find="                made.pop(page, None)\n",
+        put="                pass\n",
         killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
+    ),
+    Mutant(
+        name="a pair of values is another's",
+        incident="Somebody is looked for under another pair of values than their own, is not found, and never pays.",
+        file="service/engine/access.py",
+        find="base = first.low * (codings[second.column].span + 1)",
+        put="base = first.low * codings[second.column].span",
+        killed_by="tests/engine/test_inverted.py::test_two_conditions_that_are_listed_together_give_the_integers_of_the_scan",
     ),
     Mutant(
         name="the index is believed",
