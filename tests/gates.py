@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.ports import Asked
 
 WAIT_S = 60

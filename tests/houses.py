@@ -12,7 +12,7 @@ import orjson
 from numpy.typing import NDArray
 
 from service.query.parse import parse_query
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.caching import Cache
 from service.workflows.house import House

@@ -10,7 +10,8 @@ import pytest
 
 from service.api.app import Edge
 from service.api.slots import COORDINATE_NS, QUERY_NS, Slots
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import Busy
 from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
 from service.workflows.telemetry import Silent

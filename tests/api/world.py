@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from service.api.app import Edge, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.house import House
 from service.workflows.ports import Witness

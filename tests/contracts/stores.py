@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import numpy as np
 
 from service.query.schema import Schema
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
 from service.workflows.ports import AnswerRecord, DatasetRecord, Head, Store

@@ -17,7 +17,7 @@ import httpx
 from service.api.app import create_app
 from service.premises import now
 from service.store.entropy import system_entropy
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.house import READY_FOR, House

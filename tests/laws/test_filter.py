@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import InvalidRequest, KeyConflict

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from service.query.parse import parse_query
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.house import House

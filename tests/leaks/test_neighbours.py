@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from service.api.app import Edge, create_app
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.workflows.house import House
 from service.workflows.ledger import LedgerEntry
 from service.workflows.telemetry import SILENT, Telemetry

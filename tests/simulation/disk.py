@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.store.memory import MemoryProposal, MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryProposal, MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.ports import Asked, Checkpoint, CommitUnclear, Head, StoreUnavailable
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler

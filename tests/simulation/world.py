@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from service.core.noise import Entropy
 from service.store.cache.sealed import SealedCache
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.desk import Act
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable

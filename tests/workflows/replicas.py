@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from service.store.cache.sealed import SealedCache
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.workflows.house import House
 from service.workflows.ports import Store
 from service.workflows.views import Principal

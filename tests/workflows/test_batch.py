@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.workflows.errors import AllowanceExceeded
 from service.workflows.house import House
 from service.workflows.ports import DatasetRecord

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.workflows.checkpointing import Checkpointer
 from service.workflows.ports import Checkpoint, StoreUnavailable
 from service.workflows.telemetry import SILENT

@@ -7,7 +7,8 @@ from io import BytesIO
 
 import pytest
 
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.caching import SharedEntry
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
 from service.workflows.ports import Asked

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
 from service.store.witness.memory import MemoryWitness

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.store.memory import MemoryProposal, MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryProposal, MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import Asked, CommitUnclear, Head, Outdated

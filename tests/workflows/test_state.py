@@ -4,7 +4,8 @@ from typing import NoReturn
 
 import pytest
 
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import InvalidRequest
 from service.workflows.ports import StoreUnavailable
 from service.workflows.state import DatasetState

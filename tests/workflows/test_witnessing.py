@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from service.store.memory import MemoryStore
+from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.store.witness.several import SeveralWitnesses
 from service.workflows.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost

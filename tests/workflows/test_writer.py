@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.store.memory import MemoryStore, MemoryTransaction
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
