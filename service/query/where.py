@@ -1,0 +1,154 @@
+"""Which rows: the conditions of version 1 of the query language, as the JSON on the wire reads them.
+
+What a condition means in a table is worked out in `service.query.conditions`.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Discriminator, FailFast, Field, Strict, Tag
+
+from service.query.nodes import INTEGER_MAX, NOT_EMPTY, SOME, Closed, Name, only_key
+
+__all__ = [
+    "And",
+    "ColumnRef",
+    "Comparison",
+    "Condition",
+    "Eq",
+    "Ge",
+    "Gt",
+    "In",
+    "Le",
+    "Lt",
+    "Ne",
+    "Not",
+    "Or",
+    "Value",
+]
+
+PARTS_MAX = 4096
+
+Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
+Value = bool | Number | Annotated[str, Field(max_length=1000)]
+
+
+class ColumnRef(Closed):
+    """`{"col": name}`: the column's value in the row at hand."""
+
+    col: Name
+
+
+Pair = Annotated[tuple[ColumnRef, Value], Strict(strict=False)]
+
+
+class Comparison(Closed):
+    """A column beside a literal; the class's `KIND` is the operator."""
+
+    KIND: ClassVar[str]
+
+    @property
+    def pair(self) -> tuple[ColumnRef, Value]:
+        """The column and the literal."""
+        found: tuple[ColumnRef, Value] = getattr(self, self.KIND)
+        return found
+
+
+class Eq(Comparison):
+    """Equal."""
+
+    KIND = "eq"
+    eq: Pair
+
+
+class Ne(Comparison):
+    """Not equal; a row without a value is neither equal nor unequal."""
+
+    KIND = "ne"
+    ne: Pair
+
+
+class Lt(Comparison):
+    """Less than."""
+
+    KIND = "lt"
+    lt: Pair
+
+
+class Le(Comparison):
+    """Less than or equal."""
+
+    KIND = "le"
+    le: Pair
+
+
+class Gt(Comparison):
+    """Greater than."""
+
+    KIND = "gt"
+    gt: Pair
+
+
+class Ge(Comparison):
+    """Greater than or equal."""
+
+    KIND = "ge"
+    ge: Pair
+
+
+Values = Annotated[
+    tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=PARTS_MAX, json_schema_extra=SOME), NOT_EMPTY
+]
+
+
+class In(Closed):
+    """Equal to one of a list of literals."""
+
+    KIND: ClassVar = "in"
+    in_: Annotated[tuple[ColumnRef, Values], Strict(strict=False)] = Field(alias="in")
+
+
+class And(Closed):
+    """All of the parts."""
+
+    KIND: ClassVar = "and"
+    and_: "Parts" = Field(alias="and")
+
+
+class Or(Closed):
+    """At least one of the parts."""
+
+    KIND: ClassVar = "or"
+    or_: "Parts" = Field(alias="or")
+
+
+class Not(Closed):
+    """Not the part; unknown stays unknown, as in SQL."""
+
+    KIND: ClassVar = "not"
+    not_: "Condition" = Field(alias="not")
+
+
+Condition = Annotated[
+    Annotated[Eq, Tag("(eq)")]
+    | Annotated[Ne, Tag("(ne)")]
+    | Annotated[Lt, Tag("(lt)")]
+    | Annotated[Le, Tag("(le)")]
+    | Annotated[Gt, Tag("(gt)")]
+    | Annotated[Ge, Tag("(ge)")]
+    | Annotated[In, Tag("(in)")]
+    | Annotated[And, Tag("(and)")]
+    | Annotated[Or, Tag("(or)")]
+    | Annotated[Not, Tag("(not)")],
+    Discriminator(
+        only_key,
+        custom_error_type="condition_kind",
+        custom_error_message="must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, and, or, not",
+    ),
+]
+Parts = Annotated[
+    tuple[Condition, ...],
+    Strict(strict=False),
+    FailFast(),
+    Field(max_length=PARTS_MAX, json_schema_extra=SOME),
+    NOT_EMPTY,
+]
