@@ -2,31 +2,30 @@
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import BinaryIO, Final
+from typing import BinaryIO
 from uuid import UUID
 
-import orjson
-
-from service.accounting.coverage import coverage_certified
-from service.core.budget import mu_of_units
 from service.core.noise import Entropy
-from service.core.units import rho_of_units, units_down
+from service.core.units import units_down
 from service.query.language import Query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows import accounts, reading
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache
+from service.workflows.catalogue import dataset_view, public_dataset
 from service.workflows.erasing import erasing
-from service.workflows.errors import InvalidRequest, NotFound, WorkflowError
-from service.workflows.incidents import report_incident
+from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.limiting import Limiter
 from service.workflows.lines import Lines
-from service.workflows.ports import DatasetRecord, Store, StoreUnavailable, Transaction, Witness
+from service.workflows.ports import DatasetRecord, Store, Transaction, Witness
+from service.workflows.preloading import preload
+from service.workflows.previewing import allowances, preview
 from service.workflows.principals import Principals
+from service.workflows.readiness import Readiness
 from service.workflows.recalling import Recall
 from service.workflows.registration import Registration, register
 from service.workflows.releases import releases
@@ -40,7 +39,6 @@ from service.workflows.views import (
     Allowance,
     BudgetRow,
     BudgetSummary,
-    DatasetCounts,
     DatasetView,
     LedgerRow,
     MyBudget,
@@ -55,8 +53,6 @@ from service.workflows.views import (
     UploadReport,
 )
 from service.workflows.witnessing import Guard
-
-READY_FOR: Final = timedelta(seconds=1)
 
 
 class House:
@@ -84,13 +80,15 @@ class House:
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._telemetry = telemetry
         self.lines = Lines(store=store, witness=witness, opening=self._open_line)
-        self._readiness: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
         self.remembered = principals.remembered
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
+        readiness = Readiness(store=store, lines=self.lines, clock=clock)
+        self.ready = readiness.problems
+        self.check_witnesses = readiness.check_witnesses
 
     def close(self) -> None:
         """Take nothing new, finish what waits, and stop. The store must outlive this call."""
@@ -107,47 +105,23 @@ class House:
         """How many datasets are known to be closed by their witness; looks nowhere."""
         return len(self.lines.closed_by_witness())
 
-    def ready(self) -> list[str]:
-        """Public codes of what keeps the house from serving; empty when ready. Asked anew at most once a second."""
-        now = self._clock()
-        asked_at, problems = self._readiness
-        if not asked_at <= now < asked_at + READY_FOR:
-            problems = self._store.problems() or self._witness_problems()
-            self._readiness = now, problems
-        return problems
-
-    def check_witnesses(self) -> list[str]:
-        """Hold every dataset against its witness, so that `ready` knows; the public codes of what is wrong."""
-        guards = [self.lines.guard(record) for record in self._store.datasets()]
-        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
-
     def preload(self) -> None:
         """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks."""
-        try:
-            records = self._store.datasets()
-        except StoreUnavailable:
-            return
-        for record in records:
-            try:
-                self.lines.line(record).read(_nothing)
-            except WorkflowError:
-                continue  # whoever asks is told
-            except Exception as error:  # noqa: BLE001 - and the others are loaded
-                report_incident(error, f"loading of dataset {record.id}")
+        preload(self._store, self.lines)
 
     # Curators
 
     def register(self, registration: Registration) -> DatasetView:
         """Register a dataset. Raises NameTaken, InvalidRequest."""
-        return self._view(register(registration, self._store))
+        return dataset_view(register(registration, self._store), self._store)
 
     def datasets(self) -> list[DatasetView]:
         """Every dataset, by name."""
-        return [self._view(record) for record in self._store.datasets()]
+        return [dataset_view(record, self._store) for record in self._store.datasets()]
 
     def dataset(self, name: str) -> DatasetView:
         """One dataset. Raises NotFound."""
-        return self._view(self.lines.record(name))
+        return dataset_view(self.lines.record(name), self._store)
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
@@ -198,19 +172,7 @@ class House:
         record = self._visible(principal, dataset)
         plan = _compiled(query, record)
         self.lines.guard(record).refuse_if_closed()
-        worst_cases = [self._store.head(record.id).worst_case_units, plan.worst_case_units]
-        return Preview(
-            dimension=plan.dimension,
-            grid=2.0**plan.grid_log2,
-            sigma=plan.sigma,
-            half_width_95=plan.half_width_95,
-            l2_clip=plan.l2_clip,
-            worst_case_rho=str(rho_of_units(plan.worst_case_units)),
-            allowance_left_rho=self._allowance(principal, dataset).left_rho,
-            coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
-            canonical=orjson.loads(plan.canonical),
-            query_hash=plan.query_hash,
-        )
+        return preview(plan, record, principal, self._store)
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
         """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
@@ -227,17 +189,16 @@ class House:
 
     def allowances(self, principal: Principal) -> list[Allowance]:
         """The analyst's worst-case allowance on each dataset it may ask."""
-        names = [principal.dataset] if principal.dataset else [record.name for record in self._store.datasets()]
-        return [self._allowance(principal, name) for name in names]
+        return allowances(principal, self._store)
 
     def visible_datasets(self, principal: Principal) -> list[PublicDataset]:
         """The public part of every dataset the analyst may ask."""
         records = self._store.datasets()
-        return [self._public(record) for record in records if principal.dataset in (None, record.name)]
+        return [public_dataset(record, self._store) for record in records if principal.dataset in (None, record.name)]
 
     def visible_dataset(self, principal: Principal, name: str) -> PublicDataset:
         """The public part of one dataset. Raises NotFound."""
-        return self._public(self._visible(principal, name))
+        return public_dataset(self._visible(principal, name), self._store)
 
     # Individuals
 
@@ -287,51 +248,12 @@ class House:
         self._exchange.open()  # only now: a command that touches no dataset need not listen
         return line
 
-    def _witness_problems(self) -> list[str]:
-        """What is closed is checked anew: it may have been reconciled."""
-        closed = self.lines.closed_by_witness()
-        return sorted({code for guard in closed if (code := guard.recheck()) is not None})
-
-    def _allowance(self, principal: Principal, dataset: str) -> Allowance:
-        spent = self._store.worst_cases_of(principal.id).get(dataset, 0)
-        allowed = principal.allowance_units
-        return Allowance(
-            dataset=dataset,
-            allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
-            spent_rho=str(rho_of_units(spent)),
-            left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
-        )
-
-    def _view(self, record: DatasetRecord) -> DatasetView:
-        individuals, rows = self._store.row_counts(record.id)
-        counts = DatasetCounts(sequence=self._store.head(record.id).seq, individuals=individuals, rows=rows)
-        return DatasetView(public=self._public(record), counts=counts)
-
-    def _public(self, record: DatasetRecord) -> PublicDataset:
-        """Looks at no record, and so takes no time that depends on how many there are."""
-        return PublicDataset(
-            name=record.name,
-            guarantee=record.guarantee,
-            budget_rho=str(rho_of_units(record.budget_units)),
-            budget_units=record.budget_units,
-            mu=mu_of_units(record.budget_units),
-            limit_floor_rho=str(rho_of_units(record.limit_floor_units)),
-            capacity=record.capacity,
-            rule=record.rule,
-            epoch=self._store.head(record.id).epoch,
-            tables=record.schema,
-        )
-
 
 def _compiled(query: Query, record: DatasetRecord) -> Plan:
     try:
         return compile_query(query, record.schema, capacity=record.capacity)
     except QueryProblem as problem:
         raise InvalidRequest(*problem.errors) from problem
-
-
-def _nothing(_transaction: Transaction, _state: DatasetState) -> None:
-    """What whoever wants nothing but the dataset in memory reads."""
 
 
 def _next_epoch(transaction: Transaction, _state: DatasetState) -> int:

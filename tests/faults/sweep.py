@@ -20,7 +20,8 @@ from service.store.entropy import system_entropy
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.store.witness.memory import MemoryWitness
-from service.workflows.house import READY_FOR, House
+from service.workflows.house import House
+from service.workflows.readiness import READY_FOR
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
 from tests.api.routes import PUBLIC, ROUTES, Route

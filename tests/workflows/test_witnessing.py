@@ -142,7 +142,7 @@ def test_readiness_tries_the_witness_again(
     store: FaultyStore, witness: WatchedWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No query comes to a replica that is not ready, so that it has to find out by itself."""
-    monkeypatch.setattr("service.workflows.house.READY_FOR", timedelta(0))
+    monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
     with open_house(store, witness=witness) as house:
         register(house)
         upload(house, "people", ROWS[:1])

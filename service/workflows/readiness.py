@@ -1,0 +1,38 @@
+"""Whether the house can serve: what its store says, and whether any dataset is closed by its witness."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from service.workflows.lines import Lines
+from service.workflows.ports import Store
+
+READY_FOR: Final = timedelta(seconds=1)
+
+
+class Readiness:
+    """Public codes of what keeps the house from serving."""
+
+    def __init__(self, *, store: Store, lines: Lines, clock: Callable[[], datetime]) -> None:
+        """Ask nobody yet."""
+        self._store, self._lines, self._clock = store, lines, clock
+        self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
+
+    def problems(self) -> list[str]:
+        """The codes, none when ready. Asked anew at most once a second."""
+        now = self._clock()
+        asked_at, problems = self._found
+        if not asked_at <= now < asked_at + READY_FOR:
+            problems = self._store.problems() or self._witness_problems()
+            self._found = now, problems
+        return problems
+
+    def check_witnesses(self) -> list[str]:
+        """Hold every dataset against its witness, so that `problems` knows; the public codes of what is wrong."""
+        guards = [self._lines.guard(record) for record in self._store.datasets()]
+        return sorted({code for guard in guards if (code := guard.recheck()) is not None})
+
+    def _witness_problems(self) -> list[str]:
+        """What is closed is checked anew: it may have been reconciled."""
+        closed = self._lines.closed_by_witness()
+        return sorted({code for guard in closed if (code := guard.recheck()) is not None})
