@@ -180,7 +180,7 @@ class House:
         if found is None:
             raise NotFound
         dataset, record, entry = found
-        self.lines.guard(dataset).vouch_for(entry.seq)  # it may have been withheld when it was committed
+        self.lines.guard(dataset).vouch_now()  # it may have been withheld when it was committed
         return stored_answer(record, entry.grid_log2)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:

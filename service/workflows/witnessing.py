@@ -134,10 +134,11 @@ class Guard:
         if theirs is not None:
             self._confirm(theirs, WitnessRecord.of(head))
 
-    def vouch_for(self, seq: int) -> None:
-        """Have it witnessed that the dataset has come to ledger sequence `seq`. Raises Unavailable, Fenced."""
-        if self._closed is None and self._told is not None and self._told.seq >= seq:
-            return
+    def vouch_now(self) -> None:
+        """Have it witnessed how far the dataset has come by now: for what was committed at some time, by anybody.
+
+        Raises Unavailable, Fenced.
+        """
         with self.transaction(lock=False) as transaction:
             head = transaction.head
         self.vouch(head)

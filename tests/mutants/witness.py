@@ -41,12 +41,13 @@ MUTANTS = [
         killed_by=f"{WITNESSING}::test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before",
     ),
     Mutant(
-        name="what was read is vouched for",
-        incident="An answer is fetched by its id whose witness died before the record was on the disk.",
+        name="a number of a lost history is taken for told",
+        incident="After a restore an answer is fetched that no witness knows, for its number was known once.",
         file="service/workflows/witnessing.py",
-        find="if self._closed is None and self._told is not None and self._told.seq >= seq:",
-        put="if self._closed is None and self._known is not None and self._known.seq >= seq:",
-        killed_by=f"{WITNESSING}::test_what_was_only_read_is_told_before_a_stored_reply_leaves_again[fetched]",
+        find="            head = transaction.head\n        self.vouch(head)\n",
+        put="            head = transaction.head\n        if self._told is None or self._told.seq < head.seq:\n"
+        "            self.vouch(head)\n",
+        killed_by=f"{WITNESSING}::test_who_slept_through_a_restore_takes_no_number_for_told",
     ),
     Mutant(
         name="another history of the same length",

@@ -204,6 +204,27 @@ def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
         assert witness.told == [(1, 1)]  # from then on it is certain
 
 
+def test_who_slept_through_a_restore_takes_no_number_for_told(
+    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+) -> None:
+    """Entries of the history that was lost had higher numbers than those that have come since."""
+    backup = dict(store.kept)
+    for n in range(5):
+        fresh(house, who, f"k{n}")
+    store.kept = backup
+    mend(store, witness)
+    with open_house(store, witness=witness) as other:
+        witness.is_away = True
+        with pytest.raises(Unavailable):
+            fresh(other, who, "withheld")
+        witness.is_away = False
+        withheld = other.releases(who, cursor=None, limit=5).items[0]
+        assert withheld.sequence < 5
+        witness.told.clear()
+        house.release(who, withheld.id)
+    assert witness.told == [(withheld.sequence, withheld.sequence)]
+
+
 def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
     house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
