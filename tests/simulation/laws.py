@@ -22,6 +22,7 @@ from service.workflows.views import BudgetRow
 from tests.laws.reference import ReferenceDataset
 from tests.simulation.disk import SimulatedTransaction
 from tests.simulation.requests import ANALYSTS, Ask, Look
+from tests.simulation.witnesses import FirstWitness
 
 
 class LawBroken(AssertionError):
@@ -94,6 +95,11 @@ class Laws:
         shown = [entry.canonical for entry in stored.entries[seq - 1 : seq]]
         self.law(shown == [self.canonical[ask]], f"the reply under {ask.key} answers another question")
         self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
+
+    def witnessed(self, body: bytes, first: FirstWitness) -> None:
+        """A client has read an answer: whatever happens to the database now, somebody remembers that there was one."""
+        seq, synced = orjson.loads(body)["sequence"], first.synced()
+        self.law(seq <= synced, f"entry {seq} was seen, and the first witness is sure of {synced} alone")
 
     def shown(self, rows: Sequence[BudgetRow], *, since: int) -> None:
         """Accounts as a curator reads them: of one instant, and of none before the reading began."""

@@ -11,6 +11,7 @@ from tests.simulation.world import World
 
 SEEDS = 1000
 SHARED_SEEDS = 200
+WITNESSED_SEEDS = 200
 CHUNK = 50
 KEPT = [
     int(line.split()[0])
@@ -42,6 +43,19 @@ def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
         assert world.liar is not None
         lies += world.liar.counts
     assert set(lies) == {"lost", "old", "swapped", "flushed", "deaf", "found"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, WITNESSED_SEEDS, CHUNK))
+def test_two_witnesses_that_hear_one_after_the_other_break_no_law(first: int) -> None:
+    """The same worlds with replicas that die between telling the second, writing to the first and syncing it."""
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        world = World(seed, witnesses=2)
+        world.run()
+        assert world.first is not None
+        counts += world.first.counts
+    assert set(counts) == {"away", "unwritten", "unsynced"}
 
 
 @pytest.mark.parametrize("seed", KEPT)

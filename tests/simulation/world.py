@@ -14,6 +14,7 @@ from service.core.noise import Entropy
 from service.store.cache.sealed import SealedCache
 from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
+from service.store.witness.several import SeveralWitnesses
 from service.workflows.desk import Act
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
@@ -32,6 +33,7 @@ from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.shelf import Liar, LyingShelf, SteppedThreads
+from tests.simulation.witnesses import FirstWitness, SecondWitness, SteppedDoor
 
 Result = TypeVar("Result")
 REQUESTS = 25
@@ -137,6 +139,7 @@ class SteppedHouse(House):
         self.line = SteppedLine(
             record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
         )
+        guard._door = SteppedDoor(self._scheduler)  # type: ignore[assignment]
         self._exchange.follow(record.genesis, self.line)
         self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
         self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
@@ -173,9 +176,18 @@ class World:
     """Everything that happens for one seed. `run` returns quietly or raises LawBroken."""
 
     def __init__(
-        self, seed: int, *, flaws: Flaws | None = None, shares: bool = False, trace: Callable[[str], None] | None = None
+        self,
+        seed: int,
+        *,
+        flaws: Flaws | None = None,
+        shares: bool = False,
+        witnesses: int = 1,
+        trace: Callable[[str], None] | None = None,
     ) -> None:
-        """Draw the rates, register the dataset, start the replicas; with `shares`, give them a cache that lies."""
+        """Draw the rates, register the dataset, start the replicas.
+
+        With `shares`, give them a cache that lies; with two `witnesses`, let them die between the one and the other.
+        """
         self.seed, self.random = seed, Random(seed)
         self.trace = trace or (lambda _line: None)
         self.rates = Rates.drawn(self.random)
@@ -183,6 +195,8 @@ class World:
         store = MemoryStore()
         self.laws = Laws(register(Registration.model_validate(REGISTRATION), store))
         self.witness = MemoryWitness()
+        self.first = FirstWitness(self.scheduler, Random(seed + 3)) if witnesses > 1 else None
+        self._second = SecondWitness()
         self.disk = Disk(
             store=store,
             scheduler=self.scheduler,
@@ -233,7 +247,7 @@ class World:
         house = SteppedHouse(
             name=name,
             store=store,
-            witness=self.witness,
+            witness=self.witness if self.first is None else SeveralWitnesses(self.first, [self._second]),
             scheduler=self.scheduler,
             clock=lambda: self.now,
             laws=self.laws,
@@ -302,20 +316,20 @@ class World:
             self.trace(f"  done: {request}")
             if isinstance(request, Ask) and isinstance(reply, bytes):
                 self.laws.replied(request, reply, self.disk.store.kept[1])
+                if self.first is not None:
+                    self.laws.witnessed(reply, self.first)
         finally:
             client.deliveries -= 1
 
     # Faults
 
     def _misfortune(self) -> None:
+        self._bury_the_doomed()
         house = self.random.choice(self.houses)
         if self.disk.limbo is not None and self.random.random() < 0.1:
             self.disk.settle()
         if self.disk.happens("replica_crash"):
-            self.trace(f"{house.name} crashes")
-            self.scheduler.paused.discard(house.name)
-            self.scheduler.kill(house.name)
-            self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+            self._crash(house)
         elif self.disk.happens("rolling_restart"):
             self.trace(f"{house.name} drains")
             if house.line is not None:
@@ -328,6 +342,22 @@ class World:
         if self.disk.happens("clock_jump"):
             self.now += timedelta(seconds=self.random.choice([-3600, 1, 86_400 * 400]))
 
+    def _crash(self, house: SteppedHouse) -> None:
+        self.trace(f"{house.name} crashes")
+        self.scheduler.paused.discard(house.name)
+        self.scheduler.kill(house.name)
+        self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+
+    def _bury_the_doomed(self) -> None:
+        """Whoever was to die over the witness: a replica, or one that had drained already."""
+        while self.first is not None and self.first.doomed:
+            name = self.first.doomed.pop()
+            house = next((house for house in self.houses if house.name == name), None)
+            if house is not None:
+                self._crash(house)
+            else:
+                self.scheduler.kill(name)
+
     def _heal(self) -> None:
         """No more faults: every request is resolved, every answer can be had again, and the ledger verifies."""
         self.trace("healed")
@@ -335,6 +365,9 @@ class World:
         self.disk.settle()
         if self.liar is not None:
             self.liar.heal()
+        if self.first is not None:
+            self.first.is_well = True
+            self._bury_the_doomed()
         self.scheduler.paused.clear()
         for _ in range(3):
             self._run_dry()
