@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
-from service.workflows.ports import Asked
+from service.workflows.records import Asked
 
 WAIT_S = 60
 

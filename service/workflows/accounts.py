@@ -13,8 +13,9 @@ from typing import Final
 from service.workflows.caching import SLICE_SLOTS, AccountSlice, Place
 from service.workflows.desk import Act
 from service.workflows.errors import Unavailable
-from service.workflows.ports import DatasetRecord, StoreUnavailable, Transaction
+from service.workflows.ports import StoreUnavailable, Transaction
 from service.workflows.reading import budget_row, my_budget_view, number_of, slot_of
+from service.workflows.records import DatasetRecord
 from service.workflows.sharing import Exchange
 from service.workflows.state import DatasetState
 from service.workflows.threads import DatasetWriter

@@ -25,7 +25,8 @@ from service.failpoints import reach
 from service.query.plan import Plan
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
 from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import Address, AnswerRecord, Asked, Proposal, Transaction
+from service.workflows.ports import Proposal, Transaction
+from service.workflows.records import Address, AnswerRecord, Asked
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.answering import exact_sum
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import Head, Transaction
+from service.workflows.ports import Transaction
+from service.workflows.records import Head
 from service.workflows.state import DatasetState
 
 Position = tuple[int, int, int]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Address, AnswerRecord, DatasetRecord, Head
+from service.workflows.records import Address, AnswerRecord, DatasetRecord, Head
 
 SLICE_SLOTS: Final = 1024
 """How many consecutive slots' accounts are cached together: 16 KiB, so that one account is not sought in a megabyte."""

@@ -2,7 +2,8 @@
 
 from service.core.budget import mu_of_units
 from service.core.units import rho_of_units
-from service.workflows.ports import DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import DatasetRecord
 from service.workflows.views import DatasetCounts, DatasetView, PublicDataset
 
 

@@ -1,7 +1,7 @@
 """Checkpoints of one dataset, written beside its line: nobody's answer waits for a page.
 
 The line makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; whoever
-steps the `Checkpointer` writes them. `service.workflows.ports.Checkpoint` says why that is right.
+steps the `Checkpointer` writes them. `service.workflows.records.Checkpoint` says why that is right.
 """
 
 import queue
@@ -10,7 +10,7 @@ from typing import Final
 
 from service.workflows.errors import Fenced, Unavailable
 from service.workflows.incidents import report_incident
-from service.workflows.ports import Checkpoint, DatasetRecord
+from service.workflows.records import Checkpoint, DatasetRecord
 from service.workflows.telemetry import Telemetry
 from service.workflows.witnessing import Guard
 

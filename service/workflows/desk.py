@@ -14,17 +14,9 @@ from service.failpoints import reach
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
-from service.workflows.ports import (
-    AnswerRecord,
-    CommitUnclear,
-    DatasetRecord,
-    Head,
-    Outdated,
-    Proposal,
-    StoreUnavailable,
-    Transaction,
-)
+from service.workflows.ports import CommitUnclear, Outdated, Proposal, StoreUnavailable, Transaction
 from service.workflows.proposing import Proposer
+from service.workflows.records import AnswerRecord, DatasetRecord, Head
 from service.workflows.sharing import Exchange
 from service.workflows.state import DatasetState
 from service.workflows.telemetry import Telemetry

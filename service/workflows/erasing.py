@@ -1,8 +1,9 @@
 """Erasure: the record goes, the account stays under a keyed tombstone, and nobody else's number moves."""
 
 from service.workflows.desk import Act
-from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.ports import Transaction
 from service.workflows.reading import slot_of
+from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
 

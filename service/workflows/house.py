@@ -21,12 +21,13 @@ from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.limiting import Limiter
 from service.workflows.lines import Lines
-from service.workflows.ports import DatasetRecord, Store, Transaction, Witness
+from service.workflows.ports import Store, Transaction, Witness
 from service.workflows.preloading import preload
 from service.workflows.previewing import allowances, preview
 from service.workflows.principals import Principals
 from service.workflows.readiness import Readiness
 from service.workflows.recalling import Recall
+from service.workflows.records import DatasetRecord
 from service.workflows.registration import Registration, register
 from service.workflows.releases import releases
 from service.workflows.secrets import Pepper

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from service.workflows.errors import NotFound, Unavailable
-from service.workflows.ports import DatasetRecord, Store, Witness
+from service.workflows.ports import Store, Witness
+from service.workflows.records import DatasetRecord
 from service.workflows.threads import DatasetWriter
 from service.workflows.witnessing import Guard
 

@@ -5,7 +5,8 @@ import orjson
 from service.accounting.coverage import coverage_certified
 from service.core.units import rho_of_units
 from service.query.plan import Plan
-from service.workflows.ports import DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import DatasetRecord
 from service.workflows.views import Allowance, Preview, Principal
 
 

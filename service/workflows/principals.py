@@ -10,7 +10,8 @@ from uuid import UUID, uuid4
 
 from service.core.units import rho_of_units, units_down
 from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.ports import PrincipalRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import PrincipalRecord
 from service.workflows.secrets import Pepper, new_api_key, split_api_key
 from service.workflows.views import Page, Principal, PrincipalRow, Role
 

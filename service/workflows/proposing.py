@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from service.workflows.answering import Question
-from service.workflows.ports import Address, Head, Proposal
+from service.workflows.ports import Proposal
+from service.workflows.records import Address, Head
 from service.workflows.state import DatasetState
 from service.workflows.witnessing import Guard
 

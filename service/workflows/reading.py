@@ -12,7 +12,8 @@ from service.core.units import rho_of_units
 from service.workflows.desk import Act
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.ports import Transaction
+from service.workflows.records import DatasetRecord
 from service.workflows.state import DatasetState
 from service.workflows.views import BudgetRow, BudgetSummary, LedgerRow, MyBudget, Outcome, Page, Receipt, ShareBin
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache, SharedReply
-from service.workflows.ports import DatasetRecord
+from service.workflows.records import DatasetRecord
 from service.workflows.sharing import Hints
 from service.workflows.views import PendingAnswer, StoredAnswer
 from service.workflows.witnessing import Guard

@@ -15,7 +15,8 @@ import numpy as np
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.workflows.burning import Position, burn
 from service.workflows.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
-from service.workflows.ports import DatasetRecord, Store, Transaction, Witness, WitnessRecord, WitnessUnavailable
+from service.workflows.ports import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.records import DatasetRecord, WitnessRecord
 from service.workflows.state import DatasetState
 from service.workflows.witnessing import judge, on_chain, unaccounted, witness_name
 

@@ -15,7 +15,8 @@ from service.core.units import units_down
 from service.query.schema import Schema
 from service.workflows.errors import InvalidRequest, NameTaken
 from service.workflows.ledger import genesis
-from service.workflows.ports import DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import DatasetRecord
 from service.workflows.views import Guarantee
 
 CAPACITY_DEFAULT = 2**20

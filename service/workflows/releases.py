@@ -8,7 +8,8 @@ import orjson
 from service.core.units import rho_of_units
 from service.workflows.errors import InvalidRequest
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import AnswerRecord, DatasetRecord
 from service.workflows.views import Page, Principal, ReleaseRow
 
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from service.workflows.caching import AccountSlice, Cache, News, NoCache, Place, Shared, SharedEntry, SharedReply
 from service.workflows.incidents import report_incident
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, DatasetRecord, Head
+from service.workflows.records import AnswerRecord, DatasetRecord, Head
 from service.workflows.tail import TAIL_MAX, Tail
 
 OUTBOX_MAX: Final = 256

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Checkpoint, DatasetRecord, Head, Outdated, Transaction
+from service.workflows.ports import Outdated, Transaction
+from service.workflows.records import Checkpoint, DatasetRecord, Head
 from service.workflows.tail import Tail
 
 _NEVER = -1

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from service.workflows.ledger import LedgerEntry, chain_hash
-from service.workflows.ports import Head
+from service.workflows.records import Head
 
 TAIL_MAX: Final = 64
 """How many entries are kept; whoever is farther behind reads the database."""

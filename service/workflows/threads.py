@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from service.core.noise import Entropy
 from service.workflows.desk import Act, Result
-from service.workflows.ports import DatasetRecord
+from service.workflows.records import DatasetRecord
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.witnessing import Guard

@@ -10,7 +10,8 @@ from service.engine.ingest import RowError, Rows, RowsProblem, read_rows
 from service.query.schema import EventsTable, Table
 from service.workflows.desk import Act
 from service.workflows.errors import FieldError, InvalidRequest, NotFound
-from service.workflows.ports import DatasetRecord, Transaction
+from service.workflows.ports import Transaction
+from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
 from service.workflows.views import UploadReport

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.workflows.answering import exact_sum
 from service.workflows.ledger import LedgerEntry, chain_hash
-from service.workflows.ports import DatasetRecord, Store, Transaction, Witness, WitnessRecord, WitnessUnavailable
+from service.workflows.ports import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.records import DatasetRecord, WitnessRecord
 from service.workflows.witnessing import judge, unaccounted, witness_name
 
 

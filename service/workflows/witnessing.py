@@ -11,19 +11,8 @@ from typing import Final
 
 from service.workflows.burning import settled_position
 from service.workflows.errors import Fenced, Unavailable, WitnessLost, WorkflowError
-from service.workflows.ports import (
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    Proposal,
-    Store,
-    StoreUnavailable,
-    Transaction,
-    Witness,
-    WitnessRecord,
-    WitnessUnavailable,
-)
+from service.workflows.ports import Proposal, Store, StoreUnavailable, Transaction, Witness, WitnessUnavailable
+from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 
 WITNESS_UNAVAILABLE: Final = "witness-unavailable"
 

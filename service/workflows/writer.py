@@ -18,7 +18,7 @@ from service.workflows.answering import Outcome, Question
 from service.workflows.checkpointing import Checkpointer
 from service.workflows.desk import Act, Desk
 from service.workflows.errors import Busy, Unavailable, WorkflowError
-from service.workflows.ports import DatasetRecord
+from service.workflows.records import DatasetRecord
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
 from service.workflows.tail import Tail

@@ -13,7 +13,8 @@ from service.api.slots import COORDINATE_NS, QUERY_NS, Slots
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import Busy
-from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.records import Asked
 from service.workflows.telemetry import Silent
 from tests.api.clocks import FakeTime
 from tests.api.routes import ROUTES

@@ -13,7 +13,7 @@ from service.store.cache.redis import RedisShelf
 from service.store.cache.sealed import SealedCache
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Head
+from service.workflows.records import Head
 from service.workflows.secrets import Pepper
 from tests.contracts.stores import entry, reply
 

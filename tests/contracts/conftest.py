@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.workflows.ports import DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import DatasetRecord
 from tests.contracts.stores import STORES, dataset, open_store
 
 

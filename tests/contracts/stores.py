@@ -12,7 +12,8 @@ from service.query.schema import Schema
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import AnswerRecord, DatasetRecord, Head, Store
+from service.workflows.ports import Store
+from service.workflows.records import AnswerRecord, DatasetRecord, Head
 from service.workflows.views import Guarantee
 
 STORES = ("memory", "postgres")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from service.engine.pages import PAGE_SLOTS
-from service.workflows.ports import Checkpoint, DatasetRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import Checkpoint, DatasetRecord
 from tests.contracts.stores import entry, reply
 
 pytestmark = pytest.mark.slow

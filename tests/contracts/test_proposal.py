@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import AnswerRecord, Asked, DatasetRecord, Head, Outdated, Store
+from service.workflows.ports import Outdated, Store
+from service.workflows.records import AnswerRecord, Asked, DatasetRecord, Head
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow

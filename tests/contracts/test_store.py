@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from service.workflows.errors import NameTaken
-from service.workflows.ports import Asked, DatasetRecord, PrincipalRecord, Store
+from service.workflows.ports import Store
+from service.workflows.records import Asked, DatasetRecord, PrincipalRecord
 from tests.contracts.stores import ANALYST, AT, burn, dataset, entry, reply
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,8 @@ from service.store.witness.file import FileWitness
 from service.store.witness.memory import MemoryWitness
 from service.store.witness.redis import RedisWitness
 from service.store.witness.several import SeveralWitnesses
-from service.workflows.ports import Witness, WitnessRecord
+from service.workflows.ports import Witness
+from service.workflows.records import WitnessRecord
 from service.workflows.secrets import Pepper
 
 DATASET = "survey-" + "0f" * 32

@@ -20,7 +20,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.ledger import replay
-from service.workflows.ports import Checkpoint
+from service.workflows.records import Checkpoint
 from service.workflows.state import DatasetState
 from service.workflows.verifying import verify_all
 from tests.contracts.stores import dataset, entry, reply

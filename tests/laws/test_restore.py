@@ -33,8 +33,8 @@ from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.ledger import replay
-from service.workflows.ports import Head
 from service.workflows.reconciling import reconcile
+from service.workflows.records import Head
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all

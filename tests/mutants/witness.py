@@ -109,7 +109,7 @@ MUTANTS = [
     Mutant(
         name="the fence is not compared",
         incident="A history that was given up is put back, and passes for what came after it.",
-        file="service/workflows/ports.py",
+        file="service/workflows/records.py",
         find="return self.fence, self.seq, self.acts",
         put="return 0 * self.fence, self.seq, self.acts",
         killed_by=f"{CONTRACT}::test_a_witness_moves_only_forward[memory]",

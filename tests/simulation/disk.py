@@ -14,7 +14,8 @@ from typing import Any
 
 from service.store.memory.store import MemoryProposal, MemoryStore
 from service.store.memory.transaction import MemoryTransaction
-from service.workflows.ports import Asked, Checkpoint, CommitUnclear, Head, StoreUnavailable
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.records import Asked, Checkpoint, Head
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 

@@ -16,7 +16,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.workflows.ledger import LedgerEntry, chain_hash
-from service.workflows.ports import DatasetRecord
+from service.workflows.records import DatasetRecord
 from service.workflows.state import DatasetState
 from service.workflows.views import BudgetRow
 from tests.laws.reference import ReferenceDataset

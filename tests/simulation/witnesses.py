@@ -9,7 +9,8 @@ from random import Random
 from types import TracebackType
 
 from service.store.witness.memory import MemoryWitness
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 from tests.simulation.scheduler import Scheduler
 
 AWAY = 0.05

@@ -18,8 +18,9 @@ from service.store.witness.several import SeveralWitnesses
 from service.workflows.desk import Act
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, DatasetRecord, StoreUnavailable, Witness
+from service.workflows.ports import CommitUnclear, StoreUnavailable, Witness
 from service.workflows.recalling import Recall
+from service.workflows.records import DatasetRecord
 from service.workflows.registration import Registration, register
 from service.workflows.secrets import Pepper
 from service.workflows.sharing import Exchange

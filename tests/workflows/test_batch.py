@@ -11,7 +11,7 @@ from service.query.parse import parse_query
 from service.store.memory.store import MemoryStore
 from service.workflows.errors import AllowanceExceeded
 from service.workflows.house import House
-from service.workflows.ports import DatasetRecord
+from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.views import PendingAnswer, Principal
 from service.workflows.witnessing import Guard

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import Head
+from service.workflows.records import Head
 from tests.contracts.stores import entry
 
 HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=0, slots=4, worst_case_units=0, checkpoint_seq=0)

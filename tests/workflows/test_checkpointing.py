@@ -8,7 +8,8 @@ import pytest
 
 from service.store.memory.store import MemoryStore
 from service.workflows.checkpointing import Checkpointer
-from service.workflows.ports import Checkpoint, StoreUnavailable
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import Checkpoint
 from service.workflows.telemetry import SILENT
 from service.workflows.verifying import verify_all
 from service.workflows.writer import Line

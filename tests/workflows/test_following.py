@@ -11,7 +11,7 @@ from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.caching import SharedEntry
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
-from service.workflows.ports import Asked
+from service.workflows.records import Asked
 from tests.houses import ask
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
 

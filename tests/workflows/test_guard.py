@@ -14,7 +14,8 @@ from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
-from service.workflows.ports import Asked, DatasetRecord, Head, Store, StoreUnavailable, WitnessRecord
+from service.workflows.ports import Store, StoreUnavailable
+from service.workflows.records import Asked, DatasetRecord, Head, WitnessRecord
 from service.workflows.witnessing import Guard, witness_name
 from tests.contracts.stores import dataset
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload

@@ -7,8 +7,8 @@ import pytest
 
 from service.store.memory.store import MemoryStore
 from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.ports import PrincipalRecord
 from service.workflows.principals import REMEMBERED_FOR, Principals
+from service.workflows.records import PrincipalRecord
 from service.workflows.secrets import Pepper
 from tests.houses import CLOCK
 

@@ -13,8 +13,9 @@ from service.store.memory.store import MemoryProposal, MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import KeyConflict, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import Asked, CommitUnclear, Head, Outdated
+from service.workflows.ports import CommitUnclear, Outdated
 from service.workflows.proposing import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
+from service.workflows.records import Asked, Head
 from service.workflows.verifying import verify_all
 from tests.houses import analyst, ask, open_house, register, upload, values
 

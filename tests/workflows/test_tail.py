@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Head
+from service.workflows.records import Head
 from service.workflows.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, chain
 

@@ -15,8 +15,9 @@ from service.store.witness.memory import MemoryWitness
 from service.store.witness.several import SeveralWitnesses
 from service.workflows.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, StoreUnavailable, Witness, WitnessRecord, WitnessUnavailable
+from service.workflows.ports import CommitUnclear, StoreUnavailable, Witness, WitnessUnavailable
 from service.workflows.reconciling import Reconciled, after, before, plan_of, reconcile
+from service.workflows.records import WitnessRecord
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal
 from service.workflows.witnessing import witness_name

@@ -14,7 +14,8 @@ from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import Asked, CommitUnclear, StoreUnavailable
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.records import Asked
 from service.workflows.verifying import verify_all
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, values
 

@@ -10,7 +10,7 @@ import orjson
 
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
 from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import AnswerRecord
+from service.workflows.records import AnswerRecord
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1

@@ -9,7 +9,7 @@ from service.store.cache import encoding
 from service.store.cache.sealing import Seal
 from service.workflows.caching import AccountSlice, News, Shared, SharedEntry, SharedReply
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Address
+from service.workflows.records import Address
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Address, AnswerRecord, Checkpoint, Codes, DatasetRecord, Head, StoredPage
+from service.workflows.records import Address, AnswerRecord, Checkpoint, Codes, DatasetRecord, Head, StoredPage
 
 Rows = tuple[NDArray[np.int64], Codes]
 

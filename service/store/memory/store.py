@@ -11,16 +11,8 @@ from service.store.memory.kept import Dataset, Kept
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import (
-    AnswerRecord,
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    Known,
-    Outdated,
-    PrincipalRecord,
-)
+from service.workflows.ports import Outdated
+from service.workflows.records import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, PrincipalRecord
 
 
 class MemoryProposal:

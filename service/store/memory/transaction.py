@@ -10,17 +10,8 @@ from numpy.typing import NDArray
 from service.query.coding import coding_of
 from service.store.memory.kept import Kept, Person, Rows
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import (
-    Address,
-    AnswerRecord,
-    Asked,
-    Codes,
-    Head,
-    Individuals,
-    Known,
-    StoredPage,
-    StoreUnavailable,
-)
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import Address, AnswerRecord, Asked, Codes, Head, Individuals, Known, StoredPage
 
 _UNITS_MAX = 2**62
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_row, entry_row
 from service.store.postgres.wire import fields, row_array, scalars, text_array
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, Head
+from service.workflows.records import AnswerRecord, Head
 
 _UNITS_MAX: Final = 2**62
 ROW_TABLES: Final = ("ledger", "answers", "worst_cases")

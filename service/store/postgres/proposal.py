@@ -9,7 +9,8 @@ from psycopg.errors import UniqueViolation
 from service.store.postgres.extension import Extension
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, Asked, CommitUnclear, Head, Known, Outdated
+from service.workflows.ports import CommitUnclear, Outdated
+from service.workflows.records import AnswerRecord, Asked, Head, Known
 
 
 class PostgresProposal:

@@ -13,7 +13,7 @@ from service.store.postgres.records import RecordsTable, unpacked
 from service.store.postgres.rows import ENTRY_COLUMNS, entry_of
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Codes, Individuals, StoredPage
+from service.workflows.records import Codes, Individuals, StoredPage
 
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256

@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import AnswerRecord
+from service.workflows.records import AnswerRecord
 
 ENTRY_COLUMNS: Final = (
     "seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2, dimension, worst_case_units, "

@@ -18,15 +18,8 @@ from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import (
-    AnswerRecord,
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    PrincipalRecord,
-    StoreUnavailable,
-)
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, PrincipalRecord
 from service.workflows.views import Guarantee
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"

@@ -19,7 +19,8 @@ from service.store.postgres.records import RecordsTable
 from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import AnswerRecord, Asked, Codes, CommitUnclear, Head, Known, StoreUnavailable
+from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.records import AnswerRecord, Asked, Codes, Head, Known
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 

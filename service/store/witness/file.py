@@ -17,7 +17,8 @@ from typing import Final
 
 from service.store.embedded.home import sync_directory
 from service.store.witness.records import RECORD_BYTES, decode, encode
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 
 _BLOCK_BYTES: Final = 512 * RECORD_BYTES
 _KEPT_WHOLE: Final = 2048

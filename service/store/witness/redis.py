@@ -18,7 +18,8 @@ from redis.retry import Retry
 
 from service.store.cache.punctual import punctual_connections
 from service.store.witness.records import RECORD_BYTES, decode, encode
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 
 _TIMEOUT_S: Final = 0.25
 _POSITION: Final = "{:020d}{:020d}{:020d}"

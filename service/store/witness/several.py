@@ -6,7 +6,8 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from service.workflows.incidents import report_incident
-from service.workflows.ports import Witness, WitnessRecord, WitnessUnavailable
+from service.workflows.ports import Witness, WitnessUnavailable
+from service.workflows.records import WitnessRecord
 
 _REST_S: Final = 5.0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.store.cache import encoding
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.ports import AnswerRecord
+from service.workflows.records import AnswerRecord
 
 NUMBERS = st.integers(0, 2**62)
 BLOBS = st.binary(max_size=100)

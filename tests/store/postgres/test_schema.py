@@ -24,7 +24,8 @@ from service.store.postgres.sessions import UnsafeDatabase
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash
-from service.workflows.ports import Asked, Checkpoint, CommitUnclear, DatasetRecord
+from service.workflows.ports import CommitUnclear
+from service.workflows.records import Asked, Checkpoint, DatasetRecord
 from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow

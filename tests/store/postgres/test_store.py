@@ -13,7 +13,8 @@ from service.store.postgres.records import records_tables
 from service.store.postgres.session import Connection
 from service.store.postgres.sessions import Sessions
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports import Asked, CommitUnclear, Head, Outdated, StoreUnavailable
+from service.workflows.ports import CommitUnclear, Outdated, StoreUnavailable
+from service.workflows.records import Asked, Head
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
 pytestmark = pytest.mark.slow

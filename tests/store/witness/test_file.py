@@ -13,7 +13,8 @@ import pytest
 
 from service.store.witness.file import FileWitness
 from service.store.witness.records import RECORD_BYTES, decode, encode
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 
 DATASET = "survey-" + "0f" * 32
 

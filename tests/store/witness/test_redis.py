@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from service.store.witness.redis import RedisWitness
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 from service.workflows.secrets import Pepper
 from tests.faults.meddling import OwnValkey
 

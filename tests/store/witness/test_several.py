@@ -7,7 +7,8 @@ import pytest
 
 from service.store.witness.memory import MemoryWitness
 from service.store.witness.several import SeveralWitnesses
-from service.workflows.ports import WitnessRecord, WitnessUnavailable
+from service.workflows.ports import WitnessUnavailable
+from service.workflows.records import WitnessRecord
 
 DATASET = "survey-" + "0f" * 32
 

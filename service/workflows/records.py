@@ -1,0 +1,175 @@
+"""What goes in and out of the ports: a row, a reply, a page, each a frozen value. Units are units of 2^-40 rho."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.schema import Schema
+from service.workflows.ledger import LedgerEntry
+from service.workflows.views import Guarantee, Role
+
+Codes = Mapping[str, NDArray[np.unsignedinteger]]
+Address = tuple[UUID, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRecord:
+    """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret."""
+
+    id: UUID
+    role: Role
+    name: str
+    dataset: str | None
+    individual: str | None
+    allowance_units: int | None
+    key_hash: bytes
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """A registration; nothing in it ever changes. `budget_units` and `limit_floor_units` are in units of 2^-40 rho."""
+
+    id: int
+    name: str
+    guarantee: Guarantee
+    budget_units: int
+    limit_floor_units: int
+    capacity: int
+    rule: str
+    schema: Schema
+    genesis: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The one mutable row of a dataset, locked while anything happens to it.
+
+    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
+    with every change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public
+    worst cases; `checkpoint_seq` is the sequence up to which no page misses a charge (`Checkpoint`); `joining_units` is
+    by how much the limit of anybody who joins is lowered, because a restore may have forgotten that they have spent it.
+    """
+
+    seq: int
+    hash: bytes
+    epoch: int
+    fence: int
+    data_version: int
+    slots: int
+    worst_case_units: int
+    checkpoint_seq: int
+    joining_units: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessRecord:
+    """How far a dataset had come when something of it left the house, kept outside the database.
+
+    `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
+    cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
+    """
+
+    fence: int
+    seq: int
+    acts: int
+    slots: int
+    worst_case_total_units: int
+    hash: bytes
+
+    @classmethod
+    def of(cls, head: Head) -> Self:
+        """What there is to witness of a head."""
+        return cls(
+            fence=head.fence,
+            seq=head.seq,
+            acts=head.data_version,
+            slots=head.slots,
+            worst_case_total_units=head.worst_case_units,
+            hash=head.hash,
+        )
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """What later records exceed."""
+        return self.fence, self.seq, self.acts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the entry it shows (older when reused)."""
+
+    principal_id: UUID
+    key: str
+    request_hash: bytes
+    seq: int
+    query_id: UUID
+    body: bytes
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a store can know something about: a key, and a query by its hash (None when reuse is not wanted)."""
+
+    address: Address
+    query_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a store knows about the questions a transaction was opened for, all read under the lock.
+
+    The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
+    queries may have cost anybody so far, in units.
+    """
+
+    answers: Mapping[Address, AnswerRecord]
+    reusable: Mapping[str, LedgerEntry]
+    worst_cases: Mapping[UUID, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Individuals:
+    """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people."""
+
+    slots: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    present: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredPage:
+    """The spent totals `spent` (PAGE_SLOTS,), units, of page `number` as the ledger gives them at sequence `seq`."""
+
+    number: int
+    seq: int
+    spent: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checkpoint:
+    """Copies (PAGE_SLOTS,) of all pages that an entry in (`since`, `seq`] has charged, at `seq`, whose hash is `hash`.
+
+    Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
+    holds at every instant, whoever else writes and wherever one stops, is this. (1) A stored page is the ledger's
+    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` charges that
+    page. So a page stands at the later of the two, and who loads it replays the entries after `checkpoint_seq`, less
+    those that the page itself has already.
+
+    (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
+    chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or
+    later, when every copied page is stored at `seq` or later: a page that was not copied is not charged in (`since`,
+    `seq`], and until `checkpoint_seq` (2) has held before.
+    """
+
+    since: int
+    seq: int
+    hash: bytes
+    pages: Mapping[int, NDArray[np.int64]]
