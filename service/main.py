@@ -18,6 +18,7 @@ from service.premises import premises
 from service.settings import Settings
 from service.workflows.house import House
 from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.uploads import import_reader
 
 if TYPE_CHECKING:
     from service.api.life import Life
@@ -57,6 +58,8 @@ def serve_on(
             ready(url_of(listener))
             if metrics_url is not None:
                 measured(metrics_url)
+            # By now the datasets are loading, mostly in Postgres; later an upload or an answer in Arrow would wait.
+            threading.Thread(target=import_reader, name="imports").start()
 
         _server(settings, opened.house, tell, telemetry).run(sockets=[listener])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end

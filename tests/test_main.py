@@ -2,6 +2,8 @@
 
 import gc
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +102,16 @@ def test_the_collector_looks_rarely() -> None:
         assert gc.get_threshold() == (10_000, *before[1:])
     finally:
         gc.set_threshold(*before)
+
+
+@pytest.mark.slow
+def test_a_start_does_not_import_what_reads_uploads() -> None:
+    """It is imported when connections are taken, or by the first upload."""
+    lines = (
+        "import sys, service.main, service.api.app, service.workflows.uploads as uploads",
+        "print('pyarrow' in sys.modules)",
+        "uploads.import_reader()",
+        "print('pyarrow.parquet' in sys.modules)",
+    )
+    printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["False", "True"]

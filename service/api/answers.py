@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-import pyarrow as pa
 from fastapi import Response
 from numpy.typing import NDArray
 from pydantic import BaseModel
@@ -105,6 +104,8 @@ def _npy(values: NDArray[np.float64]) -> bytes:
 
 
 def _arrow(values: NDArray[np.float64]) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - a start does not need it; `service.main` imports it when it is over
+
     table = pa.table({"value": pa.array(values)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

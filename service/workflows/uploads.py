@@ -1,12 +1,13 @@
 """Rows into a dataset, all or nothing: checked before the line is entered, then placed in one transaction."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.ingest import RowError, Rows, RowsProblem, read_rows
+from service.engine.ingest import RowError, Rows, RowsProblem
 from service.query.schema import EventsTable, Table
 from service.workflows.desk import Act
 from service.workflows.errors import FieldError, InvalidRequest, NotFound
@@ -20,8 +21,15 @@ _UNKNOWN = -1
 _ERRORS_MAX = 20
 
 
+def import_reader() -> None:
+    """Import what reads an upload, so that the first that comes need not wait for it; a start does not need it."""
+    import_module("service.engine.ingest.reader")
+
+
 def read_upload(record: DatasetRecord, table_name: str, content_type: str, source: BinaryIO) -> Rows:
     """Parse and check an upload. Raises NotFound, or InvalidRequest naming rows and columns."""
+    from service.engine.ingest.reader import read_rows  # noqa: PLC0415 - see `import_reader`
+
     table = record.schema.tables.get(table_name)
     if table is None:
         raise NotFound

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from service.core.contribution import Contributions
 from service.engine.evaluate import contributions
-from service.engine.ingest import Rows, read_rows
+from service.engine.ingest import Rows
+from service.engine.ingest.reader import read_rows
 from service.engine.memory import DatasetMemory
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query

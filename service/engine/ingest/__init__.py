@@ -4,9 +4,11 @@
 
 Domains are declared and public. A number outside its bounds is clipped, a category outside its list becomes NULL, and
 both are counted for the curator alone.
+
+The `reader` is not imported from here: with pyarrow that takes fifty milliseconds, and no start needs it to be ready.
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, RowError, RowsProblem
-from service.engine.ingest.reader import CONTENT_TYPES, ROWS_MAX, Rows, read_rows
+from service.engine.ingest.rows import Rows
 
-__all__ = ["CONTENT_TYPES", "PROBLEMS_MAX", "ROWS_MAX", "RowError", "Rows", "RowsProblem", "read_rows"]
+__all__ = ["PROBLEMS_MAX", "RowError", "Rows", "RowsProblem"]

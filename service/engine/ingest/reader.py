@@ -1,7 +1,6 @@
 """An upload from bytes to checked codes: all of it or nothing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -14,6 +13,7 @@ from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.limits import LimitReader
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
+from service.engine.ingest.rows import Rows
 from service.engine.ingest.typed import arrow_batches, parquet_batches
 from service.query.coding import coding_of
 from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Column, IntegerColumn, RealColumn, Table
@@ -25,18 +25,6 @@ ARROW = "application/vnd.apache.arrow.stream"
 CONTENT_TYPES = (CSV, NDJSON, PARQUET, ARROW)
 ROWS_MAX = 2**26
 KEY_CHARACTERS_MAX = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone."""
-
-    keys: list[str]
-    codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
-    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
-    clipped: dict[str, int]
-    out_of_domain: dict[str, int]
-    nulls: dict[str, int]
 
 
 def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int) -> Rows:

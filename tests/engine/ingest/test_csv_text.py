@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from service.engine.ingest import read_rows
 from service.engine.ingest.csv_text import ROW_BYTES_MAX, lines_of_rows
+from service.engine.ingest.reader import read_rows
 from tests.engine.ingest.uploads import CSV, PEOPLE, csv, places, problems, read
 
 

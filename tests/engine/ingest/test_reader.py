@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, read_rows, reader
+from service.engine.ingest import PROBLEMS_MAX, Rows, RowsProblem, reader
+from service.engine.ingest.reader import read_rows
 from service.query.coding import coding_of
 from tests.engine.ingest.uploads import (
     ARROW,

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.engine.ingest import Rows, RowsProblem, read_rows
+from service.engine.ingest import Rows, RowsProblem
+from service.engine.ingest.reader import read_rows
 from service.query.schema import Schema, Table
 
 CSV = "text/csv"

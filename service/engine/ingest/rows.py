@@ -1,0 +1,20 @@
+"""What comes of an upload; apart from its reader, so that whoever passes rows on need not import what reads them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Checked rows (n of them), in the order of the upload. Counts are by column, and for the curator alone."""
+
+    keys: list[str]
+    codes: dict[str, Codes]  # (n,) each, in the dtype of the column's coding
+    limits: NDArray[np.int64] | None  # (n,) units, DATASET_BUDGET = -1 for the dataset's; None: no budget column
+    clipped: dict[str, int]
+    out_of_domain: dict[str, int]
+    nulls: dict[str, int]
