@@ -19,7 +19,7 @@ PAIRED_MAX: Final = 8
 
 
 class Indexes:
-    """Made page by page when first asked for, and again where somebody comes."""
+    """Made page by page when first asked for, by a query or ahead of it, and again where somebody comes."""
 
     def __init__(self, codings: Mapping[str, Coding], columns: frozenset[str]) -> None:
         """`columns` are those that can have an index."""

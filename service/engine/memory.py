@@ -16,9 +16,9 @@ from service.core.units import LIMIT_UNITS_MAX
 from service.engine.events import EventTable
 from service.engine.indexes import Indexes
 from service.engine.inverted import InvertedPages, Listing, is_indexed
-from service.engine.pages import PAGE_SLOTS, pages_for
+from service.engine.pages import PAGE_SLOTS, pages_for, pages_of
 from service.query.coding import Coding, coding_of
-from service.query.schema import BudgetColumn, EventsTable, Schema, Table
+from service.query.schema import BudgetColumn, CategoryColumn, EventsTable, Schema, Table
 
 __all__ = ["PAGE_SLOTS", "DatasetMemory"]
 
@@ -47,6 +47,7 @@ class DatasetMemory:
             for name, table in schema.tables.items()
         }
         self._indexes = Indexes(self._codings[schema.individuals_name], self._indexed[schema.individuals_name])
+        self._categories = _indexed_categories(schema.tables[schema.individuals_name])
         self._events = {
             name: EventTable(self._codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
@@ -72,6 +73,15 @@ class DatasetMemory:
     def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
         """The inverted indexes of some listings of individuals."""
         return self._indexes.of(listings, self._individuals)
+
+    def index_categories(self) -> None:
+        """Index every category column of individuals where it is not indexed: after a load, and after an append.
+
+        So no query waits for an index of categories, whether or not anybody has asked about the column before. Whole
+        numbers, pairs and events are indexed when first asked for: they take as much room, and many are never asked.
+        """
+        if self._present.size:
+            self.inverted(self._categories)
 
     def codings(self, table: str) -> Mapping[str, Coding]:
         """The codings of a table's columns. Raises KeyError for an unknown table."""
@@ -122,7 +132,7 @@ class DatasetMemory:
         self.grow(named.size)
         for name, column in self._individuals.items():
             column[slots] = codes[name]
-        self._indexes.somebody_came(np.unique(slots // PAGE_SLOTS).tolist())
+        self._indexes.somebody_came(pages_of(slots).tolist())
         self._present[slots] = True
         self.accounts.limit[slots] = limits
 
@@ -169,6 +179,12 @@ class DatasetMemory:
 
 def _codings(table: Table) -> dict[str, Coding]:
     return {name: coding_of(column) for name, column in table.columns.items() if not isinstance(column, BudgetColumn)}
+
+
+def _indexed_categories(table: Table) -> tuple[Listing, ...]:
+    return tuple(
+        (name,) for name, column in table.columns.items() if isinstance(column, CategoryColumn) and is_indexed(column)
+    )
 
 
 def _longer(array: NDArray[T], added: int) -> NDArray[T]:

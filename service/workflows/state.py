@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.memory import DatasetMemory
-from service.engine.pages import PAGE_BITS, PAGE_SLOTS
+from service.engine.pages import PAGE_SLOTS, pages_of
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import Outdated, Transaction
 from service.workflows.records import Checkpoint, DatasetRecord, Head
@@ -76,7 +76,7 @@ class DatasetState:
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
         charged, charges, _ = entry.charges.decode()
-        pages = _pages_of(charged)
+        pages = pages_of(charged)
         if bool((self._page_seqs[pages] >= entry.seq).any()):  # a page was stored after the checkpoint
             is_new = self._page_seqs[charged // PAGE_SLOTS] < entry.seq
             charged, charges = charged[is_new], charges[is_new]
@@ -84,7 +84,7 @@ class DatasetState:
 
     def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], entry: LedgerEntry) -> None:
         """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does."""
-        pages = _pages_of(charged)
+        pages = pages_of(charged)
         if self._trial is not None:
             self._trial.note(self.memory.accounts.spent, charged)
             self._trial.note(self._page_seqs, pages)
@@ -150,6 +150,7 @@ class DatasetState:
                 self.memory.add_individuals(slots, codes, self.memory.accounts.limit[slots])
             else:
                 self.memory.add_events(name, slots, codes)
+        self.memory.index_categories()
         self.data_version = transaction.head.data_version
 
     def _load_spent(self, transaction: Transaction) -> None:
@@ -179,8 +180,3 @@ class _Trial:
         """The last change first."""
         for array, places, values in reversed(self.found):
             array[places] = values
-
-
-def _pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pages that hold increasing `slots`, each once."""
-    return np.flatnonzero(np.bincount(slots >> PAGE_BITS))

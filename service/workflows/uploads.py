@@ -48,6 +48,7 @@ def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) 
     def act(transaction: Transaction, state: DatasetState) -> UploadReport:
         upload = _Upload(record, table_name, rows, pepper, transaction, state)
         joined = upload.add_individuals() if table.kind == "individuals" else upload.add_events(table)
+        state.memory.index_categories()
         transaction.journal(
             "rows", {"table": table_name, "rows": len(rows.keys), "individuals": joined}, slots=upload.slots_used
         )

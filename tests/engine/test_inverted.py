@@ -18,7 +18,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding, coding_of
 from service.query.plan import Plan
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn
-from tests.engine.worlds import BUDGET, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits
+from tests.engine.worlds import BUDGET, SCHEMA, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits
 
 ALWAYS, NEVER = 0, 2**40
 
@@ -60,16 +60,18 @@ def take(step: Step, memory: DatasetMemory) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(records=people(), query=queries("people"), changes=steps())
+@given(records=people(), query=queries("people"), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
-    records: dict[int, Row], query: dict[str, Any], changes: list[Step]
+    records: dict[int, Row], query: dict[str, Any], changes: list[Step], *, is_ahead: bool
 ) -> None:
-    """After every change: an index that was made before it, and kept, must not miss anybody."""
+    """After every change: an index that was made before it, ahead or not, and kept, must not miss anybody."""
     plan = planned(query)
     assume(plan is not None)
     assert plan is not None
     memory = memory_of(records)
     for change in [*changes, Step(0, None)]:
+        if is_ahead:
+            memory.index_categories()
         assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
         take(change, memory)
 
@@ -175,3 +177,54 @@ def test_a_value_nobody_has_touches_nobody(scan_worth: int) -> None:
 def _both_ways() -> dict[str, Any]:
     """Two ranges of one column that have nothing in common, beside another column that could have led the way."""
     return {"and": [{"ge": [{"col": "level"}, 2]}, {"le": [{"col": "level"}, 0]}, {"eq": [{"col": "country"}, "NO"]}]}
+
+
+ANN: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
+
+
+def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of all categories are, of a number none is; and again where somebody came, but on no other page."""
+    made = _counted(monkeypatch)
+    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    categories = ("country", "area")
+    memory.index_categories()
+    assert len(made) == len(categories) * 2  # pages
+    for column in categories:
+        assert _asked(memory, column) == len(SLOTS)
+    assert len(made) == 4
+    assert _asked(memory, "level") == len(SLOTS)
+    assert len(made) == 6
+    take(Step(8, ANN), memory)
+    memory.index_categories()
+    assert len(made) == 8
+    assert [_asked(memory, column) for column in categories] == [len(SLOTS) + 1] * 2
+    assert len(made) == 8
+
+
+def test_of_nobody_there_is_nothing_to_make_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset is loaded before anybody is in it."""
+    made = _counted(monkeypatch)
+    DatasetMemory(SCHEMA).index_categories()
+    assert made == []
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[Coding]:
+    """The codings of the indexes that are made from now on."""
+    made: list[Coding] = []
+    real = Inverted.of
+
+    def of(codes: NDArray[np.unsignedinteger], coding: Coding) -> Inverted:
+        made.append(coding)
+        return real(codes, coding)
+
+    monkeypatch.setattr(Inverted, "of", of)
+    return made
+
+
+def _asked(memory: DatasetMemory, column: str) -> int:
+    """How many have Ann's value of a column, by its index."""
+    where = _condition(column, "eq", ANN[column])
+    plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
+    if plan is None:
+        raise ValueError(column)
+    return sum(len(block["slots"]) for block in answered(plan, memory, scan_worth=ALWAYS))

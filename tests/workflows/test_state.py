@@ -4,9 +4,12 @@ from typing import NoReturn
 
 import pytest
 
+from service.engine.inverted import Codes, Inverted
+from service.query.coding import Coding
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import InvalidRequest
+from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable
 from service.workflows.state import DatasetState
 from service.workflows.verifying import verify_all
@@ -97,3 +100,37 @@ def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert state.is_tail_long(entries=4)
     state.checkpoint()
     assert not state.is_tail_long(entries=1)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["appended", "loaded"])
+def test_categories_are_indexed_before_anybody_asks(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
+    """By the append, and by the load of whoever comes after."""
+    store, made = MemoryStore(), list[int]()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS[:1])
+        if not is_loaded:
+            upload(house, "people", ROWS[1:])
+            _count_indexes(monkeypatch, made)
+            _ask_by_country(house)
+    if is_loaded:
+        with open_house(store) as house:
+            house.preload()
+            _count_indexes(monkeypatch, made)
+            _ask_by_country(house)
+    assert made == []
+
+
+def _count_indexes(monkeypatch: pytest.MonkeyPatch, made: list[int]) -> None:
+    """Note the size of every index that is made from now on."""
+    real = Inverted.of
+
+    def of(codes: Codes, coding: Coding) -> Inverted:
+        made.append(codes.size)
+        return real(codes, coding)
+
+    monkeypatch.setattr(Inverted, "of", of)
+
+
+def _ask_by_country(house: House) -> None:
+    ask(house, analyst(house), "by-country", where={"eq": [{"col": "country"}, "NO"]})
