@@ -42,6 +42,7 @@ def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator[Prem
         migrate(servers.database_url, folder=settings.migrations)
         store = opened.enter_context(closing(_store(settings, servers)))
         store.refuse_unsafe()
+        store.refuse_strange()
         pepper = Pepper(pepper_of(settings))
         second = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_seal)))
         witness = SeveralWitnesses(FileWitness(settings.witness), [second])

@@ -15,21 +15,34 @@ from service.workflows.ledger import LedgerEntry
 from service.workflows.records import AnswerRecord, Head
 
 _UNITS_MAX: Final = 2**62
-ROW_TABLES: Final = ("ledger", "answers", "worst_cases")
-"""The tables whose rows an extension holds."""
-
 RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""
 
 # What is sent, in the order of the statement, and the columns of each table in its own.
 _HEAD_FIELDS: Final = fields("int8 bytea int8")
 _ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
-_ENTRY_FIELDS: Final = fields(
+_ENTRY_TYPES: Final = (
     "int4 int8 uuid uuid text int4 bytea text float8 int4 int4 int8 int8 int2 bytea bytea? int8? bytea? int4 int4"
     " numeric bytea timestamptz bytea bytea text"
 )
-_ANSWER_FIELDS: Final = fields("int4 uuid text bytea int8 uuid bytea timestamptz")
-_WORST_CASE_FIELDS: Final = fields("int4 uuid int8")
+_ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
+_WORST_CASE_TYPES: Final = "int4 uuid int8"
+_ENTRY_FIELDS: Final = fields(_ENTRY_TYPES)
+_ANSWER_FIELDS: Final = fields(_ANSWER_TYPES)
+_WORST_CASE_FIELDS: Final = fields(_WORST_CASE_TYPES)
+
+
+def _layout(columns: str, types: str) -> list[tuple[str, str]]:
+    names = ["dataset_id", *columns.replace('"', "").split(", ")]
+    return list(zip(names, types.replace("?", "").split(), strict=True))
+
+
+LAYOUTS: Final = {
+    "ledger": _layout(ENTRY_COLUMNS, _ENTRY_TYPES),
+    "answers": _layout(ANSWER_COLUMNS, _ANSWER_TYPES),
+    "worst_cases": _layout("principal_id, units", _WORST_CASE_TYPES),
+}
+"""The tables whose rows an extension holds: names and types of their columns, in the order in which a row has them."""
 
 # The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
 # which Postgres looks again once it has the row's lock. A key that is taken cannot be taken twice: that the table of

@@ -12,11 +12,11 @@ from psycopg.errors import UniqueViolation, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from service.store.postgres.extension import EXTEND, ROW_TABLES, Extension, RowTypes
+from service.store.postgres.extension import EXTEND, LAYOUTS, Extension, RowTypes
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-_ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in ROW_TABLES)
+_ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in LAYOUTS)
 _NAMES: Final = count()
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
@@ -56,7 +56,7 @@ class Session(Connection):
     def _extended(self, extension: Extension) -> bool:
         if self._row_types is None:
             found = _rows(self.pgconn.exec_(_ROW_TYPES.encode()))
-            self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(ROW_TABLES)}
+            self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
         parameters = extension.parameters(self._row_types)
         if self._extend_name is None:
             self._extend_name = self._prepare_extend()

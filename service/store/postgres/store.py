@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from service.query.schema import Schema
+from service.store.postgres.extension import LAYOUTS
 from service.store.postgres.faults import translated
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
@@ -39,10 +40,19 @@ FINISH_CHECKPOINT: Final = (
     " AND (SELECT count(*) FROM pages p"
     " WHERE p.dataset_id = heads.dataset_id AND p.page = ANY(%s) AND p.seq >= %s) = %s"
 )
+# As text: a name and a type's name have a type of their own.
+_COLUMNS: Final = (
+    "SELECT attname::text, typname::text FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid"
+    " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+)
+
+
+class StrangeDatabase(Exception):
+    """Somebody has changed the tables, or a later version has; what this one writes would not fit them."""
 
 
 class PostgresStore:
-    """The port's Store; check `refuse_unsafe` before serving."""
+    """The port's Store; check `refuse_unsafe` and `refuse_strange` before serving."""
 
     def __init__(self, database_url: str, **options: int) -> None:
         """Open sessions, with their `options`; raises StoreUnavailable when none comes."""
@@ -56,6 +66,12 @@ class PostgresStore:
     def refuse_unsafe(self) -> None:
         """Raise UnsafeDatabase unless an acknowledged commit survives a power cut on this database."""
         self._sessions.refuse_unsafe()
+
+    def refuse_strange(self) -> None:
+        """Raise StrangeDatabase unless the tables that are written by rows are those that this version knows."""
+        for table, layout in LAYOUTS.items():
+            if [(name, kind) for name, kind in self._sessions.rows(_COLUMNS, [table])] != layout:
+                raise StrangeDatabase(f"the table {table} has other columns than this version of the service writes")
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:

@@ -21,7 +21,7 @@ from service.engine.memory import PAGE_SLOTS
 from service.store.embedded import EmbeddedPostgres
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.sessions import UnsafeDatabase
-from service.store.postgres.store import PostgresStore
+from service.store.postgres.store import PostgresStore, StrangeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash
 from service.workflows.ports import CommitUnclear
@@ -266,6 +266,40 @@ def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -
             assert isinstance(opened, PostgresStore)
             with pytest.raises(UnsafeDatabase, match=setting):
                 opened.refuse_unsafe()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE ledger ADD COLUMN note text",
+        "ALTER TABLE answers ALTER COLUMN seq TYPE numeric",
+        "ALTER TABLE worst_cases RENAME COLUMN units TO unit",
+    ],
+)
+def test_tables_that_somebody_has_changed_are_refused(
+    store: PostgresStore, database_url: str, statement: LiteralString
+) -> None:
+    """A batch travels as whole rows: every commit would fail, and nobody would know why."""
+    store.refuse_strange()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP VIEW budgets")
+        connection.execute("ALTER TABLE answers DROP CONSTRAINT answers_dataset_id_seq_fkey")
+        connection.execute(statement)
+    with pytest.raises(StrangeDatabase, match=statement.split()[2]):
+        store.refuse_strange()
+
+
+def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
+    """Postgres keeps the place of a column that was dropped; rows have none for it."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("ALTER TABLE worst_cases ADD COLUMN note text")
+        connection.execute("ALTER TABLE worst_cases DROP COLUMN note")
+    store.refuse_strange()
+    second = entry(store.head(record.id), {0: 5})
+    with store.proposal(record.id, store.head(record.id), asked=[]) as proposal:
+        proposal.append([second], [reply(second, "second")], {ANALYST: 7})
+        proposal.commit()
+    assert store.worst_cases_of(ANALYST) == {record.name: 8}
 
 
 def test_a_writer_that_was_fenced_off_appends_nothing(store: PostgresStore, record: DatasetRecord) -> None:
