@@ -4,152 +4,29 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TypeVar
 
-from service.core.noise import Entropy
-from service.store.cache.sealed import SealedCache
 from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.store.witness.several import SeveralWitnesses
-from service.workflows.desk import Act
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
-from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, StoreUnavailable, Witness
-from service.workflows.recalling import Recall
-from service.workflows.records import DatasetRecord
+from service.workflows.ports import CommitUnclear, StoreUnavailable
 from service.workflows.registration import Registration, register
-from service.workflows.secrets import Pepper
-from service.workflows.sharing import Exchange
 from service.workflows.verifying import verify_all
-from service.workflows.views import BudgetRow, Page
-from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
 from tests.houses import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
+from tests.simulation.replica import SteppedHouse
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.shelf import Liar, LyingShelf, SteppedThreads
-from tests.simulation.witnesses import FirstWitness, SecondWitness, SteppedDoor
+from tests.simulation.shelf import Liar
+from tests.simulation.witnesses import FirstWitness, SecondWitness
 
-Result = TypeVar("Result")
 REQUESTS = 25
 STEPS_MAX = 20_000
 EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear)}
-
-
-class SteppedLine(Line):
-    """The line that `DatasetWriter` runs on a thread, stepped by the world instead."""
-
-    checkpoint_every = 4
-
-    def __init__(
-        self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, scheduler: Scheduler, exchange: Exchange
-    ) -> None:
-        super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange)
-        self._scheduler = scheduler
-        self.is_idle = True
-
-    def act(self, act: Act[Result]) -> Result:
-        """The act of the client whose task this is; its transaction says so to the laws."""
-        task = self._scheduler.current
-        request = task.note if task is not None else None
-
-        def noted(transaction: object, state: object) -> Result:
-            transaction.act = request  # type: ignore[attr-defined]
-            return act(transaction, state)  # type: ignore[arg-type]
-
-        return self.wait(self.submit_act(noted))
-
-    def read(self, reading: Act[Result]) -> Result:
-        """A reading, waited for."""
-        return self.wait(self.submit_reading(reading))
-
-    def wait(self, future: "Future[Result]") -> Result:
-        """Let the others go on until the future is settled."""
-        self._scheduler.pause(future.done)
-        return future.result(timeout=0)
-
-    def run(self) -> None:
-        """Step whenever something waits."""
-        running = True
-        while running:
-            self._scheduler.pause(lambda: not self._queue.empty())
-            self.is_idle = False
-            running = self.step()
-            self.is_idle = True
-
-    def write_pages(self) -> None:
-        """Write checkpoints beside the line, whenever one waits."""
-        running = True
-        while running:
-            self._scheduler.pause(lambda: self.checkpoints.has_work)
-            running = self.checkpoints.step()
-
-
-class SteppedHouse(House):
-    """The house of one replica; its lines are tasks of the world."""
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        store: ReplicaStore,
-        witness: Witness,
-        scheduler: Scheduler,
-        clock: Callable[[], datetime],
-        laws: Laws,
-    ) -> None:
-        super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
-        self.name, self._scheduler, self._laws = name, scheduler, laws
-        self.line: SteppedLine | None = None
-
-    def share(self, liar: Liar, clock: Callable[[], float]) -> None:
-        """Share with the other replicas from now on, through a cache that lies."""
-        shelf = LyingShelf(liar)
-        cache = SealedCache(shelf, bytes(32))
-        exchange = self._exchange = Exchange(cache, clock=clock)
-        self._recall = Recall(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
-        exchange.hear(within_s=0)
-
-        def publish() -> None:
-            while True:
-                self._scheduler.pause(lambda: exchange.has_work)
-                exchange.publish()
-
-        def listen() -> None:
-            while True:
-                self._scheduler.pause(lambda: shelf.has_news)
-                exchange.hear(within_s=0)
-
-        self._scheduler.spawn(f"{self.name} shares", self.name, publish)
-        self._scheduler.spawn(f"{self.name} listens", self.name, listen)
-
-    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
-        """What is shown was true at some instant since it was asked for."""
-        since = self._laws.seq
-        page = super().budgets(dataset, cursor=cursor, limit=limit)
-        self._laws.shown(page.items, since=since)
-        return page
-
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> SteppedLine:  # type: ignore[override]
-        self.line = SteppedLine(
-            record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
-        )
-        guard._door = SteppedDoor(self._scheduler)  # type: ignore[assignment]
-        self._exchange.follow(record.genesis, self.line)
-        self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
-        self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
-        return self.line
-
-    def wait(self, future: "Future[Result]") -> Result:
-        """As the API waits for an answer."""
-        self._scheduler.pause(future.done)
-        return future.result(timeout=0)
 
 
 @dataclass(slots=True, eq=False)
