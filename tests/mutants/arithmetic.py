@@ -162,7 +162,7 @@ MUTANTS = [
         file="service/engine/indexes.py",
         find="                made.pop(page, None)\n",
         put="                pass\n",
-        killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
+        killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
     ),
     Mutant(
         name="a pair of values is another's",
@@ -170,7 +170,7 @@ MUTANTS = [
         file="service/engine/access.py",
         find="base = first.low * (codings[second.column].span + 1)",
         put="base = first.low * codings[second.column].span",
-        killed_by="tests/engine/test_inverted.py::test_two_conditions_that_are_listed_together_give_the_integers_of_the_scan",
+        killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
     ),
     Mutant(
         name="the index is believed",
@@ -178,7 +178,7 @@ MUTANTS = [
         file="service/engine/evaluate.py",
         find="            rows = rows[chosen]\n",
         put="",
-        killed_by="tests/engine/test_inverted.py::test_of_individuals_it_gives_the_integers_of_the_scan",
+        killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
     ),
     Mutant(
         name="worst case forgets that rows add up",
