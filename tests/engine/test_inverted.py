@@ -1,6 +1,7 @@
 """The inverted index against the scan: the same integers bit for bit, whatever came, went and came back meanwhile."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_of_individuals_it_gives_the_integers_of_the_scan(
         take(change, memory)
 
 
-COUNTRIES, LEVELS = ["NO", "SE", "DK"], [-2, 0, 3]
+COUNTRIES, LEVELS, OPERATORS = ["NO", "SE", "DK"], [-2, 0, 3], ["eq", "le", "ge", "ne"]
 THE_REST: Row = {"area": 1, "spend": 10, "balance": 0, "member": True}
 
 
@@ -89,13 +90,27 @@ def small_rows() -> st.SearchStrategy[Row]:
 def small_conditions() -> st.SearchStrategy[dict[str, Any]]:
     """One value of a column, alone or with one or more of another, in either order."""
     country = st.builds(_condition, st.just("country"), st.just("eq"), st.sampled_from(COUNTRIES))
-    level = st.builds(_condition, st.just("level"), st.sampled_from(["eq", "le", "ge", "ne"]), st.sampled_from(LEVELS))
+    level = st.builds(_condition, st.just("level"), st.sampled_from(OPERATORS), st.sampled_from(LEVELS))
     both = st.tuples(country, level).flatmap(st.permutations).map(lambda parts: {"and": list(parts)})
     return country | both
 
 
 def _condition(column: str, operator: str, literal: object) -> dict[str, Any]:
     return {operator: [{"col": column}, literal]}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> None:
+    """In a world with somebody for each pair, on both sides of the edge of a page; nobody is left to chance."""
+    kinds = list(product([*COUNTRIES, None], [*LEVELS, None]))
+    people = [{"country": country, "level": level} | THE_REST for country, level in kinds]
+    memory = memory_of(dict(enumerate(people, start=PAGE_SLOTS - len(people) // 2)))
+    for country, level, order in product(COUNTRIES, LEVELS, (1, -1)):
+        parts = [_condition("country", "eq", country), _condition("level", operator, level)][::order]
+        plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": {"and": parts}})
+        assert plan is not None
+        assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
+    assert any(len(listing) > 1 for listing in memory._indexes._made)
 
 
 @settings(max_examples=150, deadline=None)

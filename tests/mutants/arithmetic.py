@@ -170,7 +170,7 @@ MUTANTS = [
         file="service/engine/access.py",
         find="base = first.low * (codings[second.column].span + 1)",
         put="base = first.low * codings[second.column].span",
-        killed_by="tests/engine/test_inverted.py::test_in_a_small_world_it_gives_the_integers_of_the_scan",
+        killed_by="tests/engine/test_inverted.py::test_every_pair_of_values_is_found_as_the_scan_finds_it[eq]",
     ),
     Mutant(
         name="the index is believed",
