@@ -138,7 +138,8 @@ def reconcile(
     home: Home = None,
 ) -> None:
     """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
-    from service.premises import now, premises
+    from service.adapters import now
+    from service.premises import premises
     from service.workflows.errors import WorkflowError
     from service.workflows.reconciling import after, before, plan_of
     from service.workflows.reconciling import reconcile as run_reconcile
@@ -191,11 +192,15 @@ def demo(
 
 def main() -> None:
     """The console script; known failures are one line on stderr, not a traceback."""
-    from service.failures import KNOWN
-
+    # Nothing here multiplies matrices, and the threads for it take as long to start as a fifth of all imports.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
-    except KNOWN as error:
+    except Exception as error:
+        from service.failures import KNOWN  # to know all failures is to import half of the service
+
+        if not isinstance(error, KNOWN):
+            raise
         _fail(str(error))
 
 

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,13 +16,16 @@ _START_POLL_S: Final = 0.05
 
 
 @contextmanager
-def servers_of(settings: Settings) -> Iterator[Servers]:
-    """The servers of the home: those that somebody runs there already, or our own until the end of the block."""
-    with _found_or_started(settings) as servers:
+def servers_of(settings: Settings, *, meanwhile: Callable[[], None] = lambda: None) -> Iterator[Servers]:
+    """The servers of the home: those that somebody runs there already, or our own until the end of the block.
+
+    `meanwhile` is called while our own come up, and not at all when there is nothing to wait for.
+    """
+    with _found_or_started(settings, meanwhile) as servers:
         yield servers
 
 
-def _found_or_started(settings: Settings) -> Servers:
+def _found_or_started(settings: Settings, meanwhile: Callable[[], None]) -> Servers:
     """Attach or start; when another process is half-way through starting them, wait until it is through."""
     deadline = time.monotonic() + _START_WAIT_S
     while True:
@@ -30,7 +33,7 @@ def _found_or_started(settings: Settings) -> Servers:
         if running is not None:
             return running
         try:
-            return start_servers(settings.home, settings.database_url, settings.redis_url)
+            return start_servers(settings.home, settings.database_url, settings.redis_url, meanwhile=meanwhile)
         except HomeInUseError:
             if time.monotonic() > deadline:
                 raise

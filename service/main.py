@@ -16,12 +16,11 @@ from service.door import bound, end_on_signals, ignore_signals, url_of
 from service.metrics import PrometheusTelemetry, metrics_served
 from service.premises import premises
 from service.settings import Settings
-from service.workflows.house import House
 from service.workflows.telemetry import SILENT, Telemetry
-from service.workflows.uploads import import_reader
 
 if TYPE_CHECKING:
     from service.api.life import Life
+    from service.workflows.house import House
 
 
 def serve(
@@ -45,7 +44,7 @@ def serve_on(
     listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
 ) -> None:
     """The same behind a socket that is bound already; whoever calls has said `end_on_signals`."""
-    collect_rarely()
+    gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
     with ExitStack() as stack:
         telemetry, metrics_url = stack.enter_context(_telemetry(settings))
         opened = stack.enter_context(premises(settings, telemetry))
@@ -55,27 +54,37 @@ def serve_on(
             threading.Thread(target=opened.house.preload, name="preload", daemon=True).start()
 
         def tell() -> None:
+            collect_rarely()
             ready(url_of(listener))
             if metrics_url is not None:
                 measured(metrics_url)
             # By now the datasets are loading, mostly in Postgres; later an upload or an answer in Arrow would wait.
-            threading.Thread(target=import_reader, name="imports").start()
+            threading.Thread(target=_import_reader, name="imports").start()
 
         _server(settings, opened.house, tell, telemetry).run(sockets=[listener])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 
 def collect_rarely() -> None:
-    """Let the garbage collector look only after ten thousand new objects instead of a few hundred.
+    """Let the garbage collector look at what comes from now on, and only after ten thousand new objects.
 
-    A query in its line is hundreds of objects, none of them garbage: with as many queries at once as there are
-    connections, the collector would look at them all again and again.
+    What is there now is modules and what they have made; looking through it takes longer than a query. And a query in
+    its line is hundreds of objects, none of them garbage: with as many queries at once as there are connections, the
+    collector would look at them all again and again after every few hundred.
     """
+    gc.freeze()
     gc.set_threshold(10_000)
+    gc.enable()
+
+
+def _import_reader() -> None:
+    from service.workflows.uploads import import_reader  # noqa: PLC0415 - imported by now, but not with this module
+
+    import_reader()
 
 
 @contextmanager
-def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, House]]:
+def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "House"]]:
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
@@ -124,7 +133,7 @@ class GracefulServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def _server(settings: Settings, house: House, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
+def _server(settings: Settings, house: "House", ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
     # Half of all imports, and meanwhile the datasets are loaded.
     from service.api.app import Edge, create_app  # noqa: PLC0415
     from service.api.life import Life  # noqa: PLC0415

@@ -94,14 +94,31 @@ def test_slots_are_on_by_default_and_can_be_switched_off() -> None:
     assert ReleaseSlots not in layers(SPARING_RELEASE_SLOT_MS="0", SPARING_DRAIN_MS="1500")
 
 
-def test_the_collector_looks_rarely() -> None:
-    """At young objects; for older ones its own rules stand."""
+def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None:
+    """At young objects; for older ones its own rules stand. A start leaves it at rest."""
     before = gc.get_threshold()
+    gc.disable()
     try:
         collect_rarely()
         assert gc.get_threshold() == (10_000, *before[1:])
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 10_000
     finally:
+        gc.unfreeze()
         gc.set_threshold(*before)
+
+
+@pytest.mark.slow
+def test_servers_are_under_way_before_most_is_imported() -> None:
+    """What serving needs before it can launch them is a third of all; numpy tells that the rest is not there yet."""
+    lines = (
+        "import sys, service.cli, service.main",
+        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules)",
+        "import service.adapters",
+        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules)",
+    )
+    printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["False", "False", "True", "True"]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -84,11 +85,16 @@ class EmbeddedPostgres:
         self._programs = programs
         self._throw_away = throw_away
         self._supervision: Supervision | None = None
-        self._runtime = Path()
+        self._data = self._runtime = Path()
         self._password = ""
 
     def start(self) -> str:
-        """Start the server, making the data directory on the first start, and return its URL for libpq.
+        """Start the server and return its URL for libpq: `launch`, then `ready`, and what they raise."""
+        self.launch()
+        return self.ready()
+
+    def launch(self) -> None:
+        """Have the server begin to start, making the data directory on the first start.
 
         Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
         in the main thread.
@@ -99,11 +105,29 @@ class EmbeddedPostgres:
         home = open_home(self._path, private_root=self._private_root)
         supervision = Supervision(home, SERVER)
         try:
-            self._start(home, supervision)
+            self._launch(home, supervision)
         except BaseException:
             supervision.close(STOP_STEPS)
             raise
         self._supervision = supervision
+
+    def ready(self) -> str:
+        """Wait until the launched server takes connections, and return its URL for libpq.
+
+        Raises EmbeddedServerError when it does not come up, or is not the one that was launched; it is stopped then.
+        """
+        supervision = self._supervision
+        if supervision is None:
+            raise EmbeddedServerError(f"the embedded Postgres of {self._path} has not been launched")
+        probe = self.url_of(MAINTENANCE_DATABASE)
+        with ExitStack() as failing:
+            failing.callback(self.stop)
+            supervision.await_ready(lambda: pq.PGconn.ping(probe.encode()) == pq.Ping.OK, timeout_s=START_TIMEOUT_S)
+            try:
+                _prove_and_complete(probe, self._data)
+            except psycopg.Error as error:
+                raise EmbeddedServerError(f"the embedded Postgres of {self._path} refuses us: {error}") from error
+            failing.pop_all()
         return self.url_of(DATABASE)
 
     def stop(self) -> None:
@@ -125,13 +149,13 @@ class EmbeddedPostgres:
     ) -> None:
         self.stop()
 
-    def _start(self, home: Home, supervision: Supervision) -> None:
-        """Bring the server up under a lock that is already ours."""
+    def _launch(self, home: Home, supervision: Supervision) -> None:
+        """Begin under a lock that is already ours."""
         present = data_directories(home.state)
         major = int(present[0].name.removeprefix("pgdata-")) if present else None
         candidates = self._programs or postgres_candidates(home.account, private_root=self._private_root)
         programs = choose_postgres(candidates, home.account, major)
-        data = home.state / f"pgdata-{programs.major}"
+        self._data = data = home.state / f"pgdata-{programs.major}"
         if present:
             _await_predecessor(data)
         self._runtime = supervision.open_runtime()
@@ -141,12 +165,6 @@ class EmbeddedPostgres:
         settings = {**self._settings, "cluster_name": _mark(data), "unix_socket_directories": str(self._runtime)}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
         supervision.launch([programs.directory / "postgres", "-D", data, *options], death_signal=signal.SIGINT)
-        probe = self.url_of(MAINTENANCE_DATABASE).encode()
-        supervision.await_ready(lambda: pq.PGconn.ping(probe) == pq.Ping.OK, timeout_s=START_TIMEOUT_S)
-        try:
-            _prove_and_complete(self.url_of(MAINTENANCE_DATABASE), data)
-        except psycopg.Error as error:
-            raise EmbeddedServerError(f"the embedded Postgres of {home.path} refuses us: {error}") from error
 
 
 def attach(path: Path) -> str | None:

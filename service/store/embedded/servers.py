@@ -33,23 +33,24 @@ class Servers:
 
 
 def start_servers(
-    home: Path, database_url: str | None, redis_url: str | None, *, private_root: Path = PRIVATE_ROOT
+    home: Path,
+    database_url: str | None,
+    redis_url: str | None,
+    *,
+    private_root: Path = PRIVATE_ROOT,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Servers:
     """Start an embedded server in `home` for each URL that is None; all or none.
 
-    Raises HomeInUseError when another process runs one of them and EmbeddedServerError when one cannot be started;
-    call it in the main thread, early, since the servers end with it.
+    They come up beside each other, and beside `meanwhile`, which is called once they are under way. Raises
+    HomeInUseError when another process runs one of them and EmbeddedServerError when one cannot be started; call it in
+    the main thread, early, since the servers end with it.
     """
     with ExitStack() as started:
-        if database_url is None:
-            database = postgres.EmbeddedPostgres(home, private_root=private_root)
-            database_url = database.start()
-            started.callback(database.stop)
-        if redis_url is None:
-            cache = valkey.EmbeddedValkey(home, private_root=private_root)
-            redis_url = cache.start()
-            started.callback(cache.stop)
-        return Servers(database_url=database_url, redis_url=redis_url, _stop=started.pop_all().close)
+        database = _under_way(database_url, postgres.EmbeddedPostgres(home, private_root=private_root), started)
+        cache = _under_way(redis_url, valkey.EmbeddedValkey(home, private_root=private_root), started)
+        meanwhile()
+        return Servers(database_url=database(), redis_url=cache(), _stop=started.pop_all().close)
 
 
 def attach_servers(home: Path, database_url: str | None, redis_url: str | None) -> Servers | None:
@@ -62,6 +63,17 @@ def attach_servers(home: Path, database_url: str | None, redis_url: str | None) 
     if database_url is None or redis_url is None:
         return None
     return Servers(database_url=database_url, redis_url=redis_url, _stop=_leave_running)
+
+
+def _under_way(
+    url: str | None, server: postgres.EmbeddedPostgres | valkey.EmbeddedValkey, started: ExitStack
+) -> Callable[[], str]:
+    """Waits for the URL of a server: the one that was given, or that of one that is launched in its place."""
+    if url is not None:
+        return lambda: url
+    server.launch()
+    started.callback(server.stop)
+    return server.ready
 
 
 def _leave_running() -> None:

@@ -6,6 +6,7 @@ It is a cache: nothing is written to disk, the password is new at every start, a
 import secrets
 import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,9 +62,15 @@ class EmbeddedValkey:
         self._private_root = private_root
         self._programs = programs
         self._supervision: Supervision | None = None
+        self._url = ""
 
     def start(self) -> str:
-        """Start the server, empty, and return its URL for redis-py.
+        """Start the server, empty, and return its URL for redis-py: `launch`, then `ready`, and what they raise."""
+        self.launch()
+        return self.ready()
+
+    def launch(self) -> None:
+        """Have the server begin to start.
 
         Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
         in the main thread.
@@ -74,12 +81,28 @@ class EmbeddedValkey:
         home = open_home(self._path, private_root=self._private_root)
         supervision = Supervision(home, SERVER)
         try:
-            url = self._start(home, supervision)
+            self._launch(home, supervision)
         except BaseException:
             supervision.close(STOP_STEPS)
             raise
         self._supervision = supervision
-        return url
+
+    def ready(self) -> str:
+        """Wait until the launched server answers, and return its URL for redis-py.
+
+        Raises EmbeddedServerError when it does not come up, or is not the one that was launched; it is stopped then.
+        """
+        supervision = self._supervision
+        if supervision is None:
+            raise EmbeddedServerError(f"the embedded Valkey of {self._path} has not been launched")
+        with ExitStack() as failing:
+            failing.callback(self.stop)
+            supervision.await_ready(lambda: _directory_of(self._url) is not None, timeout_s=START_TIMEOUT_S)
+            directory, served = supervision.home.state / VALKEY, _directory_of(self._url)
+            if served is None or not served.samefile(directory):
+                raise EmbeddedServerError(f"the server that answers serves {served}, not {directory}")
+            failing.pop_all()
+        return self._url
 
     def stop(self) -> None:
         """Stop the server and wait for its end; does nothing when it is not running."""
@@ -96,8 +119,8 @@ class EmbeddedValkey:
     ) -> None:
         self.stop()
 
-    def _start(self, home: Home, supervision: Supervision) -> str:
-        """Bring the server up under a lock that is already ours."""
+    def _launch(self, home: Home, supervision: Supervision) -> None:
+        """Begin under a lock that is already ours."""
         candidates = self._programs or valkey_candidates(home.account, private_root=self._private_root)
         program = choose_valkey(candidates, home.account)
         _end_predecessor(supervision.predecessor_runtime)
@@ -110,12 +133,7 @@ class EmbeddedValkey:
         configuration = runtime / CONFIGURATION
         write_private(configuration, _configuration(directory, runtime, password, self._memory_mb_max), home.account)
         supervision.launch([program, configuration], death_signal=signal.SIGKILL)
-        url = _url(runtime, password)
-        supervision.await_ready(lambda: _directory_of(url) is not None, timeout_s=START_TIMEOUT_S)
-        served = _directory_of(url)
-        if served is None or not served.samefile(directory):
-            raise EmbeddedServerError(f"the server that answers serves {served}, not {directory}")
-        return url
+        self._url = _url(runtime, password)
 
 
 def attach(path: Path) -> str | None:

@@ -7,8 +7,16 @@ import psycopg
 import pytest
 import redis
 
-from service.store.embedded import EmbeddedValkey, HomeInUseError, attach_servers, start_servers, valkey
-from service.store.embedded.lock import HomeLock
+from service.store.embedded import (
+    EmbeddedPostgres,
+    EmbeddedServerError,
+    EmbeddedValkey,
+    HomeInUseError,
+    attach_servers,
+    start_servers,
+    valkey,
+)
+from service.store.embedded.lock import HomeLock, read_note
 
 
 def test_servers_that_are_given_are_used_as_they_are(home: Path) -> None:
@@ -50,8 +58,44 @@ def test_only_the_missing_one_is_embedded(home: Path, private_root: Path) -> Non
     assert list(home.glob("pgdata-*")) == []
 
 
+def test_they_come_up_beside_each_other_and_beside_what_is_done_meanwhile(used: Any) -> None:
+    """Both are under way when it begins; they are waited for afterwards."""
+    under_way: list[bool] = []
+
+    def look() -> None:
+        note = read_note(used.data.parent / "valkey.lock")
+        under_way.extend([used.processes() != [], note is not None and note.runtime is not None])
+
+    with start_servers(used.home, None, None, private_root=used.private_root, meanwhile=look) as servers:
+        assert under_way == [True, True]
+        assert attach_servers(used.home, None, None) == servers
+
+
+def test_nothing_stays_when_what_is_done_meanwhile_fails(used: Any) -> None:
+    """Servers that are still coming up are stopped too."""
+
+    def fail() -> None:
+        raise RuntimeError("no room")
+
+    with pytest.raises(RuntimeError, match="no room"):
+        start_servers(used.home, None, None, private_root=used.private_root, meanwhile=fail)
+
+    assert used.processes() == []
+    HomeLock(used.data.parent, "postgres").release()
+    HomeLock(used.data.parent, "valkey").release()
+
+
+@pytest.mark.parametrize("server", [EmbeddedPostgres, EmbeddedValkey])
+def test_what_was_not_launched_is_not_waited_for(
+    home: Path, server: type[EmbeddedPostgres] | type[EmbeddedValkey]
+) -> None:
+    """It says so."""
+    with pytest.raises(EmbeddedServerError, match="has not been launched"):
+        server(home).ready()
+
+
 def test_all_or_none(used: Any) -> None:
-    """When the cache cannot start, the database that had started is stopped again."""
+    """When the cache cannot start, the database that was starting is stopped again."""
     cache = EmbeddedValkey(used.home, private_root=used.private_root)
     with cache, pytest.raises(HomeInUseError, match="embedded valkey"):
         start_servers(used.home, None, None, private_root=used.private_root)
