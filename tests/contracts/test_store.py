@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service.query.coding import coding_of
+from service.query.schema import Schema
 from service.workflows.errors import NameTaken
 from service.workflows.ports import Store
 from service.workflows.records import Asked, DatasetRecord, PrincipalRecord
@@ -151,6 +153,54 @@ def test_people_records_and_limits_read_back_by_slot(store: Store, record: Datas
         pairs = sorted(zip(visit_slots.tolist(), visits["item"].tolist(), strict=True))
         assert pairs == [(0, 99_999), (2, 7), (2, 100_000)]
     assert store.row_counts(record.id) == (3, {"people": 3, "visits": 3})
+
+
+def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record: DatasetRecord) -> None:
+    """The dataset's own limit, a lower one, none at all, and a record that has gone; with no slot left out or some."""
+    usual = record.budget_units
+    with store.transaction(record.id, lock=True) as transaction:
+        assert transaction.individuals().slots.size == 0
+        transaction.add_individuals(np.arange(4), ["ann", "bob", "eve", "dan"], np.array([usual, usual, 7, 0]))
+        transaction.journal("rows", {}, slots=4)
+        transaction.erase(0, bytes(32))
+        transaction.erase(2, b"x" * 32)
+        dense = transaction.individuals()
+        transaction.add_individuals(np.array([9]), ["kim"], np.array([usual]))
+        sparse = transaction.individuals()
+
+    for people, slots in ((dense, [0, 1, 2, 3]), (sparse, [0, 1, 2, 3, 9])):
+        order = np.argsort(people.slots)
+        assert people.slots[order].tolist() == slots
+        assert people.limits[order].tolist() == [usual, usual, 7, 0, usual][: len(slots)]
+        assert people.present[order].tolist() == [False, True, False, True, True][: len(slots)]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        (-(2**15), 2**15 - 2),  # with what stands for NULL exactly sixteen bits,
+        (-(2**15), 2**15 - 1),  # one more,
+        (-(2**15) - 1, 0),
+        (-(2**31), 2**31 - 2),  # exactly thirty-two,
+        (-(2**31), 2**31 - 1),
+        (-(2**31) - 1, 0),
+        (1 - 2**53, 2**53 - 1),
+    ],
+)
+def test_the_ends_of_a_domain_read_back(store: Store, lower: int, upper: int) -> None:
+    """The least value, the greatest, and NULL, whatever width they travel at."""
+    column = {"type": "integer", "lower": lower, "upper": upper}
+    schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": {"number": column}}})
+    kept = store.add_dataset(replace(dataset(), schema=schema))
+    coding = coding_of(kept.schema.tables["people"].columns["number"])
+    codes = np.array([0, coding.span, coding.null_code], dtype=coding.dtype)
+    with store.transaction(kept.id, lock=True) as transaction:
+        transaction.add_individuals(np.arange(3), ["ann", "bob", "eve"], np.full(3, 5))
+        transaction.add_records("people", np.arange(3), {"number": codes})
+        transaction.journal("rows", {}, slots=3)
+        slots, read = transaction.records("people")
+        assert read["number"].dtype == coding.dtype
+        assert read["number"][np.argsort(slots)].tolist() == codes.tolist()
 
 
 def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(

@@ -3,7 +3,8 @@
 Rows go in by COPY in binary. Fixed-width columns without NULL are one numpy array of structures, a hundred times faster
 than row by row; rows that do hold NULLs are grouped by which columns are NULL, so that each group is again of fixed
 width. They come out aggregated: one value for each column of a stretch of rows, because a client that is handed a
-million rows, by COPY or otherwise, spends five times as long on taking them as Postgres does on reading them.
+million rows, by COPY or otherwise, spends five times as long on taking them as Postgres does on reading them; and as
+narrow as the column's domain allows, because most of the time goes into putting the bytes together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,28 @@ from service.query.schema import Column
 _HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 _TRAILER: Final = b"\xff\xff"
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
+
+
+@dataclass(frozen=True, slots=True)
+class WireOut:
+    """A fixed width at which values come back: the SQL type, and the function that gives such a value's bytes."""
+
+    dtype: np.dtype[np.generic]
+    sql_type: str
+    sql_bytes: str
+
+    def holds(self, value: int) -> bool:
+        """Whether a whole number fits."""
+        reach = 1 << (8 * self.dtype.itemsize - 1)
+        return -reach <= value < reach
+
+
+_WHOLE: Final = (
+    WireOut(np.dtype(">i2"), "smallint", "int2send"),
+    WireOut(np.dtype(">i4"), "integer", "int4send"),
+    WireOut(np.dtype(">i8"), "bigint", "int8send"),
+)
+_DOUBLE: Final = WireOut(np.dtype(">f8"), "double precision", "float8send")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +68,17 @@ class StoredColumn:
         return np.dtype({"category": ">i4", "boolean": "u1", "integer": ">i8", "real": ">f8"}[self.kind])
 
     @property
-    def sql_bytes(self) -> str:
-        """The SQL function that gives a value's `wire_out` bytes."""
-        return {"category": "int4send", "boolean": "int4send", "integer": "int8send", "real": "float8send"}[self.kind]
-
-    @property
-    def wire_out(self) -> np.dtype[np.generic]:
-        """The form in which values come back: booleans as integers, so that a third value can stand for NULL."""
-        return np.dtype(">i4") if self.kind == "boolean" else self.wire
+    def out(self) -> "WireOut":
+        """The form in which values come back: the narrowest that holds the domain and what stands for NULL."""
+        if self.kind == "real":
+            return _DOUBLE
+        lowest, null = self.coding.offset, self.coding.offset + self.coding.null_code
+        return next(out for out in _WHOLE if out.holds(lowest) and out.holds(null))
 
     @property
     def null_out(self) -> str:
         """An SQL literal outside the domain, standing for NULL when values come back at fixed width."""
-        if self.kind == "boolean":
-            return "2"
-        return "'NaN'::double precision" if self.kind == "real" else str(self.coding.offset + self.coding.null_code)
+        return "'NaN'" if self.kind == "real" else str(self.coding.offset + self.coding.null_code)
 
     def values(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.generic]:
         """Codes, none of them NULL, as typed values in wire form."""

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from service.store.postgres.accounts import EXCEPTIONS, EXTENT, SLOTS, Accounts
 from service.store.postgres.faults import translated
-from service.store.postgres.records import RecordsTable, unpacked
+from service.store.postgres.records import RecordsTable
 from service.store.postgres.rows import ENTRY_COLUMNS, entry_of
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
@@ -17,12 +18,6 @@ from service.workflows.records import Codes, Individuals, StoredPage
 
 _KEYS_AT_ONCE: Final = 100_000
 _ENTRIES_AT_ONCE: Final = 256
-_SLOTS_AT_ONCE: Final = 2**22
-PACKED_INDIVIDUALS: Final = (
-    "SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),"
-    " string_agg(boolsend(key IS NOT NULL), ''::bytea)"
-    " FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s"
-)
 
 
 class PostgresReading:
@@ -71,14 +66,12 @@ class PostgresReading:
             yield StoredPage(number=number, seq=seq, spent=np.frombuffer(spent, dtype=">i8").astype(np.int64))
 
     def individuals(self) -> Individuals:
-        last = self._rows("SELECT max(slot) FROM individuals WHERE dataset_id = %s", [self._dataset_id])[0][0]
-        starts = range(0, 0 if last is None else last + 1, _SLOTS_AT_ONCE)
-        ranges = [(self._dataset_id, start, start + _SLOTS_AT_ONCE) for start in starts]
-        parts = [self._rows(PACKED_INDIVIDUALS, values)[0] for values in ranges]
-        slots, limits, present = unpacked(parts, [np.dtype(">i4"), np.dtype(">i8"), np.dtype(np.bool_)])
-        return Individuals(
-            slots=slots.astype(np.int64), limits=limits.astype(np.int64), present=present.astype(np.bool_)
-        )
+        usual, last = self._rows(EXTENT, [self._dataset_id])[0]
+        accounts = Accounts(dataset_id=self._dataset_id, usual_units=usual, last=last)
+        parts = [self._rows(EXCEPTIONS, values)[0] for values in accounts.ranges]
+        if accounts.are_all(parts):
+            return accounts.read(parts, None)
+        return accounts.read(parts, [slot for (slot,) in self._rows(SLOTS, [self._dataset_id])])
 
     def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
         records = self._tables[table]

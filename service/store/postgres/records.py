@@ -63,7 +63,7 @@ class RecordsTable:
 
     def read(self, parts: Sequence[Sequence[bytes | None]]) -> tuple[NDArray[np.int64], Codes]:
         """(slots, codes by column) of what all `selects` gave."""
-        slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.wire_out for column in self.columns)])
+        slots, *values = unpacked(parts, [np.dtype(">i4"), *(column.out.dtype for column in self.columns)])
         codes = {column.name: column.codes(value) for column, value in zip(self.columns, values, strict=True)}
         return slots.astype(np.int64), codes
 
@@ -112,6 +112,7 @@ def unpacked(
 
 
 def _packed(column: StoredColumn) -> sql.Composed:
-    name = sql.Identifier(column.name)
+    name, out = sql.Identifier(column.name), column.out
     value = sql.SQL("{}::integer").format(name) if column.kind == "boolean" else name
-    return packed(column.sql_bytes, sql.SQL("coalesce({}, {})").format(value, sql.SQL(column.null_out)))
+    present = sql.SQL("coalesce({}, {})::{}").format(value, sql.SQL(column.null_out), sql.SQL(out.sql_type))
+    return packed(out.sql_bytes, present)

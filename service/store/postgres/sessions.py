@@ -119,6 +119,7 @@ class Sessions:
         """Every session: the API's role, and limits so that nothing holds a lock for ever."""
         watch(session)
         session.execute("SET ROLE sparing_api")
+        session.execute("SET jit = off")  # what is long here runs once, and compiling it takes longer than it gains
         for name, limit_ms in self._limits.items():
             session.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(limit_ms)))
         session.commit()

@@ -168,7 +168,7 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
 ) -> None:
     """Stretch after stretch, of accounts and of records, with gaps between the slots and after an erasure."""
     monkeypatch.setattr("service.store.postgres.records.BLOCKS_AT_ONCE", 2)
-    monkeypatch.setattr("service.store.postgres.reading._SLOTS_AT_ONCE", 100)
+    monkeypatch.setattr("service.store.postgres.accounts.SLOTS_AT_ONCE", 100)
     kept = store.add_dataset(dataset())
     slots = np.arange(0, 3000, 3)
     items = np.arange(1000, dtype=np.uint32)
