@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from service.door import bound, end_on_signals, ignore_signals, url_of
+from service.door import ENDING, bound, end_on_signals, ignore_signals, url_of
 from service.metrics import PrometheusTelemetry, metrics_served
 from service.premises import premises
 from service.settings import Settings
@@ -61,7 +61,9 @@ def serve_on(
             # By now the datasets are loading, mostly in Postgres; later an upload or an answer in Arrow would wait.
             threading.Thread(target=_import_reader, name="imports").start()
 
-        _server(settings, opened.house, tell, telemetry).run(sockets=[listener])
+        server = _server(settings, opened.house, tell, telemetry)
+        server.listen_to_signals()
+        server.run(sockets=[listener])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 
@@ -117,6 +119,11 @@ class GracefulServer(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             self._ready()
+
+    def listen_to_signals(self) -> None:
+        """From now on: until uvicorn does so too, an exception in the middle of making a loop would leave a mess."""
+        for number in ENDING:
+            signal.signal(number, self.handle_exit)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
         """Begin to leave, or hurry."""

@@ -1,6 +1,8 @@
 """`sparing serve` and its neighbours on the command line, as processes, on real embedded servers."""
 
+import select
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -9,8 +11,8 @@ import psycopg
 import pytest
 
 from service.settings import Settings
-from service.store.embedded import EmbeddedPostgres
-from tests.e2e.processes import children_of, living, new_key, served, sparing
+from service.store.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
+from tests.e2e.processes import SPARING, children_of, environment, living, new_key, served, sparing
 
 pytestmark = pytest.mark.slow
 
@@ -101,6 +103,24 @@ def test_terminated_it_drains_and_exits_zero(home: Path) -> None:
         assert running.process.wait(timeout=30) == 0
         assert servers
         assert living(servers) == set()
+
+
+def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home: Path) -> None:
+    """SIGTERM after 0, 0.15, 0.3, ... seconds, until connections are taken: no process, no server, no traceback."""
+    assert sparing("migrate", home=home).returncode == 0
+    command, env = [*SPARING, "serve", "--home", str(home), "--port", "0"], environment()
+    instants, is_ready = 0, False
+    while not is_ready:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+            is_ready = select.select([process.stdout or 0], [], [], 0.15 * instants)[0] != []
+            begun = children_of(process.pid)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+        assert (process.returncode in {0, -signal.SIGTERM}, said) == (True, "")
+        assert living(begun) == set()
+        assert (attach_postgres(home), attach_valkey(home)) == (None, None)
+        instants += 1
+    assert instants > 3
 
 
 def test_verify_names_the_row_that_was_changed(home: Path) -> None:
