@@ -1,4 +1,4 @@
-"""Loading ahead: whoever asks first finds the dataset in memory."""
+"""Loading ahead: whoever asks first finds the dataset in memory, and its head witnessed."""
 
 from service.workflows.errors import WorkflowError
 from service.workflows.incidents import report_incident
@@ -16,7 +16,8 @@ def preload(store: Store, lines: Lines) -> None:
     for record in records:
         try:
             lines.line(record).read(_nothing)
-        except WorkflowError:
+            lines.guard(record).vouch_now()
+        except (WorkflowError, StoreUnavailable):
             continue  # whoever asks is told
         except Exception as error:  # noqa: BLE001 - and the others are loaded
             report_incident(error, f"loading of dataset {record.id}")
