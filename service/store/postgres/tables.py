@@ -102,7 +102,7 @@ LEDGER: Final = Table(
     _required("previous_hash", LargeBinary()),
     _required("hash", LargeBinary()),
     Column("kind", Text, nullable=False, server_default=text("'query'")),
-    Index("ledger_reuse", "dataset_id", "query_hash", "epoch", "seq"),
+    Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
 )
 

@@ -28,10 +28,14 @@ HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_
 LOCK_HEAD = " FOR UPDATE"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 # Key by key: a plan that was made while there were few replies would go through all of them for ever.
+# A range of the primary key's own order, which no other index has: for a table of which Postgres knows little, it may
+# take the index of a principal's replies to be as good, and read all of them.
+_KEY: Final = "(dataset_id, principal_id, idempotency_key)"
+_ASKED: Final = "(of_dataset, asker, key)"
 KNOWN_ANSWERS: Final = (
-    f"SELECT {ANSWER_COLUMNS} FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key)"
-    " CROSS JOIN LATERAL (SELECT * FROM answers"
-    " WHERE dataset_id = %s AND principal_id = asker AND idempotency_key = key LIMIT 1) AS found"
+    f"SELECT {ANSWER_COLUMNS}"
+    " FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key), (VALUES (%s)) AS dataset (of_dataset)"
+    f" CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_KEY} >= {_ASKED} AND {_KEY} <= {_ASKED} LIMIT 1) AS found"
 )
 KNOWN_ENTRIES: Final = (
     f"SELECT DISTINCT ON (query_hash) {ENTRY_COLUMNS} FROM ledger"
