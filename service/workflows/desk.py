@@ -146,7 +146,6 @@ class Desk:
                 self.state.data_version = transaction.head.data_version
                 self._telemetry.committed("act")
             self._guard.vouch(transaction.head)
-            self.proposer.note(transaction.head, ())
             self._exchange.committed(self._record, transaction.head, (), ())
         except WorkflowError:
             raise
@@ -165,7 +164,6 @@ class Desk:
         try:
             with self._guard.transaction(lock=False) as transaction:
                 self.state.catch_up(transaction)
-                self.proposer.note(transaction.head, ())
                 return reading(transaction, self.state)
         except StoreUnavailable as fault:
             self.state.doubt()

@@ -44,7 +44,7 @@ class Proposer:
         return self._guard.proposal(head, asked=[question.asked for question in questions])
 
     def note(self, head: Head, questions: Sequence[Question]) -> None:
-        """The head as this replica has just written or read it, by a batch, an act or a reading; what it answered."""
+        """The head as this replica has just written or read it, with these questions answered in it."""
         self._head = head
         for question in questions:
             self._seen[question.address] = self._seen[question.plan.query_hash] = None

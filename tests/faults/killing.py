@@ -93,6 +93,7 @@ def kill_one_by_one(stage: Stage, servers: Servers, place: str, kills: int) -> i
             seen = stage.ask(replica.url, key, question)
             assert replica.is_dead(30), f"alive after {place}"
             assert replica.await_end() == -signal.SIGKILL
+            stage.check_witness(servers.witness)
             stored = _expected(stage, place, key, seen)
             passes = place not in _ON_COMMIT or not stored  # does the retry come by the place again?
             replica = stack.enter_context(servers.replica(place if number < kills - 1 else None, 1 + passes))
@@ -125,6 +126,7 @@ def kill_under_load(stage: Stage, servers: Servers, place: str, kills: int, seed
             while deaths < kills:
                 which = _first_death(replicas)
                 assert replicas[which].await_end() == -signal.SIGKILL
+                stage.check_witness(servers.witness)
                 deaths += 1
                 again = place if deaths + 2 <= kills + 1 else None
                 replicas[which] = stack.enter_context(servers.replica(again, source.randint(1, 4)))

@@ -148,6 +148,18 @@ class Stage:
         )
         return [Reply(key=each, seq=seq, body=bytes(body)) for each, seq, body in rows]
 
+    def check_witness(self, witness: Witness) -> None:
+        """Raises AssertionError unless the witness has seen whatever anybody has seen a byte of.
+
+        That is so at every instant, and to be asked before a process starts again: it makes up for what is missing.
+        """
+        store = PostgresStore(self.database_url)
+        try:
+            seen = self._seen(self.replies())
+            assert seen <= _witnessed(store, self.dataset, witness), "an answer was seen that is not witnessed"
+        finally:
+            store.close()
+
     def audit(self, witness: Witness | None = None) -> History:
         """Replay everything; raises AssertionError with every finding. Returns what was looked at.
 

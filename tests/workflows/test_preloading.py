@@ -46,6 +46,15 @@ def test_every_dataset_is_loaded_ahead(house: House) -> None:
     assert {name for name in NAMES if house.lines.line(house.lines.record(name)).position} == set(NAMES)
 
 
+def test_what_is_loaded_ahead_is_witnessed_from_here(house: House, store: MemoryStore) -> None:
+    """A process that died between COMMIT and the witness is made up for before anybody asks."""
+    guard = house.lines.guard(house.lines.record("one"))
+    assert not guard.is_vouched(store.head(1))
+    house.preload()
+    assert guard.is_vouched(store.head(1))
+    assert guard._told == guard._known
+
+
 def test_a_closed_dataset_keeps_nobody_out(house: House, store: MemoryStore) -> None:
     """It is left for whoever asks, who is told."""
     other = MemoryStore()
