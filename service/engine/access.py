@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Final
 
@@ -141,5 +142,13 @@ def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
         return np.empty(0, dtype=np.int64)
     placed = np.concatenate(pages, dtype=np.int64)
     if len(pages) > 1:
-        placed += np.arange(0, len(pages) * page_rows, page_rows).repeat([page.size for page in pages])
+        placed += _firsts(len(pages), page_rows).repeat([page.size for page in pages])
     return placed
+
+
+@lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the interpreter's lock to count to sixteen
+def _firsts(pages: int, page_rows: int) -> Integers:
+    """The first row of each page among the rows of all."""
+    firsts = np.arange(0, pages * page_rows, page_rows)
+    firsts.flags.writeable = False
+    return firsts

@@ -20,6 +20,7 @@ from service.core.uniform import is_uniform, uniform
 from service.engine.access import Cover, candidates, covers, listings_of, shortest
 from service.engine.entries import Entries
 from service.engine.events import EventPage
+from service.engine.few import picked
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
@@ -106,10 +107,10 @@ class _Query:
         rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
         for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
             chosen = np.empty(rows.size, dtype=np.bool_)
-            select({name: columns[name].take(rows) for name in read}, chosen)
+            select({name: picked(columns[name], rows) for name in read}, chosen)
             rows = rows[chosen]
         for name in self.required:
-            rows = rows[columns[name].take(rows) <= self.codings[name].span]
+            rows = rows[picked(columns[name], rows) <= self.codings[name].span]
         return rows
 
     def entries(self, columns: Mapping[str, Codes], rows: Integers) -> Entries:

@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.engine.few import distinct
+
 PAGE_BITS: Final = 16
 PAGE_SLOTS: Final = 2**PAGE_BITS
 """Slots in a page: a slot within its page is exactly a uint16."""
@@ -16,5 +18,5 @@ def pages_for(slots: int) -> int:
 
 
 def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pages that hold `slots` (n,), in any order: increasing, each once. As np.unique would tell, and faster."""
-    return np.flatnonzero(np.bincount(slots >> PAGE_BITS))
+    """The pages that hold `slots` (n,), in any order: increasing, each once."""
+    return distinct(slots >> PAGE_BITS)

@@ -7,6 +7,7 @@ resumed twice from a snapshot, share no words but those of a call under way.
 """
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,8 @@ FEW: Final = 256
 _KEY_BYTES: Final = 32
 _BLOCK_BYTES: Final = 16
 _ZEROS: Final = memoryview(bytes(2**19))
+_UNCUT_BYTES: Final = 256  # so many come whole, whatever signal comes meanwhile: getrandom(2)
+_kernel: Final[Callable[[int], bytes]] = getattr(os, "getrandom", os.urandom)
 
 
 def system_entropy(count: int) -> NDArray[np.uint64]:
@@ -30,7 +33,12 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
         raise ValueError(f"count must not be negative, got {count}")
     size = 8 * count
     if count <= FEW:
-        return np.frombuffer(os.urandom(size), dtype=np.uint64)
+        return np.frombuffer(_from_kernel(size), dtype=np.uint64)
     keystream = Cipher(algorithms.AES(os.urandom(_KEY_BYTES)), modes.CTR(bytes(_BLOCK_BYTES))).encryptor()
     zeros = _ZEROS[:size] if size <= len(_ZEROS) else bytes(size)
     return np.frombuffer(keystream.update(zeros), dtype=np.uint64)
+
+
+def _from_kernel(size: int) -> bytes:
+    """Both read one generator; but `os.urandom` gives up the interpreter's lock (`service.engine.few`)."""
+    return _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)

@@ -1,0 +1,76 @@
+"""Whoever works off a batch of small queries keeps the interpreter's lock until there is something to wait for."""
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from service.engine.pages import PAGE_SLOTS
+from service.query.parse import parse_query
+from service.store.entropy import system_entropy
+from service.store.memory.store import MemoryStore
+from service.workflows.house import House
+from service.workflows.records import DatasetRecord
+from service.workflows.secrets import Pepper
+from service.workflows.witnessing import Guard
+from service.workflows.writer import Line
+from tests.bystander import bystander
+from tests.houses import CLOCK, analyst, open_house, register, upload, witness_of
+
+PEOPLE = PAGE_SLOTS + 500
+
+
+class PassiveHouse(House):
+    """Its one line moves only when it is stepped."""
+
+    line: Line
+
+    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
+        self.line = Line(record=record, guard=guard, entropy=self._entropy)
+        return self.line
+
+
+@pytest.fixture
+def house() -> Iterator[PassiveHouse]:
+    """More people than a page holds, in memory, with the system's own entropy."""
+    store = MemoryStore()
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)])
+        yield PassiveHouse(
+            store=store,
+            witness=witness_of(store),
+            pepper=Pepper(bytes(32)),
+            entropy=system_entropy,
+            clock=lambda: CLOCK,
+        )
+
+
+def test_small_queries_are_answered_without_giving_it_up(house: PassiveHouse) -> None:
+    """Found by an index, filtered, summed, noised, encoded, hashed, debited and put down: 273 people on two pages.
+
+    A query that has to look at everybody does give it up: the same bystander sees that.
+    """
+    who = analyst(house)
+
+    def ask(key: str, count: int, **more: object) -> None:
+        document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 99.0}, "reuse": False, **more}
+        queries = [parse_query(orjson.dumps(document)) for _ in range(count)]
+        for number, query in enumerate(queries):
+            house.submit(who, "survey", f"{key}{number}", query)
+
+    young = {"where": {"and": [{"eq": [{"col": "age"}, 7]}, {"eq": [{"col": "country"}, "NO"]}]}}
+    ask("before", 1, **young)
+    house.line.step()  # what is read only once is read by now
+    with bystander() as turns:
+        ask("small", 16, **young)
+        before = turns()
+        house.line.step()
+        assert turns() == before
+        for attempt in range(100):
+            ask(f"large{attempt}", 1)
+            before = turns()
+            house.line.step()
+            if turns() > before:
+                return
+    raise AssertionError
