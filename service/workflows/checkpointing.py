@@ -64,9 +64,7 @@ class Checkpointer:
         """Losing a checkpoint, or half of one, costs only time."""
         try:
             with self._telemetry.checkpointing():
-                for page in checkpoint.pages:
-                    self._guard.write_page(checkpoint, page)
-                is_finished = self._guard.finish_checkpoint(checkpoint)
+                is_finished = self._guard.write_checkpoint(checkpoint)
         except (Fenced, Unavailable):
             return  # what was copied may be of another history
         except Exception as error:  # noqa: BLE001 - a checkpoint must not end the thread that writes them

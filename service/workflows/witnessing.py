@@ -93,14 +93,16 @@ class Guard:
             with self.transaction(lock=lock, asked=asked) as transaction:
                 yield transaction
 
-    def write_page(self, checkpoint: Checkpoint, page: int) -> None:
-        """One page of a checkpoint, unless the dataset is closed. Raises Fenced, Unavailable."""
+    def write_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        """A checkpoint, page by page; False when the store would not finish it. Raises Fenced, Unavailable.
+
+        Looks whether the dataset is closed when it begins and before it ends. In between nothing depends on that: a
+        page is kept only where its entry is in the ledger, and is then right whatever has been lost.
+        """
         with self.transaction(lock=False):
             pass
-        self._store.write_page(self._record.id, checkpoint, page)
-
-    def finish_checkpoint(self, checkpoint: Checkpoint) -> bool:
-        """The end of a checkpoint, as the store's, unless the dataset is closed. Raises Fenced, Unavailable."""
+        for page in checkpoint.pages:
+            self._store.write_page(self._record.id, checkpoint, page)
         with self.transaction(lock=False):
             pass
         return self._store.finish_checkpoint(self._record.id, checkpoint)

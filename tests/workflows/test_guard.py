@@ -4,10 +4,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from service.engine.pages import PAGE_SLOTS
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
@@ -15,7 +18,7 @@ from service.store.witness.file import FileWitness
 from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.ports import Store, StoreUnavailable
-from service.workflows.records import Asked, DatasetRecord, Head, WitnessRecord
+from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 from service.workflows.witnessing import Guard, witness_name
 from tests.contracts.stores import dataset
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
@@ -106,6 +109,47 @@ def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: Data
         act(here)
     assert here.code == here.recheck() == "ledger-rollback"
     assert store.head(record.id).data_version == 0
+
+
+class WatchedStore(MemoryStore):
+    """Counts transactions, and tells the pages that it is asked to write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transactions = 0
+        self.written: list[int] = []
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        self.transactions += 1
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            yield transaction
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        self.written.append(page)
+        super().write_page(dataset_id, checkpoint, page)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed: bool) -> None:
+    """Not at every page: each would cost several journeys, and is bound to its entry by itself."""
+    store, witness = WatchedStore(), MemoryWitness()
+    record = store.add_dataset(dataset())
+    guard, pages = Guard(record=record, store=store, witness=witness), range(5)
+    head = act(guard)
+    if is_closed:
+        guard.vouch(replace(head, hash=b"x" * 32))  # as if another history had been witnessed
+        guard = Guard(record=record, store=store, witness=witness)
+    copied = {page: np.zeros(PAGE_SLOTS, dtype=np.int64) for page in pages}
+    checkpoint, before = Checkpoint(since=0, seq=0, hash=head.hash, pages=copied), store.transactions
+    if is_closed:
+        with pytest.raises(Fenced):
+            guard.write_checkpoint(checkpoint)
+        assert store.written == []
+    else:
+        guard.write_checkpoint(checkpoint)
+        assert store.written == list(pages)
+        assert store.transactions - before == 2
 
 
 @pytest.mark.slow

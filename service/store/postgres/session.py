@@ -4,6 +4,7 @@ What every commit needs goes straight through libpq, which waits for the reply w
 psycopg's costs four times what the statement does.
 """
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -40,6 +41,17 @@ class Session(Connection):
             # What was learnt may be of tables that were made anew since.
             self._row_types = self._extend_name = None
             raise
+
+    def change(self, statement: str, values: Sequence[int | bytes]) -> None:
+        """Run a statement with parameters $1, $2 and so on; durable at once outside of a transaction.
+
+        One journey, for which Python's lock is given up once. Raises psycopg.Error.
+        """
+        parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
+        formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]
+        result = self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats)
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
 
     def rollback(self) -> None:
         """Undo what was not committed. What is prepared stays so: psycopg would forget all of it.

@@ -29,7 +29,7 @@ _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_h
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent)"
-    " SELECT dataset_id, %s, seq, %b FROM ledger WHERE dataset_id = %s AND seq = %s AND hash = %s"
+    " SELECT dataset_id, $1::integer, seq, $2::bytea FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash = $5"
     " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent"
     " WHERE pages.seq < excluded.seq"
 )
@@ -137,7 +137,8 @@ class PostgresStore:
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         spent = checkpoint.pages[page].astype(">i8").tobytes()
-        self._sessions.commit(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
+        with self._sessions.one() as session:
+            session.change(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         since, seq, pages = checkpoint.since, checkpoint.seq, list(checkpoint.pages)
