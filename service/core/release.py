@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from service.core.charge import charge_units
 from service.core.contribution import Contributions
+from service.core.few import marked
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
 from service.core.uniform import is_uniform, uniform
@@ -65,7 +66,7 @@ def _where(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.i
     count = int(np.count_nonzero(mask))
     if count in {0, mask.size} or is_uniform(elements):
         return elements[:count]
-    return elements.take(np.flatnonzero(mask))  # several times faster than elements[mask] on a mask without runs
+    return marked(elements, mask)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
+from service.core.few import picked
 from service.core.uniform import is_uniform, uniform
 from service.engine.access import Cover, candidates, covers, listings_of, shortest
 from service.engine.entries import Entries
 from service.engine.events import EventPage
-from service.engine.few import picked
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS

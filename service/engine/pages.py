@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.few import distinct
+from service.core.few import FEW
 
 PAGE_BITS: Final = 16
 PAGE_SLOTS: Final = 2**PAGE_BITS
@@ -19,4 +19,7 @@ def pages_for(slots: int) -> int:
 
 def pages_of(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """The pages that hold `slots` (n,), in any order: increasing, each once."""
-    return distinct(slots >> PAGE_BITS)
+    pages = slots >> PAGE_BITS
+    if pages.size <= FEW:
+        return np.array(sorted(set(pages.tolist())), dtype=np.int64)
+    return np.flatnonzero(np.bincount(pages))

@@ -10,6 +10,7 @@ from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.store.memory.store import MemoryStore
 from service.workflows.house import House
+from service.workflows.ledger import LedgerEntry
 from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.witnessing import Guard
@@ -46,10 +47,18 @@ def house() -> Iterator[PassiveHouse]:
         )
 
 
-def test_small_queries_are_answered_without_giving_it_up(house: PassiveHouse) -> None:
+def entries(house: PassiveHouse) -> list[LedgerEntry]:
+    """The ledger."""
+    with house.line.guard.transaction(lock=False) as transaction:
+        return list(transaction.entries(after=0))
+
+
+@pytest.mark.parametrize("some_cannot_pay", [False, True])
+def test_small_queries_are_answered_without_giving_it_up(house: PassiveHouse, *, some_cannot_pay: bool) -> None:
     """Found by an index, filtered, summed, noised, encoded, hashed, debited and put down: 273 people on two pages.
 
-    A query that has to look at everybody does give it up: the same bystander sees that.
+    Whether all of them can pay makes no difference. A query that has to look at everybody does give it up: the same
+    bystander sees that.
     """
     who = analyst(house)
 
@@ -60,6 +69,9 @@ def test_small_queries_are_answered_without_giving_it_up(house: PassiveHouse) ->
             house.submit(who, "survey", f"{key}{number}", query)
 
     young = {"where": {"and": [{"eq": [{"col": "age"}, 7]}, {"eq": [{"col": "country"}, "NO"]}]}}
+    if some_cannot_pay:  # half a rho, which is all they have
+        spending = {"lt": [{"col": "spend"}, 100]}
+        ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
     house.line.step()  # what is read only once is read by now
     with bystander() as turns:
@@ -67,6 +79,7 @@ def test_small_queries_are_answered_without_giving_it_up(house: PassiveHouse) ->
         before = turns()
         house.line.step()
         assert turns() == before
+        assert (entries(house)[-1].left_out_count > 0) is some_cannot_pay
         for attempt in range(100):
             ask(f"large{attempt}", 1)
             before = turns()

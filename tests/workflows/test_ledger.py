@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.few import FEW
+from service.core.few import FEW
 from service.workflows.ledger import EncodedCharges, _merged
 
 
