@@ -11,16 +11,20 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from service.core.noise import Entropy
 from service.query.parse import parse_query
 from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.workflows.caching import Cache
 from service.workflows.house import House
 from service.workflows.ports import Store, Witness
+from service.workflows.records import DatasetRecord
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.views import Principal, StoredAnswer
+from service.workflows.witnessing import Guard
+from service.workflows.writer import Line
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
 PEOPLE = {
@@ -52,6 +56,21 @@ class SeededEntropy:
 def witness_of(store: Store) -> MemoryWitness:
     """The witness that every house on this store shares."""
     return _WITNESSES.setdefault(store, MemoryWitness())
+
+
+class PassiveHouse(House):
+    """A house on the store of another, whose one line moves only when it is stepped."""
+
+    line: Line
+
+    def __init__(self, store: Store, entropy: Entropy) -> None:
+        super().__init__(
+            store=store, witness=witness_of(store), pepper=Pepper(bytes(32)), entropy=entropy, clock=lambda: CLOCK
+        )
+
+    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
+        self.line = Line(record=record, guard=guard, entropy=self._entropy)
+        return self.line
 
 
 @contextmanager

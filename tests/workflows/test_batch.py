@@ -1,6 +1,5 @@
 """Questions that wait together: each gets its own answer, and together they pay like one after the other."""
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -10,28 +9,8 @@ import pytest
 from service.query.parse import parse_query
 from service.store.memory.store import MemoryStore
 from service.workflows.errors import AllowanceExceeded
-from service.workflows.house import House
-from service.workflows.records import DatasetRecord
-from service.workflows.secrets import Pepper
 from service.workflows.views import PendingAnswer, Principal
-from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
-from tests.houses import CLOCK, SeededEntropy, analyst, open_house, register, upload, witness_of
-
-
-def clock() -> datetime:
-    """It stands still."""
-    return CLOCK
-
-
-class PassiveHouse(House):
-    """Its one line moves only when it is stepped."""
-
-    line: Line | None = None
-
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
-        self.line = Line(record=record, guard=guard, entropy=self._entropy)
-        return self.line
+from tests.houses import PassiveHouse, SeededEntropy, analyst, open_house, register, upload
 
 
 @pytest.fixture
@@ -41,16 +20,13 @@ def house() -> PassiveHouse:
     with open_house(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-    return PassiveHouse(
-        store=store, witness=witness_of(store), pepper=Pepper(bytes(32)), entropy=SeededEntropy(), clock=clock
-    )
+    return PassiveHouse(store, SeededEntropy())
 
 
 def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
     """All of them in one step."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
     asked = [house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
-    assert house.line is not None
     house.line.step()
     return asked
 

@@ -9,26 +9,11 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.store.memory.store import MemoryStore
-from service.workflows.house import House
 from service.workflows.ledger import LedgerEntry
-from service.workflows.records import DatasetRecord
-from service.workflows.secrets import Pepper
-from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
 from tests.bystander import bystander
-from tests.houses import CLOCK, analyst, open_house, register, upload, witness_of
+from tests.houses import PassiveHouse, analyst, open_house, register, upload
 
 PEOPLE = PAGE_SLOTS + 500
-
-
-class PassiveHouse(House):
-    """Its one line moves only when it is stepped."""
-
-    line: Line
-
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
-        self.line = Line(record=record, guard=guard, entropy=self._entropy)
-        return self.line
 
 
 @pytest.fixture
@@ -38,13 +23,7 @@ def house() -> Iterator[PassiveHouse]:
     with open_house(store) as opened:
         register(opened)
         upload(opened, "people", [(f"p{n}", ("NO", "SE")[n % 2], n % 121, n % 500) for n in range(PEOPLE)])
-        yield PassiveHouse(
-            store=store,
-            witness=witness_of(store),
-            pepper=Pepper(bytes(32)),
-            entropy=system_entropy,
-            clock=lambda: CLOCK,
-        )
+        yield PassiveHouse(store, system_entropy)
 
 
 def entries(house: PassiveHouse) -> list[LedgerEntry]:
