@@ -23,9 +23,10 @@ class Release:
     """An answer and its price. Only `values` may leave; the rest is the ledger's."""
 
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
-    charged: NDArray[np.int64]  # (a,) slots, strictly increasing
+    touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
+    active: NDArray[np.bool_]  # (k,) who of them can pay; nobody else is charged
+    charged: NDArray[np.int64]  # (a,) the slots of those who can, strictly increasing
     charges: NDArray[np.int64]  # (a,) units; a read-only broadcast view where all are equal
-    left_out: NDArray[np.int64]  # (b,) slots that the query touches and that cannot pay, strictly increasing
 
 
 def answer(
@@ -39,15 +40,19 @@ def answer(
     dimension is out of range, and for blocks that do not fit the query or each other.
     """
     values = rounded_gaussian(dimension, sigma_steps, entropy)
-    charged, charges, left_out = [], [], []
+    touched, masks, charged, charges = [], [], [], []
     for block in _in_order(contributions, dimension):
         charge = charge_units(block.norms_squared, sigma_steps)
         active = accounts.active(block.slots, charge)
         block.add_to(values, active)
+        touched.append(block.slots)
+        masks.append(active)
         charged.append(_where(active, block.slots))
         charges.append(_where(active, charge))
-        left_out.append(_where(~active, block.slots))
-    return Release(values=values, charged=_joined(charged), charges=_joined(charges), left_out=_joined(left_out))
+    active = np.concatenate(masks) if masks else np.empty(0, dtype=np.bool_)
+    return Release(
+        values=values, touched=_joined(touched), active=active, charged=_joined(charged), charges=_joined(charges)
+    )
 
 
 def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterator[Contributions]:

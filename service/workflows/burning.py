@@ -68,7 +68,7 @@ def _entry(
         dimension=0,
         worst_case_units=units,
         worst_case_total_units=min(head.worst_case_units + units, CHARGE_UNITS_MAX),
-        charges=EncodedCharges.of(charged=charged, charges=charges, left_out=charged[:0]),
+        charges=EncodedCharges.of(touched=charged, active=np.ones(charged.size, dtype=np.bool_), charges=charges),
         charged_count=int(charged.size),
         left_out_count=0,
         charged_units=exact_sum(charges),

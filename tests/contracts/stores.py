@@ -67,7 +67,8 @@ def dataset(name: str = "survey") -> DatasetRecord:
 
 def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *, query_hash: str = "q") -> LedgerEntry:
     """The entry that follows on a head: `charged` units by slot."""
-    slots = np.array(sorted(charged), dtype=np.int64)
+    touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
+    active = np.isin(touched, list(charged))
     charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
     draft = LedgerEntry(
         seq=head.seq + 1,
@@ -82,7 +83,7 @@ def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *
         dimension=2,
         worst_case_units=1_374_389_535,
         worst_case_total_units=head.worst_case_units + 1_374_389_535,
-        charges=EncodedCharges.of(charged=slots, charges=charges, left_out=np.array(left_out, dtype=np.int64)),
+        charges=EncodedCharges.of(touched=touched, active=active, charges=charges),
         charged_count=len(charged),
         left_out_count=len(left_out),
         charged_units=sum(charged.values()),

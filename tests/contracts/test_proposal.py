@@ -68,7 +68,7 @@ def test_a_million_charges_and_numbers_travel_whole(store: Store, record: Datase
     """Megabytes in one column, and a sum beyond 64 bits beside it."""
     start = store.head(record.id)
     slots = np.arange(100_000)
-    charges = EncodedCharges.of(charged=slots, charges=2**59 + slots, left_out=slots[:0])
+    charges = EncodedCharges.of(touched=slots, active=slots >= 0, charges=2**59 + slots)
     large = entry(start, {0: 1})
     large = replace(
         large, charges=charges, charged_units=2**80, dimension=2**20, values=bytes(2**23), analyst="å\u2028"

@@ -126,7 +126,7 @@ def test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay(world: Worl
     assert (release.values - noise).tolist() == exact
     assert release.charged.tolist() == can_pay
     assert release.charges.tolist() == [world.charge(slot) for slot in can_pay]
-    assert release.left_out.tolist() == [slot for slot in world.vectors if slot not in can_pay]
+    assert release.touched[~release.active].tolist() == [slot for slot in world.vectors if slot not in can_pay]
     assert accounts.spent.tolist() == world.spent
     accounts.debit(release.charged, release.charges)
 
@@ -156,7 +156,7 @@ def test_the_size_of_blocks_changes_nothing(world: World, page: int) -> None:
         for p in (world.page, page)
     )
 
-    for field in ("values", "charged", "charges", "left_out"):
+    for field in ("values", "touched", "active", "charged", "charges"):
         assert getattr(one, field).tolist() == getattr(other, field).tolist()
 
 
@@ -181,7 +181,7 @@ def test_the_worked_example_of_five_people() -> None:
         block = block_of({slot: dict(enumerate(vector)) for slot, vector in enumerate(vectors)}, 2)
         release = ask(accounts, [block], sigma, dimension=2)
 
-        left_out = release.left_out.tolist()
+        left_out = release.touched[~release.active].tolist()
         assert "".join("0" if slot in left_out else "1" for slot in range(5)) == active
         paid = [vectors[slot] for slot in release.charged.tolist()]
         exact = [sum(vector[place] for vector in paid) for place in range(2)]
@@ -212,7 +212,7 @@ def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
     )
 
     assert release.charged.tolist() == [0, 1, 2, 4, 5, 6, 7]
-    assert release.left_out.tolist() == [3]
+    assert release.touched[~release.active].tolist() == [3]
     assert release.charges.tolist() == [54975582] * 7
     assert release.charges.strides == (0,)
     assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
@@ -242,7 +242,7 @@ def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) 
     release = answer(blocks, accounts_of([1]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
-    assert [release.charged.size, release.charges.size, release.left_out.size] == [0, 0, 0]
+    assert [release.charged.size, release.charges.size, np.count_nonzero(~release.active)] == [0, 0, 0]
 
 
 def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
@@ -250,7 +250,7 @@ def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
     release = answer([count_block([0, 1])], accounts_of([0, 0]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
-    assert release.left_out.tolist() == [0, 1]
+    assert release.touched[~release.active].tolist() == [0, 1]
     assert release.charges.size == 0
 
 

@@ -224,7 +224,7 @@ def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
     return Outcome(
         values=release.values,
         charged=dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True)),
-        left_out=set(release.left_out.tolist()),
+        left_out=set(release.touched[~release.active].tolist()),
         spent=memory.accounts.spent.copy(),
     )
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 
+import numpy as np
 import pytest
 
 from service.store.memory.store import MemoryStore
@@ -87,11 +88,12 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     second.tail.offer([], after=4)
     ask(world.houses[1], world.analyst, "reload", reuse=False)
     last = entries[-1]
-    slots, charges, left_out = last.charges.decode()
+    slots, charges, _ = last.charges.decode()
+    everybody = np.ones(slots.size, dtype=np.bool_)
     forged = {
-        "cheaper": replace(last, charges=EncodedCharges.of(charged=slots, charges=charges * 0, left_out=left_out)),
+        "cheaper": replace(last, charges=EncodedCharges.of(touched=slots, active=everybody, charges=charges * 0)),
         "for somebody else": replace(
-            last, charges=EncodedCharges.of(charged=slots[:1], charges=charges[:1], left_out=slots[1:])
+            last, charges=EncodedCharges.of(touched=slots, active=slots == slots[0], charges=charges[:1])
         ),
         "another history": replace(last, values=last.values[::-1], previous_hash=bytes(32)),
         "of another sequence": last,
