@@ -35,7 +35,7 @@ def unaccounted(
     """The records that are neither on the transaction's chain nor burned in it, in order."""
     settled = settled_position(transaction.burns())
     later = [record for record in history if record.position > settled]
-    kept = on_chain(dataset, transaction, later)
+    kept = set(on_chain(dataset, transaction, later))  # of thousands: looking through a list takes seconds
     return [record for record in later if record not in kept]
 
 

@@ -1,0 +1,83 @@
+"""A witness of thousands of records is judged in one pass: a start waits for it, and so does everybody who asks."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from types import FrameType
+
+import pytest
+
+from service.store.memory.store import MemoryStore
+from service.workflows.errors import Fenced
+from service.workflows.house import House
+from service.workflows.records import WitnessRecord
+from service.workflows.witnessing import judge, unaccounted
+from tests.houses import analyst, ask, open_house, register, upload
+
+LONG = 1000
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A store to look into."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def house(store: MemoryStore) -> Iterator[House]:
+    """Two people, and three answers about them."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        who = analyst(opened)
+        for key in ("a", "b", "c"):
+            ask(opened, who, key, reuse=False)
+        yield opened
+
+
+def calls_during(work: Callable[[], object]) -> int:
+    """How often a function of Python's is called: a measure that no busy machine changes."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def history(house: House, store: MemoryStore, length: int) -> list[WitnessRecord]:
+    """Records of the ledger as it is, no two alike."""
+    record = WitnessRecord.of(store.head(house.lines.record("survey").id))
+    return [replace(record, slots=number) for number in range(length)]
+
+
+def test_a_history_of_twice_the_length_takes_twice_the_calls(house: House, store: MemoryStore) -> None:
+    """Eight thousand records, which are as many as a file keeps, once took a start nine seconds to compare in pairs."""
+    dataset = house.lines.record("survey")
+    with store.transaction(dataset.id, lock=False) as transaction:
+        short, long = (
+            calls_during(partial(judge, dataset, transaction, history(house, store, length)))
+            for length in (LONG, 2 * LONG)
+        )
+    assert 1.5 * short < long < 2.5 * short
+
+
+def test_the_one_record_of_another_history_is_found_among_thousands(house: House, store: MemoryStore) -> None:
+    """Wherever it stands."""
+    dataset = house.lines.record("survey")
+    records = history(house, store, LONG)
+    foreign = replace(records[0], slots=LONG, hash=bytes(32))
+    with store.transaction(dataset.id, lock=False) as transaction:
+        assert judge(dataset, transaction, records) is None
+        for place in (0, LONG // 2, LONG):
+            mixed = [*records[:place], foreign, *records[place:]]
+            assert isinstance(judge(dataset, transaction, mixed), Fenced)
+            assert unaccounted(dataset, transaction, mixed) == [foreign]
