@@ -27,6 +27,17 @@ _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, ca
 _DATASET_COUNT: Final = _DATASET.count(",") + 1
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+_SHOWN: Final = (
+    "answers a JOIN ledger l USING (dataset_id, seq) JOIN datasets d ON d.id = a.dataset_id WHERE a.principal_id = %s"
+)
+# Whoever asked a question first has a reply of the entry's own instant, to which the index of replies leads; of a range
+# in its order, since no other index has that.
+_REPLY: Final = "(principal_id, at, query_id)"
+_SHOWN_FIRST: Final = (
+    f"ledger l CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_REPLY} >= (%s, l.asked_at, l.query_id)"
+    f" AND {_REPLY} <= (%s, l.asked_at, l.query_id) ORDER BY principal_id, at, query_id, idempotency_key LIMIT 1) AS a"
+    " JOIN datasets d ON d.id = a.dataset_id WHERE l.query_id = %s"
+)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent)"
     " SELECT dataset_id, $1::integer, seq, $2::bytea FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash = $5"
@@ -192,7 +203,11 @@ class PostgresStore:
     # An analyst's own replies
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
-        found = self._replies("a.query_id = %s", "a.at, a.idempotency_key LIMIT 1", [principal_id, query_id])
+        found = self._replies(_SHOWN_FIRST, [principal_id, principal_id, query_id])
+        if not found:  # somebody who was given another's entry has a reply of some later instant
+            found = self._replies(
+                f"{_SHOWN} AND a.query_id = %s ORDER BY a.at, a.idempotency_key LIMIT 1", [principal_id, query_id]
+            )
         return found[0] if found else None
 
     def answers_of(
@@ -200,7 +215,8 @@ class PostgresStore:
     ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
         at, query_id = before or (_NEVER, UUID(int=0))
         return self._replies(
-            "(a.at, a.query_id) < (%s, %s)", "a.at DESC, a.query_id DESC LIMIT %s", [principal_id, at, query_id, limit]
+            f"{_SHOWN} AND (a.at, a.query_id) < (%s, %s) ORDER BY a.at DESC, a.query_id DESC LIMIT %s",
+            [principal_id, at, query_id, limit],
         )
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
@@ -219,15 +235,9 @@ class PostgresStore:
 
     # Within
 
-    def _replies(
-        self, condition: str, order: str, values: Sequence[object]
-    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+    def _replies(self, source: str, values: Sequence[object]) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
         columns = ", ".join([_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)])
-        rows = self._sessions.rows(
-            f"SELECT {columns} FROM answers a JOIN ledger l USING (dataset_id, seq)"
-            f" JOIN datasets d ON d.id = a.dataset_id WHERE a.principal_id = %s AND {condition} ORDER BY {order}",
-            values,
-        )
+        rows = self._sessions.rows(f"SELECT {columns} FROM {source}", values)
         middle = _DATASET_COUNT + ANSWER_COUNT
         return [
             (_dataset_of(row[:_DATASET_COUNT]), answer_of(row[_DATASET_COUNT:middle]), entry_of(row[middle:]))

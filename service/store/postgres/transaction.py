@@ -37,10 +37,14 @@ KNOWN_ANSWERS: Final = (
     " FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key), (VALUES (%s)) AS dataset (of_dataset)"
     f" CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_KEY} >= {_ASKED} AND {_KEY} <= {_ASKED} LIMIT 1) AS found"
 )
+# The newest entry of each hash, by the one index that has this order: a question may have been charged a million times.
+_ENTRY: Final = "(query_hash, dataset_id, epoch, seq)"
 KNOWN_ENTRIES: Final = (
-    f"SELECT DISTINCT ON (query_hash) {ENTRY_COLUMNS} FROM ledger"
-    " WHERE query_hash = ANY(%s::text[]) AND dataset_id = %s AND kind = 'query'"
-    " AND epoch = (SELECT epoch FROM heads WHERE heads.dataset_id = ledger.dataset_id) ORDER BY query_hash, seq DESC"
+    f"SELECT {ENTRY_COLUMNS} FROM unnest(%s::text[]) AS asked (asked_hash),"
+    " (SELECT dataset_id AS of_dataset, epoch AS this_epoch, seq AS last FROM heads WHERE dataset_id = %s) AS head"
+    f" CROSS JOIN LATERAL (SELECT * FROM ledger WHERE {_ENTRY} >= (asked_hash, of_dataset, this_epoch, 0)"
+    f" AND {_ENTRY} <= (asked_hash, of_dataset, this_epoch, last) AND kind = 'query'"
+    " ORDER BY query_hash DESC, dataset_id DESC, epoch DESC, seq DESC LIMIT 1) AS found"
 )
 KNOWN_WORST_CASES: Final = (
     "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from service.workflows.records import Asked, DatasetRecord, Head
 from tests.contracts.stores import ANALYST, dataset, entry, reply
 
 pytestmark = pytest.mark.slow
-BATCHES, BATCH = 60, 50
+BATCHES, BATCH, LOOKS = 60, 50, 20
 Begin = Callable[[PostgresStore, DatasetRecord, list[Asked]], AbstractContextManager[Proposal | Transaction]]
 
 
@@ -36,17 +37,21 @@ def locked(store: PostgresStore, record: DatasetRecord, asked: list[Asked]) -> A
     return store.transaction(record.id, lock=True, asked=asked)
 
 
-def append(store: PostgresStore, record: DatasetRecord, begin: Begin, size: int) -> None:
-    """So many entries and their replies; every other question may be reused."""
+def append(
+    store: PostgresStore, record: DatasetRecord, begin: Begin, size: int, *, query_hash: str | None = None
+) -> None:
+    """So many entries and their replies, of one question or each of its own, of which every other may be reused."""
     first = store.head(record.id).seq
     keys = [str(first + number) for number in range(size)]
-    asked = [Asked(address=(ANALYST, key), query_hash=None if int(key) % 2 else key) for key in keys]
+    asked = [Asked(address=(ANALYST, key), query_hash=None if query_hash or int(key) % 2 else key) for key in keys]
     with begin(store, record, asked) as appending:
         entries, head = [], appending.head
         for key in keys:
-            entries.append(entry(head, {0: 1}, query_hash=key))
+            made = entry(head, {0: 1}, query_hash=query_hash or key)
+            entries.append(replace(made, asked_at=made.asked_at + timedelta(seconds=made.seq)).sealed())
             head = _after(head, entries[-1].hash)
-        appending.append(entries, [reply(each, key) for each, key in zip(entries, keys, strict=True)], {ANALYST: 1})
+        replies = [replace(reply(each, key), at=each.asked_at) for each, key in zip(entries, keys, strict=True)]
+        appending.append(entries, replies, {ANALYST: 1})
         appending.commit()
 
 
@@ -70,13 +75,68 @@ def test_what_a_commit_reads_does_not_grow_with_the_ledger(
         append(store, record, begin, BATCH)
     store.close()  # a session tells what it has read when it ends
 
-    with psycopg.connect(database_url) as owner:
-        blocks = owner.execute(
-            "SELECT indexrelname, idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes"
-            " WHERE relname IN ('ledger', 'answers') UNION ALL"
-            " SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE relname IN ('ledger', 'answers')"
-        ).fetchall()
-    read = {str(name): int(count or 0) / (BATCHES * BATCH) for name, count in blocks}
+    read = {name: blocks / (BATCHES * BATCH) for name, blocks in blocks_read(database_url).items()}
 
     assert read["ledger_pkey"] > 1, "nothing was counted"
     assert max(read.values()) < 10, read
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
+    store: PostgresStore, database_url: str, analysed: bool
+) -> None:
+    """An analyst may ask the same again and again for fresh noise, and then whether there is an answer already."""
+    (record,) = store.datasets()
+    for _ in range(BATCHES):
+        append(store, record, proposed, BATCH, query_hash="always")
+    store.close()
+    if analysed:
+        with psycopg.connect(database_url) as owner:
+            owner.execute("ANALYZE")
+    before = blocks_read(database_url)
+
+    again = PostgresStore(database_url)
+    asked = [Asked(address=(ANALYST, "new"), query_hash=query_hash) for query_hash in ("always", "never")]
+    for _ in range(LOOKS):
+        with again.transaction(record.id, lock=True, asked=asked) as looking:
+            assert {name: found.seq for name, found in looking.known.reusable.items()} == {"always": BATCHES * BATCH}
+    again.close()
+
+    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}
+    assert read["ledger_reuse"] > 1, "nothing was counted"
+    assert max(read.values()) < 10, read
+
+
+def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: PostgresStore, database_url: str) -> None:
+    """As soon as if there were few."""
+    (record,) = store.datasets()
+    for _ in range(BATCHES):
+        append(store, record, proposed, BATCH)
+    with store.transaction(record.id, lock=False) as transaction:
+        ids = [each.query_id for each in transaction.entries(after=0)][:: BATCHES * BATCH // LOOKS]
+    store.close()
+    before = blocks_read(database_url)
+
+    again = PostgresStore(database_url)
+    for query_id in ids:
+        found = again.answer_of(ANALYST, query_id)
+        assert found is not None
+        assert (found[1].query_id, found[2].query_id) == (query_id, query_id)
+    again.close()
+
+    read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}
+    assert read["answers_of_principal"] > 1, "nothing was counted"
+    assert max(read.values()) < 10, read
+
+
+def blocks_read(database_url: str) -> dict[str, float]:
+    """By index: blocks read of it so far, by sessions that have ended. By table: rows read by going through it."""
+    with psycopg.connect(database_url) as owner:
+        rows = owner.execute(
+            "SELECT indexrelname, idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes"
+            " WHERE relname IN ('ledger', 'answers') UNION ALL"
+            " SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE relname IN ('ledger', 'answers') UNION ALL"
+            " SELECT relname || ' itself', heap_blks_hit + heap_blks_read FROM pg_statio_user_tables"
+            " WHERE relname IN ('ledger', 'answers')"
+        ).fetchall()
+    return {str(name): float(count or 0) for name, count in rows}
