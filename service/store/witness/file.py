@@ -169,11 +169,14 @@ class FileWitness:
 
 
 def _first_look(dataset: str, data: bytes) -> _Place:
-    """The place behind the last record that is not free, whole or damaged."""
+    """The place behind the last record that is not free, whole or damaged.
+
+    Records are appended in order: the last that is whole is the farthest, and the thousands before need not be read.
+    """
     pieces = _pieces(data)
-    used = max((slot + 1 for slot, piece in enumerate(pieces) if piece != _FREE), default=0)
-    records = _records(dataset, data)
-    return _Place(slot=used, last=pieces[used - 1] if used else b"", farthest=records[-1] if records else None)
+    used = next((slot for slot in range(len(pieces), 0, -1) if pieces[slot - 1] != _FREE), 0)
+    whole = (record for piece in reversed(pieces[:used]) if (record := decode(dataset, piece)) is not None)
+    return _Place(slot=used, last=pieces[used - 1] if used else b"", farthest=next(whole, None))
 
 
 def _records(dataset: str, data: bytes) -> list[WitnessRecord]:
