@@ -146,7 +146,7 @@ class House:
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
         """How much of the budgets remains."""
-        return self.lines.line(self.lines.record(dataset)).read(reading.summary)
+        return reading.summary(self.lines.line(self.lines.record(dataset)).read(reading.standing))
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
         """The queries, newest first."""

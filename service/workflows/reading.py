@@ -1,5 +1,6 @@
 """What curators and individuals may read of budgets and of the ledger, at one consistent sequence."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -22,20 +23,41 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 
-def summary(transaction: Transaction, state: DatasetState) -> BudgetSummary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Copies of all accounts at one sequence, by slot, and whose slots they are."""
+
+    seq: int
+    present: NDArray[np.bool_]
+    limit: NDArray[np.int64]
+    spent: NDArray[np.int64]
+
+
+def standing(transaction: Transaction, state: DatasetState) -> Standing:
+    """As it is now. Questions wait in the same line: for a copy, and not for what is made of it."""
+    accounts = state.memory.accounts
+    return Standing(
+        seq=transaction.head.seq,
+        present=state.memory.present.copy(),
+        limit=accounts.limit.copy(),
+        spent=accounts.spent.copy(),
+    )
+
+
+def summary(standing: Standing) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
-    slots = np.flatnonzero(state.memory.present)
-    limit = state.memory.accounts.limit[slots]
-    spent = state.memory.accounts.spent[slots]
-    share = np.where(limit > 0, (limit - spent) / np.maximum(limit, 1), 0.0)
+    limit, spent = standing.limit[standing.present], standing.spent[standing.present]
+    # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
+    share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
     counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    quantiles = np.quantile(share, _QUANTILES).tolist() if share.size else []
     return BudgetSummary(
-        sequence=transaction.head.seq,
-        individuals=int(slots.size),
+        sequence=standing.seq,
+        individuals=share.size,
         exhausted=int((spent >= limit).sum()),
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
-        quantiles={str(q): float(np.quantile(share, q)) for q in _QUANTILES} if slots.size else {},
+        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # of nobody there are none
     )
 
 
