@@ -7,6 +7,9 @@ of the body, a psycopg pool of the same size, one INSERT of the body, one COMMIT
 side; the load alternates between them in short rounds, at 1, 16 and 64 connections, and medians give the ratios. No two
 requests are alike: the values of the condition go round.
 
+Beside them runs a floor: the bare endpoint with nothing added but what has to be durable before an answer may leave,
+an entry, a reply, a head and a synced record outside the database (`loadtests.bare`).
+
 Then the dense query, in which everybody is charged a different amount, against bare numpy and an INSERT of the same
 eight megabytes. Recovery and bytes in the ledger are in the report of `loadtests.bench_restart`.
 """
@@ -38,7 +41,7 @@ DENSE = {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 500_000.0}}
 
 @dataclass(frozen=True)
 class Server:
-    """One of the two, and its process."""
+    """One of them, and its process."""
 
     target: Target
     pid: int
@@ -54,13 +57,13 @@ class Round:
 
 
 def run() -> dict[str, float]:
-    """The figures of both servers at each number of connections, the dense query's, and the ratios ours / bare."""
+    """The figures of all servers at each number of connections, the dense query's, and the ratios to the bare one's."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         register_million(rig)
         database_url = str(attach_postgres(home))
-        with bare(database_url) as bare_server:
-            servers = {"ours": ours(rig), "bare": bare_server}
+        with bare(database_url) as bare_server, bare(database_url, str(home / "floor")) as floor_server:
+            servers = {"ours": ours(rig), "bare": bare_server, "floor": floor_server}
             for connections in CONNECTIONS:
                 figures |= compare(servers, connections)
         figures |= dense(rig, database_url)
@@ -68,7 +71,7 @@ def run() -> dict[str, float]:
 
 
 def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
-    """Interleaved rounds of both servers."""
+    """Interleaved rounds of all servers."""
     rounds: dict[str, list[Round]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
         for name, server in servers.items():
@@ -78,6 +81,7 @@ def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
         medians = {name: statistics.median(getattr(each, figure) for each in rounds[name]) for name in servers}
         figures |= {f"{name}_{figure}_at_{connections}": value for name, value in medians.items()}
         figures[f"ratio_{figure}_at_{connections}"] = medians["ours"] / medians["bare"]
+        figures[f"floor_ratio_{figure}_at_{connections}"] = medians["floor"] / medians["bare"]
     return figures
 
 
@@ -141,9 +145,9 @@ def ours(rig: Rig) -> Server:
 
 
 @contextmanager
-def bare(database_url: str) -> Iterator[Server]:
-    """The bare endpoint as a process of its own."""
-    command = [sys.executable, "-m", "loadtests.bare", database_url]
+def bare(database_url: str, *witness: str) -> Iterator[Server]:
+    """The bare endpoint as a process of its own; the floor, when it is given a file to sync."""
+    command = [sys.executable, "-m", "loadtests.bare", database_url, *witness]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             url = (process.stdout.readline() if process.stdout else "").strip()
