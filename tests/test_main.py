@@ -1,97 +1,12 @@
-"""How a server leaves: what each signal means, and in which order."""
+"""What a start imports, and when, and what it leaves to the collector."""
 
 import gc
-import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
-import uvicorn
 
-from service import main
-from service.api.leaving import ReleaseSlots
-from service.api.life import Life
-from service.main import GracefulServer, collect_rarely
-from service.settings import Settings
-from service.workflows.telemetry import SILENT
-from tests.houses import open_house
-
-
-class Clock:
-    """A monotonic clock that stands."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The server's time."""
-    made = Clock()
-    monkeypatch.setattr("service.main.time", made)
-    return made
-
-
-@pytest.fixture
-def server() -> GracefulServer:
-    """A server that was not started, with three seconds of notice."""
-    return GracefulServer(uvicorn.Config(lambda: None), ready=lambda: None, life=Life(), notice_s=3)
-
-
-async def leaving(server: GracefulServer) -> bool:
-    """Whether the next tick ends the main loop."""
-    return await server.on_tick(1)
-
-
-async def test_sigterm_gives_notice_and_then_leaves(server: GracefulServer, clock: Clock) -> None:
-    """New requests are refused at once; the door closes when the notice is over, and waits for what is inside."""
-    assert not await leaving(server)
-    server.handle_exit(signal.SIGTERM, None)
-    assert server._life.draining
-    assert not await leaving(server)
-    clock.now += 2.9
-    assert not await leaving(server)
-    clock.now += 0.2
-    assert await leaving(server)
-    assert not server.force_exit
-
-
-async def test_a_second_signal_hastens_and_a_third_waits_for_nobody(server: GracefulServer, clock: Clock) -> None:
-    """Each more urgent than the one before."""
-    server.handle_exit(signal.SIGTERM, None)
-    server.handle_exit(signal.SIGTERM, None)
-    assert await leaving(server)
-    assert not server.force_exit
-    server.handle_exit(signal.SIGTERM, None)
-    assert server.force_exit
-
-
-async def test_ctrl_c_closes_the_door_at_once(server: GracefulServer, clock: Clock) -> None:
-    """A person waits; what is inside is finished all the same."""
-    server.handle_exit(signal.SIGINT, None)
-    assert server._life.draining
-    assert await leaving(server)
-    assert not server.force_exit
-
-
-def layers(**environment: str) -> dict[Any, Any]:
-    """The layers of the application that these settings give, with their options."""
-    settings = Settings.of(environment, home=Path("/nowhere"))
-    with open_house() as house:
-        server = main._server(settings, house, lambda: None, SILENT)
-        assert server.config.timeout_graceful_shutdown == -(-settings.drain_ms // 1000)
-        return {layer.cls: layer.kwargs for layer in server.config.app.user_middleware}  # type: ignore[union-attr]
-
-
-def test_slots_are_on_by_default_and_can_be_switched_off() -> None:
-    """Ten milliseconds; 0 leaves the layer out altogether."""
-    assert layers()[ReleaseSlots]["slots"].length_ns == 10_000_000
-    assert layers(SPARING_RELEASE_SLOT_MS="25")[ReleaseSlots]["slots"].length_ns == 25_000_000
-    assert ReleaseSlots not in layers(SPARING_RELEASE_SLOT_MS="0", SPARING_DRAIN_MS="1500")
+from service.main import collect_rarely
 
 
 def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None:
@@ -113,19 +28,19 @@ def test_servers_are_under_way_before_most_is_imported() -> None:
     """What serving needs before it can launch them is a third of all; numpy tells that the rest is not there yet."""
     lines = (
         "import sys, service.cli, service.main",
-        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules)",
+        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
         "import service.adapters",
-        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules)",
+        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
     )
     printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
-    assert printed.stdout.split() == ["False", "False", "True", "True"]
+    assert printed.stdout.split() == ["False", "False", "False", "True", "True", "False"]
 
 
 @pytest.mark.slow
 def test_a_start_does_not_import_what_reads_uploads() -> None:
     """It is imported when connections are taken, or by the first upload."""
     lines = (
-        "import sys, service.main, service.api.app, service.workflows.uploads as uploads",
+        "import sys, service.main, service.server, service.workflows.uploads as uploads",
         "print('pyarrow' in sys.modules)",
         "uploads.import_reader()",
         "print('pyarrow.parquet' in sys.modules)",

@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(descriptor: int) -> None:
     """Serve requests until the owner is gone; then end every child."""
-    for module in ("service.cli", "service.main", "service.adapters"):
+    for module in ("service.cli", "service.main", "service.adapters", "service.server"):
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy every page that they share
 

@@ -41,6 +41,8 @@ def choose_postgres(candidates: Iterable[Path], account: Account | None, major: 
     refused = []
     for directory in candidates:
         try:
+            if major is None:  # somebody has to make the data
+                run_program([directory / "initdb", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
             found = _postgres_major(directory, account)
         except EmbeddedServerError as error:
             refused.append(str(error))
@@ -134,8 +136,7 @@ def _open_for_reading(copy: Path) -> None:
 
 
 def _postgres_major(directory: Path, account: Account | None) -> int:
-    """Return the major version of the programs in a folder, having started both of them."""
-    run_program([directory / "initdb", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
+    """Return the major version of the Postgres in a folder, having started it."""
     text = run_program([directory / "postgres", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
     match = re.search(r"\(PostgreSQL\) (\d+)", text)
     if match is None:

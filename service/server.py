@@ -1,0 +1,72 @@
+"""The web server around the application: uvicorn, saying when it takes connections and going in good order."""
+
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from service.api.app import Edge, create_app
+from service.api.life import Life
+from service.api.slots import Slots
+from service.door import ENDING
+from service.settings import Settings
+from service.workflows.house import House
+from service.workflows.telemetry import Telemetry
+
+
+class GracefulServer(uvicorn.Server):
+    """Uvicorn, saying when it takes connections and going in good order.
+
+    SIGTERM: refuse what is new for `notice_s`, then close the door and let what is in the house finish. SIGINT, or any
+    second signal: close the door at once. Any signal after that: wait for nobody.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None], life: Life, notice_s: float) -> None:
+        super().__init__(config)
+        self._ready, self._life, self._notice_s = ready, life, notice_s
+        self._leave_at: float | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start as uvicorn does, then tell."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._ready()
+
+    def listen_to_signals(self) -> None:
+        """From now on: until uvicorn does so too, an exception in the middle of making a loop would leave a mess."""
+        for number in ENDING:
+            signal.signal(number, self.handle_exit)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """Begin to leave, or hurry."""
+        if self.should_exit:
+            self.force_exit = True
+        elif self._life.draining or sig == signal.SIGINT:
+            self.should_exit = True
+        self._life.drain()
+        self._leave_at = self._leave_at or time.monotonic() + self._notice_s
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether the notice is over."""
+        self.should_exit = self.should_exit or (self._leave_at is not None and time.monotonic() >= self._leave_at)
+        return await super().on_tick(counter)
+
+
+def server_of(house: House, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
+    """The server of a house, not started; `ready` is called when it takes connections."""
+    life = Life()
+    slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
+    edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)
+    config = uvicorn.Config(
+        create_app(house, settings, edge),
+        log_level="warning",
+        access_log=False,  # paths hold the keys of individuals
+        proxy_headers=False,  # who asks is told by the key, not by an address
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=-(-settings.drain_ms // 1000),
+    )
+    return GracefulServer(config, ready=ready, life=life, notice_s=settings.drain_notice_ms / 1000)
