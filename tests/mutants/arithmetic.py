@@ -95,8 +95,8 @@ MUTANTS = [
         name="no noise when nobody can pay",
         incident="A zero tells the analyst that everybody touched is exhausted.",
         file="service/core/release.py",
-        find="return Release(values=values,",
-        put="return Release(values=values * (sum(map(len, charged)) > 0),",
+        find="values=values, touched",
+        put="values=values * (sum(map(len, charged)) > 0), touched",
         killed_by="tests/core/test_release.py::test_an_answer_when_everybody_is_exhausted_is_pure_noise_too",
     ),
     Mutant(
