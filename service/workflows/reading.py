@@ -44,16 +44,16 @@ def standing(transaction: Transaction, state: DatasetState) -> Standing:
     )
 
 
-def summary(standing: Standing) -> BudgetSummary:
+def summary(taken: Standing) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
-    limit, spent = standing.limit[standing.present], standing.spent[standing.present]
+    limit, spent = taken.limit[taken.present], taken.spent[taken.present]
     # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
     share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
     counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
     quantiles = np.quantile(share, _QUANTILES).tolist() if share.size else []
     return BudgetSummary(
-        sequence=standing.seq,
+        sequence=taken.seq,
         individuals=share.size,
         exhausted=int((spent >= limit).sum()),
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
