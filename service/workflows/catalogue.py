@@ -1,5 +1,7 @@
 """What there is to ask about: a dataset as it is shown to analysts, and with its counts to curators."""
 
+from dataclasses import dataclass
+
 from service.core.budget import mu_of_units
 from service.core.units import rho_of_units
 from service.workflows.ports import Store
@@ -7,11 +9,36 @@ from service.workflows.records import DatasetRecord
 from service.workflows.views import DatasetCounts, DatasetView, PublicDataset
 
 
-def dataset_view(record: DatasetRecord, store: Store) -> DatasetView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """How many there were at a version of the data or later."""
+
+    version: tuple[int, int]
+    individuals: int
+    rows: dict[str, int]
+
+
+class Counts:
+    """How many people and rows each dataset has, counted once for a version of its data: a million take a while."""
+
+    def __init__(self, store: Store) -> None:
+        """Nothing is counted yet."""
+        self._store = store
+        self._counted: dict[int, _Counted] = {}
+
+    def of(self, record: DatasetRecord) -> DatasetCounts:
+        """As of now, or of an act that has come while it was counted."""
+        head = self._store.head(record.id)  # first, so that what is kept is no older than the version it is kept under
+        version, counted = (head.fence, head.data_version), self._counted.get(record.id)
+        if counted is None or counted.version != version:
+            individuals, rows = self._store.row_counts(record.id)
+            counted = self._counted[record.id] = _Counted(version=version, individuals=individuals, rows=rows)
+        return DatasetCounts(sequence=head.seq, individuals=counted.individuals, rows=counted.rows)
+
+
+def dataset_view(record: DatasetRecord, store: Store, counts: Counts) -> DatasetView:
     """The public part with the counts, which only its curator sees."""
-    individuals, rows = store.row_counts(record.id)
-    counts = DatasetCounts(sequence=store.head(record.id).seq, individuals=individuals, rows=rows)
-    return DatasetView(public=public_dataset(record, store), counts=counts)
+    return DatasetView(public=public_dataset(record, store), counts=counts.of(record))
 
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:

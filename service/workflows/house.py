@@ -16,7 +16,7 @@ from service.query.problems import QueryProblem
 from service.workflows import accounts, reading
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache
-from service.workflows.catalogue import dataset_view, public_dataset
+from service.workflows.catalogue import Counts, dataset_view, public_dataset
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.limiting import Limiter
@@ -80,6 +80,7 @@ class House:
         self._recall = None if cache is None else Recall(cache, self._exchange.hints)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._telemetry = telemetry
+        self._counts = Counts(store)
         self.lines = Lines(store=store, witness=witness, opening=self._open_line)
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self.authenticate = principals.authenticate
@@ -114,15 +115,15 @@ class House:
 
     def register(self, registration: Registration) -> DatasetView:
         """Register a dataset. Raises NameTaken, InvalidRequest."""
-        return dataset_view(register(registration, self._store), self._store)
+        return dataset_view(register(registration, self._store), self._store, self._counts)
 
     def datasets(self) -> list[DatasetView]:
         """Every dataset, by name."""
-        return [dataset_view(record, self._store) for record in self._store.datasets()]
+        return [dataset_view(record, self._store, self._counts) for record in self._store.datasets()]
 
     def dataset(self, name: str) -> DatasetView:
         """One dataset. Raises NotFound."""
-        return dataset_view(self.lines.record(name), self._store)
+        return dataset_view(self.lines.record(name), self._store, self._counts)
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
