@@ -19,7 +19,7 @@ INSTALL = $(PIP) install --require-hashes --only-binary :all: -r $(1) 2>&1 | awk
   /^ERROR/ { failed = 1; print "" } \
   failed || /Retrying/ { print; fflush() }'
 
-.PHONY: help demo run test unit mutants check format bench soak lock clean
+.PHONY: help demo run test unit mutants check format bench attack soak lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ check: .venv/.dev-ok ## Lint, formatting and types
 format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
+
+attack: .venv/.dev-ok ## Tell neighbours apart by time: AUCs for all pairs and probes; ARGS="--people 300000"
+	@.venv/bin/python -m loadtests.attack_timing $(ARGS)
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/
 	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)"; done

@@ -29,7 +29,7 @@ import uvicorn
 from numpy.typing import NDArray
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.leaving import ReleaseSlots
+from service.api.leaving import Held, ReleaseSlots
 from service.api.release_clock import system_clock
 from service.api.slots import Slots
 from service.workflows.telemetry import SILENT
@@ -154,12 +154,12 @@ def application(policy: str) -> ASGIApp:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
         await send({"type": "http.response.body", "body": b"done"})
 
-    slots = Slots(length_ns=SLOT_MS * 1_000_000)
+    slots, held = Slots(length_ns=SLOT_MS * 1_000_000), Held(paths=[re.compile(".*")], slots=1)
     policies: Mapping[str, Callable[[], ASGIApp]] = {
         "no slot": lambda: evaluate,
         "asyncio.sleep": lambda: Sleeping(evaluate),
         "release slots": lambda: ReleaseSlots(
-            evaluate, slots=slots, clock=system_clock(), paths=[re.compile(".*")], telemetry=SILENT
+            evaluate, slots=slots, clock=system_clock(), held=[held], telemetry=SILENT
         ),
     }
     return Named(policies[policy]())

@@ -77,12 +77,12 @@ def throw_away_home() -> Iterator[Path]:
 
 
 @contextmanager
-def serving(home: Path, *, environment: dict[str, str] | None = None) -> Iterator[Rig]:
-    """`sparing serve` on a free port, with keys for both roles."""
+def serving(home: Path, *, environment: dict[str, str] | None = None, checkout: Path | None = None) -> Iterator[Rig]:
+    """`sparing serve` on a free port, with keys for both roles; of another checkout of the service, if one is given."""
     env = {**os.environ, **(environment or {})}
     command = [sys.executable, "-m", "service"]
     serve = [*command, "serve", "--home", str(home), "--port", "0"]
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=env, cwd=checkout) as process:
         try:
             url = (process.stdout.readline() if process.stdout else "").split()[1]
             curator_key = subprocess.run(
@@ -91,6 +91,7 @@ def serving(home: Path, *, environment: dict[str, str] | None = None) -> Iterato
                 text=True,
                 check=True,
                 env=env,
+                cwd=checkout,
             ).stdout.strip()
             with client(url, curator_key) as curator:
                 key = curator.post("/v1/principals", json={"role": "analyst", "name": "bench"}).json()["key"]

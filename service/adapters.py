@@ -4,24 +4,38 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
 
 from service.home import pepper_of
+from service.query.cost import Speed
 from service.settings import Settings
+from service.speed import speed_of
 from service.store.cache.redis import RedisShelf
 from service.store.cache.sealed import SealedCache
 from service.store.embedded import Servers
 from service.store.entropy import system_entropy
+from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.store.witness.several import SeveralWitnesses
+from service.workflows.admission import Admission
 from service.workflows.caching import Cache
 from service.workflows.house import House
 from service.workflows.limiting import Limiter, Rate
+from service.workflows.memory_bound import MemoryBound
+from service.workflows.ownership import Ownership
 from service.workflows.ports import Witness
+from service.workflows.records import Replica
+from service.workflows.scheduler import Scheduler, slot_rules
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import Telemetry
+
+_NS_PER_MS: Final = 1_000_000
+_SCHEDULED_PERCENT: Final = 95
+"""So much of a request's deadline is left when its arrival is scheduled, and has its response leave before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +49,25 @@ class Premises:
 
 
 @contextmanager
-def furnished(settings: Settings, servers: Servers, telemetry: Telemetry) -> Iterator[Premises]:
-    """Migrations, store, witness and house, opened in this order and closed in the other."""
+def furnished(
+    settings: Settings, servers: Servers, telemetry: Telemetry, *, serves: bool = False, forward_url: str | None = None
+) -> Iterator[Premises]:
+    """Migrations, store, witness, ownership and house, opened in this order and closed in the other.
+
+    Only a process that `serves` has a schedule, and the speed of its machine measured.
+    """
     with ExitStack() as opened:
         migrate(servers.database_url, folder=settings.migrations)
-        store = opened.enter_context(closing(_store(settings, servers)))
+        store = opened.enter_context(closing(store_of(settings, servers)))
         store.refuse_unsafe()
         store.refuse_strange()
         pepper = Pepper(pepper_of(settings))
-        second = opened.enter_context(closing(RedisWitness(servers.redis_url, pepper.witness_seal)))
+        redis_witness = RedisWitness(servers.redis_url, pepper.witness_key(), pepper.clear_witness_mac)
+        second = opened.enter_context(closing(redis_witness))
         witness = SeveralWitnesses(FileWitness(settings.witness), [second])
         shelf = RedisShelf(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(shelf, pepper.cache_key())))
+        ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
         house = House(
             store=store,
             witness=witness,
@@ -55,11 +76,37 @@ def furnished(settings: Settings, servers: Servers, telemetry: Telemetry) -> Ite
             clock=now,
             telemetry=telemetry,
             cache=cache,
-            limiter=_limiter(settings, cache),
+            admission=_admission(settings, cache, speed_of(settings, store)) if serves else None,
         )
+        if ownership is not None:
+            house.share(ownership)
+            ownership.open()
         opened.enter_context(closing(house))
         house.check_witnesses()
         yield Premises(house=house, store=store, witness=witness, servers=servers)
+
+
+@contextmanager
+def _owning(servers: Servers, pepper: Pepper, forward_url: str) -> Iterator[Ownership]:
+    """The ownership of a process that was not there before, released at the end."""
+    replica = Replica(id=uuid4(), url=forward_url)
+    with (
+        closing(PostgresLeases(servers.database_url, replica)) as leases,
+        closing(Ownership(leases=leases, replica=replica, pepper=pepper)) as ownership,
+    ):
+        yield ownership
+
+
+def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
+    """Bounds of memory and rate always, slots where responses are held."""
+    memory = MemoryBound(settings.memory_bytes_max)
+    scheduler = None
+    if settings.release_slot_ms > 0:
+        scheduler = Scheduler(
+            slot_rules(settings.release_slot_ms * _NS_PER_MS, speed),
+            deadline_ns=settings.request_deadline_ms * _NS_PER_MS * _SCHEDULED_PERCENT // 100,
+        )
+    return Admission(memory=memory, speed=speed, scheduler=scheduler, limiter=_limiter(settings, cache))
 
 
 def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
@@ -69,7 +116,8 @@ def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
     return Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)
 
 
-def _store(settings: Settings, servers: Servers) -> PostgresStore:
+def store_of(settings: Settings, servers: Servers) -> PostgresStore:
+    """The store on the servers' Postgres, not checked."""
     return PostgresStore(
         servers.database_url,
         connections_max=settings.connections_max,

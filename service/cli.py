@@ -1,9 +1,10 @@
-"""The command line: `sparing serve | keys create | ledger verify | ledger reconcile | migrate | demo`."""
+"""The command line: `sparing serve | keys create | ledger verify | ledger reconcile | migrate | calibrate | demo`."""
 
 import math
 import os
 import sys
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -115,17 +116,22 @@ def create(
 
 @ledger.command()
 def verify(home: Home = None) -> None:
-    """Replay every ledger from its genesis. Exit status 0 when all is well, 1 with the row named."""
+    """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
     from service.premises import premises
     from service.workflows.verifying import verify_all
 
-    with premises(_settings(home)) as opened:
-        findings = 0
+    settings = _settings(home)
+    _refuse_missing(settings)
+    with premises(settings) as opened:
+        findings = datasets = 0
         for report in verify_all(opened.store, opened.witness):
+            datasets += 1
             findings += len(report.findings)
             for finding in report.findings:
                 print(f"{report.dataset}: {finding}", file=sys.stderr)
-            print(f"{report.dataset}: {report.entries} entries replayed, {len(report.findings)} findings")
+            print(report)
+        if datasets == 0:
+            print("no dataset is registered here")
     if findings:
         raise typer.Exit(1)
 
@@ -174,6 +180,22 @@ def migrate(
 
 
 @app.command()
+def calibrate(home: Home = None) -> None:
+    """Measure how fast this machine works, on synthetic people, and keep the result in the home."""
+    from service.home import servers_of
+    from service.speed import calibrate as measure
+
+    settings = _settings(home)
+    with servers_of(settings) as servers:
+        from service.adapters import store_of
+
+        with closing(store_of(settings, servers)) as store:
+            speed = measure(settings, store)
+    for name, value in asdict(speed).items():
+        typer.echo(f"{name:18} {value:14,.2f} ns")
+
+
+@app.command()
 def demo(
     home: Home = None,
     stay: Annotated[bool, typer.Option("--stay", help="Serve on afterwards, until Ctrl-C.")] = False,
@@ -209,6 +231,14 @@ def _settings(home: Path | None) -> Settings:
         return Settings.of(os.environ, home=home)
     except SettingsError as error:
         _fail(str(error))
+
+
+def _refuse_missing(settings: Settings) -> None:
+    """Whoever looks for damage must not be shown a new, empty house in the place of one that is elsewhere."""
+    from service.store.embedded.home import find_home
+
+    if settings.database_url is None and find_home(settings.home) is None:
+        _fail(f"there is no database of a deployment in {settings.home}: nothing was verified")
 
 
 def _units(rho: str) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from service.door import bound, end_on_signals, ignore_signals, url_of
+from service.allocator import keep_freed_memory
+from service.door import bound, end_on_signals, forward_door, ignore_signals, url_of
 from service.premises import premises
 from service.settings import Settings
 from service.workflows.telemetry import SILENT, Telemetry
@@ -43,10 +44,12 @@ def serve_on(
     listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
 ) -> None:
     """The same behind a socket that is bound already; whoever calls has said `end_on_signals`."""
+    keep_freed_memory()
     gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
     with ExitStack() as stack:
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))
-        opened = stack.enter_context(premises(settings, telemetry))
+        forwarded, forward_url = stack.enter_context(_forwarded(settings))
+        opened = stack.enter_context(premises(settings, telemetry, serves=True, forward_url=forward_url))
         watch(opened.house)
         if settings.preload:
             threading.Thread(target=opened.house.preload, name="preload", daemon=True).start()
@@ -61,7 +64,7 @@ def serve_on(
 
         server = _server(opened.house, settings, tell, telemetry)
         server.listen_to_signals()
-        server.run(sockets=[listener])
+        server.run(sockets=[listener, *forwarded])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
 
@@ -88,9 +91,12 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
-    with bound(host, port) as listener, premises(settings) as opened:
+    with ExitStack() as stack:
+        listener = stack.enter_context(bound(host, port))
+        forwarded, forward_url = stack.enter_context(_forwarded(settings))
+        opened = stack.enter_context(premises(settings, serves=True, forward_url=forward_url))
         server = _server(opened.house, settings, started.set, SILENT)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="uvicorn")
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener, *forwarded]}, name="uvicorn")
         thread.start()
         try:
             started.wait()
@@ -108,6 +114,16 @@ def _server(house: "House", settings: Settings, ready: Callable[[], None], telem
 
 
 @contextmanager
+def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | None]]:
+    """Where other processes' requests come in, and its URL; nothing and None when nothing is held, and so forwarded."""
+    if settings.release_slot_ms == 0:
+        yield [], None
+        return
+    with forward_door(settings.forward_url) as (listener, url):
+        yield [listener], url
+
+
+@contextmanager
 def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watch]]:
     """Where the counts go, the URL at which they are served, if they are, and how a house is watched besides."""
     if settings.metrics_port is None:
@@ -117,4 +133,8 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
 
     telemetry = PrometheusTelemetry()
     with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
-        yield telemetry, url, lambda house: telemetry.watch(waiting=house.waiting, fenced=house.fenced)
+
+        def watch(house: "House") -> None:
+            telemetry.watch(waiting=house.waiting, fenced=house.fenced, opened=house.opened)
+
+        yield telemetry, url, watch

@@ -1,11 +1,12 @@
 """`/metrics` for the operator: the house's telemetry as Prometheus reads it, on a port of its own.
 
-Metrics are read by more people than data may be, so only public things are counted, and no label holds anything but a
-route's template, a status or a kind of commit. The collectors that Prometheus' library offers for the process are left
-out: the processor time of a process is the length of its evaluations.
+Metrics are read by more people than data may be, so no number comes from a record, and no label holds anything but a
+route's template, a status or a kind of commit. PUBLIC metrics are functions of public events; OPERATOR metrics are not,
+because they follow how long work really takes or who acts, and belong to the operator alone. The collectors that
+Prometheus' library offers for the process are left out: its processor time is the length of its evaluations.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
@@ -24,6 +25,25 @@ from service.workflows.telemetry import Commit
 LABELS: Final = frozenset({"route", "status", "kind", "le"})
 """Every label that any metric may have."""
 
+PUBLIC: Final[Mapping[str, str]] = {
+    "sparing_requests": "requests on routes of analysts alone, by route and status",
+    "sparing_fenced_datasets": "datasets closed until reconciled, as every request to them is told",
+}
+"""What is counted as a function of public events: arrivals, disconnects, public costs and released answers."""
+
+OPERATOR: Final[Mapping[str, str]] = {
+    "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
+    "sparing_requests_in_flight": "requests in the house, of individuals and curators too, for as long as they take",
+    "sparing_queue_length": "what waits in all lines together, for as long as the work before it takes",
+    "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
+    "sparing_slot_overruns": "responses that were not ready at their instant, because work took too long",
+    "sparing_batch_questions": "questions that shared a transaction; by real durations without slots or after a fault",
+    "sparing_commits": "durable transactions by kind; individuals act too, and charges make checkpoints due",
+    "sparing_unclear_commits": "commits without a clear reply, which are faults of the database or the way to it",
+    "sparing_checkpoint_seconds": "how long the writing of checkpoints takes, which are due by entries and charges",
+}
+"""What is counted besides, and why it is for the operator alone."""
+
 TIMED: Final = frozenset({"sparing_checkpoint_seconds"})
 """The only metrics that hold a duration: of checkpoints, which follow the answers. Coarse, and not for analysts."""
 
@@ -39,28 +59,26 @@ class PrometheusTelemetry:
         # The instants at which counters were made would differ between equal houses.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "sparing_requests", "Requests by route and status.", ["route", "status"], registry=registry
-        )
-        self._in_flight = Gauge("sparing_requests_in_flight", "Requests in the house.", registry=registry)
-        self._overruns = Counter(
-            "sparing_slot_overruns", "Responses that were not ready at their instant.", registry=registry
-        )
-        self._batches = Histogram(
-            "sparing_batch_questions", "Questions that shared a transaction.", buckets=_BATCHES, registry=registry
-        )
-        self._commits = Counter("sparing_commits", "Durable transactions by kind.", ["kind"], registry=registry)
-        self._unclear = Counter("sparing_unclear_commits", "Commits without a clear reply.", registry=registry)
+        by = ["route", "status"]
+        self._requests = Counter(*_described("sparing_requests"), by, registry=registry)
+        self._other_requests = Counter(*_described("sparing_other_requests"), by, registry=registry)
+        self._in_flight = Gauge(*_described("sparing_requests_in_flight"), registry=registry)
+        self._overruns = Counter(*_described("sparing_slot_overruns"), registry=registry)
+        self._batches = Histogram(*_described("sparing_batch_questions"), buckets=_BATCHES, registry=registry)
+        self._commits = Counter(*_described("sparing_commits"), ["kind"], registry=registry)
+        self._unclear = Counter(*_described("sparing_unclear_commits"), registry=registry)
         self._checkpoints = Histogram(
-            "sparing_checkpoint_seconds", "Writing of checkpoints.", buckets=_CHECKPOINTS_S, registry=registry
+            *_described("sparing_checkpoint_seconds"), buckets=_CHECKPOINTS_S, registry=registry
         )
-        self._waiting = Gauge("sparing_queue_length", "What waits in all lines together.", registry=registry)
-        self._fenced = Gauge("sparing_fenced_datasets", "Datasets closed until reconciled.", registry=registry)
+        self._waiting = Gauge(*_described("sparing_queue_length"), registry=registry)
+        self._fenced = Gauge(*_described("sparing_fenced_datasets"), registry=registry)
+        self._opened = Gauge(*_described("sparing_opened_datasets"), registry=registry)
 
-    def watch(self, *, waiting: Callable[[], int], fenced: Callable[[], int]) -> None:
-        """Ask for the length of the queue and the number of closed datasets whenever somebody reads."""
+    def watch(self, *, waiting: Callable[[], int], fenced: Callable[[], int], opened: Callable[[], int]) -> None:
+        """Ask for the length of the queue and for the numbers of datasets whenever somebody reads."""
         self._waiting.set_function(waiting)
         self._fenced.set_function(fenced)
+        self._opened.set_function(opened)
 
     def request_began(self) -> None:
         """Count it in."""
@@ -69,7 +87,8 @@ class PrometheusTelemetry:
     def request_ended(self, route: str, status: int) -> None:
         """Count it out."""
         self._in_flight.dec()
-        self._requests.labels(route, str(status)).inc()
+        requests = self._requests if of_analysts(route) else self._other_requests
+        requests.labels(route, str(status)).inc()
 
     def slot_overrun(self) -> None:
         """Count it."""
@@ -99,6 +118,16 @@ class PrometheusTelemetry:
     def _checkpointing(self) -> Iterator[None]:
         with self._checkpoints.time():
             yield
+
+
+def of_analysts(route: str) -> bool:
+    """Whether a route, as `METHOD /template`, is one that only analysts may call."""
+    return "/queries" in route or route.endswith("/allowances")
+
+
+def _described(name: str) -> tuple[str, str]:
+    """A metric's name, and its HELP text, which begins with who may read it."""
+    return name, f"Public: {PUBLIC[name]}." if name in PUBLIC else f"Operator only: {OPERATOR[name]}."
 
 
 @contextmanager

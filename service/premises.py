@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def premises(settings: Settings, telemetry: Telemetry = SILENT) -> Iterator["Premises"]:
-    """Servers and house, opened in this order and closed in the other. Call it in the main thread."""
+def premises(
+    settings: Settings, telemetry: Telemetry = SILENT, *, serves: bool = False, forward_url: str | None = None
+) -> Iterator["Premises"]:
+    """Servers and house, opened in this order and closed in the other. Call it in the main thread.
+
+    With `forward_url`, at which other processes reach this one, the house shares the datasets with them.
+    """
     with servers_of(settings, meanwhile=_import_adapters) as servers:
         from service.adapters import furnished  # noqa: PLC0415 - as below
 
-        with furnished(settings, servers, telemetry) as opened:
+        with furnished(settings, servers, telemetry, serves=serves, forward_url=forward_url) as opened:
             yield opened
 
 

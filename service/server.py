@@ -57,7 +57,7 @@ class GracefulServer(uvicorn.Server):
 
 def server_of(house: House, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
     """The server of a house, not started; `ready` is called when it takes connections."""
-    life = Life()
+    life = Life(house.leave)
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)
     config = uvicorn.Config(

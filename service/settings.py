@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
+from urllib.parse import urlsplit
 
 import service
 
@@ -28,16 +29,30 @@ SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
     ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
     ("SPARING_PRELOAD", "1", "Whether every dataset is loaded at the start; 0 leaves each to whoever asks it first."),
     ("SPARING_WORKERS", "1", "How many processes serve behind the one address, each with a memory of its own."),
-    ("SPARING_CONNECTIONS_MAX", "10", "The most connections to Postgres of one process."),
+    (
+        "SPARING_FORWARD_URL",
+        "http://127.0.0.1",
+        "Where other processes reach this one, privately; {hostname} is the machine's, and without a port one is free.",
+    ),
+    (
+        "SPARING_CONNECTIONS_MAX",
+        "10",
+        "The most connections to Postgres of one process, two for uploads and erasures not counted.",
+    ),
     (
         "SPARING_RELEASE_SLOT_MS",
         "10",
-        "Responses to analysts leave this long after their request's arrival, or a multiple of it; 0 holds nothing.",
+        "The length of a slot: queries begin and their answers leave at whole multiples of it; 0 holds nothing.",
+    ),
+    (
+        "SPARING_MEMORY_BYTES_MAX",
+        "2147483648",
+        "The memory that all admitted queries may take together, in bytes, by their public costs.",
     ),
     (
         "SPARING_REQUEST_DEADLINE_MS",
         "30000",
-        "After so long a request other than an upload is answered 503; its work goes on, and its key has the answer.",
+        "After so long a request other than an upload is answered 503; begun work goes on, and its key has the answer.",
     ),
     (
         "SPARING_DRAIN_NOTICE_MS",
@@ -89,8 +104,10 @@ class Settings:
     upload_bytes_max: int
     preload: bool
     workers: int
+    forward_url: str
     connections_max: int
     release_slot_ms: int
+    memory_bytes_max: int
     request_deadline_ms: int
     drain_notice_ms: int
     drain_ms: int
@@ -119,8 +136,10 @@ class Settings:
             upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
             preload=_switch(text, "SPARING_PRELOAD"),
             workers=_positive(text, "SPARING_WORKERS"),
+            forward_url=_url(text, "SPARING_FORWARD_URL"),
             connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
             release_slot_ms=_whole(text, "SPARING_RELEASE_SLOT_MS"),
+            memory_bytes_max=_positive(text, "SPARING_MEMORY_BYTES_MAX"),
             request_deadline_ms=_positive(text, "SPARING_REQUEST_DEADLINE_MS"),
             drain_notice_ms=_whole(text, "SPARING_DRAIN_NOTICE_MS"),
             drain_ms=_positive(text, "SPARING_DRAIN_MS"),
@@ -153,6 +172,18 @@ def _whole(text: Mapping[str, str], name: str, *, at_most: int | None = None) ->
         bound = "" if at_most is None else f" of at most {at_most}"
         raise SettingsError(f"{name} must be a whole number{bound}, got {text[name]!r}")
     return int(text[name])
+
+
+def _url(text: Mapping[str, str], name: str) -> str:
+    try:
+        parts = urlsplit(text[name].replace("{hostname}", "hostname"))
+        is_plain = parts.scheme == "http" and parts.hostname and not (parts.path or parts.query or parts.username)
+        is_plain = is_plain and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise SettingsError(f"{name} must be http://host or http://host:port, got {text[name]!r}")
+    return text[name]
 
 
 def _port(text: Mapping[str, str], name: str) -> int | None:

@@ -18,7 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Final
 from urllib.parse import urlsplit
 
-from service.door import ENDING, bound, end_on_signals, ignore_signals, url_of
+from service.door import ENDING, bound, end_on_signals, ignore_signals, parted, url_of
 from service.failpoints import arm
 from service.home import pepper_of, servers_of
 from service.settings import Settings
@@ -191,7 +191,11 @@ def serve_with_workers(
         )
 
         def start(number: int, report: str | None, reports: Connection) -> SpawnProcess:
-            own = replace(theirs, metrics_port=_metrics_port(settings, number, report))
+            own = replace(
+                theirs,
+                metrics_port=_metrics_port(settings, number, report),
+                forward_url=_forward_url(settings.forward_url, number),
+            )
             process = _SPAWN.Process(target=work, args=(os.getpid(), own, host, listener, reports))
             process.start()
             return process
@@ -230,6 +234,12 @@ def _metrics_port(settings: Settings, number: int, report: str | None) -> int | 
     if not settings.metrics_port:
         return settings.metrics_port
     return settings.metrics_port + number
+
+
+def _forward_url(url: str, number: int) -> str:
+    """Where the other processes reach the worker of a place; without a port each worker picks one."""
+    _, port = parted(url)
+    return f"{url.removesuffix(f':{port}')}:{port + number}" if port else url
 
 
 @contextmanager

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from service.core.noise import Entropy
 from service.query.parse import parse_query
 from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.store.witness.memory import MemoryWitness
+from service.workflows.admission import Admission
 from service.workflows.caching import Cache
 from service.workflows.house import House
-from service.workflows.ports import Store, Witness
-from service.workflows.records import DatasetRecord
+from service.workflows.ownership import Ownership
+from service.workflows.ports import CommitRejected, Store, Witness
+from service.workflows.records import Asked, DatasetRecord
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.telemetry import SILENT, Telemetry
@@ -37,6 +40,7 @@ PEOPLE = {
     },
 }
 _WITNESSES: WeakKeyDictionary[Store, MemoryWitness] = WeakKeyDictionary()
+REJECTED_SIGMA = 13.0
 VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 50}}}
 
 
@@ -58,18 +62,39 @@ def witness_of(store: Store) -> MemoryWitness:
     return _WITNESSES.setdefault(store, MemoryWitness())
 
 
+class RejectingStore(MemoryStore):
+    """The in-memory store with one more constraint: no entry has REJECTED_SIGMA."""
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            transaction.commit = lambda: _commit(transaction)  # type: ignore[method-assign]
+            yield transaction
+
+
+def _commit(transaction: MemoryTransaction) -> None:
+    if any(entry.sigma == REJECTED_SIGMA for entry in transaction.entries(after=0)):
+        raise CommitRejected(CHECK_VIOLATION)
+    MemoryTransaction.commit(transaction)
+
+
 class PassiveHouse(House):
     """A house on the store of another, whose one line moves only when it is stepped."""
 
     line: Line
 
-    def __init__(self, store: Store, entropy: Entropy) -> None:
+    def __init__(self, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         super().__init__(
-            store=store, witness=witness_of(store), pepper=Pepper(bytes(32)), entropy=entropy, clock=lambda: CLOCK
+            store=store,
+            witness=witness_of(store),
+            pepper=Pepper(bytes(32)),
+            entropy=entropy,
+            clock=lambda: CLOCK,
+            telemetry=telemetry,
         )
 
     def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
-        self.line = Line(record=record, guard=guard, entropy=self._entropy)
+        self.line = Line(record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry)
         return self.line
 
 
@@ -80,6 +105,8 @@ def open_house(
     witness: Witness | None = None,
     telemetry: Telemetry = SILENT,
     cache: Cache | None = None,
+    admission: Admission | None = None,
+    ownership: Ownership | None = None,
 ) -> Iterator[House]:
     """A house that is closed at the end."""
     store = store or MemoryStore()
@@ -91,7 +118,10 @@ def open_house(
         clock=lambda: CLOCK,
         telemetry=telemetry,
         cache=cache,
+        admission=admission,
     )
+    if ownership is not None:
+        house.share(ownership)
     yield house
     house.close()
 

@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
-from service.metrics import LABELS, TIMED, PrometheusTelemetry, metrics_served
+from service.metrics import LABELS, OPERATOR, PUBLIC, TIMED, PrometheusTelemetry, metrics_served
 
 
 @pytest.fixture
 def telemetry() -> PrometheusTelemetry:
     """Everything has happened once, twice or thrice."""
     made = PrometheusTelemetry()
-    made.watch(waiting=lambda: 7, fenced=lambda: 2)
+    made.watch(waiting=lambda: 7, fenced=lambda: 2, opened=lambda: 3)
     made.request_began()
     made.request_began()
     made.request_ended("GET /v1/queries/{query_id}", 200)
+    made.request_began()
+    made.request_ended("GET /readyz", 503)
     made.slot_overrun()
     made.batched(3)
     made.committed("questions")
@@ -37,6 +40,7 @@ def test_everything_told_is_shown(telemetry: PrometheusTelemetry) -> None:
     """Each number under its name."""
     shown = samples(telemetry.text())
     assert shown['sparing_requests_total{route="GET /v1/queries/{query_id}",status="200"}'] == 1
+    assert shown['sparing_other_requests_total{route="GET /readyz",status="503"}'] == 1
     assert shown["sparing_requests_in_flight"] == 1
     assert shown["sparing_slot_overruns_total"] == 1
     assert shown['sparing_batch_questions_bucket{le="2.0"}'] == 0
@@ -46,6 +50,7 @@ def test_everything_told_is_shown(telemetry: PrometheusTelemetry) -> None:
     assert shown["sparing_checkpoint_seconds_count"] == 1
     assert shown["sparing_queue_length"] == 7
     assert shown["sparing_fenced_datasets"] == 2
+    assert shown["sparing_opened_datasets"] == 3
 
 
 def test_nothing_else_is_shown(telemetry: PrometheusTelemetry) -> None:
@@ -57,6 +62,22 @@ def test_nothing_else_is_shown(telemetry: PrometheusTelemetry) -> None:
 
 
 PARTS = ("bucket", "count", "sum")
+
+
+def test_every_metric_says_whom_it_is_for(telemetry: PrometheusTelemetry) -> None:
+    """Each is on one of two lists, and its HELP text begins with the list's word."""
+    assert not set(PUBLIC) & set(OPERATOR)
+    helped = dict(re.findall(r"^# HELP (\w+?)(?:_total)? (Public|Operator only): ", telemetry.text(), re.MULTILINE))
+    assert helped == dict.fromkeys(PUBLIC, "Public") | dict.fromkeys(OPERATOR, "Operator only")
+    assert telemetry.text().count("# HELP") == len(helped)
+
+
+def test_the_table_for_operators_has_every_metric(telemetry: PrometheusTelemetry) -> None:
+    """Under the name by which it is read, and with whom it is for."""
+    operations = (Path(__file__).parents[1] / "docs/operations.md").read_text()
+    table = dict(re.findall(r"^\| `(sparing_\w+)` \| (public|operator only) \|", operations, re.MULTILINE))
+    helped = re.findall(r"^# HELP (\w+) (Public|Operator only): ", telemetry.text(), re.MULTILINE)
+    assert table == {name: word.lower() for name, word in helped}
 
 
 def test_every_label_is_allowed(telemetry: PrometheusTelemetry) -> None:

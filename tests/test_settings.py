@@ -54,6 +54,12 @@ def test_the_deadline_is_shorter_than_the_database_may_take_and_longer_than_a_lo
         ("SPARING_CONNECTIONS_MAX", "0"),
         ("SPARING_WORKERS", "0"),
         ("SPARING_PEPPER", "00"),
+        ("SPARING_FORWARD_URL", "10.0.0.1:80"),
+        ("SPARING_FORWARD_URL", "https://10.0.0.1"),
+        ("SPARING_FORWARD_URL", "http://:80"),
+        ("SPARING_FORWARD_URL", "http://10.0.0.1:port"),
+        ("SPARING_FORWARD_URL", "http://10.0.0.1:0"),
+        ("SPARING_FORWARD_URL", "http://10.0.0.1/path"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(name: str, value: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from service.door import ENDING
 from service.settings import Settings
-from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _metrics_port
+from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _forward_url, _metrics_port
 from tests.lives import be_hurried, die, die_early, leave_badly, refuse, stay
 
 pytestmark = pytest.mark.slow
@@ -145,3 +145,16 @@ def test_every_worker_has_a_port_for_its_metrics(setting: str, report: str | Non
     """Side by side from the one that was set; whoever comes after has its predecessor's."""
     settings = Settings.of({"SPARING_METRICS_PORT": setting}, home=Path("/nowhere"))
     assert [_metrics_port(settings, number, report) for number in range(2)] == ports
+
+
+@pytest.mark.parametrize(
+    ("url", "urls"),
+    [
+        ("http://127.0.0.1", ["http://127.0.0.1", "http://127.0.0.1"]),
+        ("http://{hostname}:8100", ["http://{hostname}:8100", "http://{hostname}:8101"]),
+        ("http://[::1]:8100", ["http://[::1]:8100", "http://[::1]:8101"]),
+    ],
+)
+def test_every_worker_is_reached_at_a_port_of_its_own(url: str, urls: list[str]) -> None:
+    """Side by side from the one that was set; without one, each picks its own."""
+    assert [_forward_url(url, number) for number in range(2)] == urls

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
     """Whether answers at these worst-case prices, all that were ever asked and this one, certainly include everybody.
 
-    All in units. Does not speak for individuals who lowered their own limit. Raises ValueError for negative units.
+    All in units. Does not speak for individuals who lowered their own limit or paused. Raises ValueError for negative
+    units.
     """
     prices = list(worst_case_units)
     _refuse_negative(limit_floor_units, *prices)

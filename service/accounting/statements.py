@@ -1,14 +1,16 @@
-"""What may be said in words: how far off an answer may be, and what a limit promises an individual.
+"""What may be said in words of what a limit promises an individual.
 
 A promise is made of a limit, fixed in advance and never exceeded. What somebody has spent so far is a fact worth
 showing, but read as a guarantee it is none: the total at a time that depends on the answers bounds nothing by itself.
+A limit lowered to that total is no better: so the promise stays that of the largest limit there ever was, and what is
+said of "so far" is said by the time-uniform odometer.
 """
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
-from statistics import NormalDist
+from functools import lru_cache
 
+from service.accounting.odometer import epsilon_time_uniform
 from service.core.budget import epsilon_of_units, mu_of_units
 from service.core.units import rho_of_units
 
@@ -26,6 +28,7 @@ class Promise:
     delta: Decimal
 
 
+@lru_cache(maxsize=256)  # two epsilons of ten milliseconds each, and few limits
 def promise_of_limit(limit_units: int, delta: Decimal) -> Promise:
     """The promise of a hard limit, for both neighbouring relations.
 
@@ -44,40 +47,34 @@ def promise_of_limit(limit_units: int, delta: Decimal) -> Promise:
     )
 
 
-def half_width(sigma: float, confidence: float, *, grid: float = 0.0) -> float:
-    """The h for which a released number is within h of its exact sum with at least this confidence.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountStatement:
+    """What is said to an individual of its account."""
 
-    `sigma` and `grid` in the query's units. The noise is grid * round(N(0, (sigma/grid)^2)); with the grid given, h is
-    the least multiple of it that suffices: k steps are enough when the Gaussian stays within k + 1/2 of them. With
-    grid 0 the rounding is left out, which changes h by at most half a step. Raises ValueError for arguments out of
-    range.
+    promise: Promise  # of the largest limit ever in force; lowering it changes nothing about answers that have left
+    share_spent: float  # of the limit in force now
+    epsilon_so_far_time_uniform: float | None  # at the promise's delta; None where the promise is no larger
+
+
+def statement_of_account(
+    *,
+    largest_limit_units: int,
+    limit_units: int,
+    spent_units: int,
+    spent_units_max: int,
+    budget_units: int,
+    delta: Decimal,
+) -> AccountStatement:
+    """The promise, the share of the limit that is spent, and the odometer, for zeroing out this individual's record.
+
+    `spent_units_max` is what may truly be spent, more than the spent total where a restore has forgotten charges;
+    `budget_units` is the dataset's, which bounds both. The odometer bounds the tail of the loss, which the promise does
+    not: where it is not below the promise nothing is said, rather than the promise's number under the odometer's name.
     """
-    reach = _quantile(confidence) * _positive("sigma", sigma)
-    if grid == 0:
-        return reach
-    steps = math.ceil(reach / _positive("grid", grid) - 0.5)
-    return max(0, steps) * grid
-
-
-def sigma_for_half_width(half_width: float, confidence: float, *, grid: float = 0.0) -> float:
-    """The largest sigma at which a released number is within `half_width` of its exact sum with this confidence.
-
-    The inverse of `half_width`, in the same units: half_width(sigma_for_half_width(h)) <= h but for one rounding at
-    grid 0. Raises ValueError for arguments out of range.
-    """
-    reach = _positive("half_width", half_width)
-    if grid != 0:
-        reach = (math.floor(reach / _positive("grid", grid)) + 0.5) * grid
-    return math.nextafter(reach / _quantile(confidence), 0.0)
-
-
-def _quantile(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
-    return -NormalDist().inv_cdf((1 - confidence) / 2)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return value
+    promise = promise_of_limit(largest_limit_units, delta)
+    so_far = epsilon_time_uniform(max(spent_units, spent_units_max), budget_units=budget_units, delta=delta)
+    return AccountStatement(
+        promise=promise,
+        share_spent=spent_units / limit_units if limit_units else 1.0,
+        epsilon_so_far_time_uniform=so_far if so_far < promise.epsilon else None,
+    )

@@ -9,11 +9,17 @@ from service.api.answers import ANSWER, JSON, respond
 from service.api.auth import Caller, TheHouse, guarded_router, the_house
 from service.api.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.api.hot import HotRoute, whole_body
-from service.api.leaving import announce
 from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.problems import request_id_of
-from service.api.queries import KEYED_QUERY, QUERY_BODY, SMALL_BODY_BYTES, SentQuery, arrived, sent_key, submitted
-from service.api.slots import PublicWork
+from service.api.queries import (
+    KEYED_QUERY,
+    QUERY_BODY,
+    SMALL_BODY_BYTES,
+    Admitted,
+    SentQuery,
+    arrived,
+    sent_key,
+    submitted,
+)
 from service.failpoints import reach
 from service.query.parse import parse_query
 from service.workflows.views import Allowance, Page, Preview, ReleaseRow
@@ -25,16 +31,16 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
-    """Ask. The same key and body give the same bytes for ever, charged once."""
+    """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
     key, body = sent_key(request), await whole_body(request)
     query = parse_query(body)
     reach("validated")
     is_small = len(body) <= SMALL_BODY_BYTES
     pending = await submitted(the_house(request), caller, dataset, key, query, is_small=is_small)
-    announce(request.scope, PublicWork(coordinates=pending.dimension))
-    answer = await arrived(pending)
+    with Admitted(request, [pending]) as admitted:
+        answer = await arrived(pending)
     reach("awaiting-release")
-    return respond(answer, request.headers.get("accept"))
+    return respond(answer, request.headers.get("accept"), *admitted.tickets)
 
 
 router.add_api_route(
@@ -54,15 +60,22 @@ def preview(house: TheHouse, caller: Caller, dataset: str, query: SentQuery) -> 
     return house.preview(caller, dataset, query)
 
 
-@router.post(
-    "/datasets/{dataset}/queries/batch", response_class=Response, responses=BATCH_ANSWERS, openapi_extra=BATCH_BODY
-)
-async def ask_many(request: Request, house: TheHouse, caller: Caller, dataset: str) -> Response:
-    """Ask many, in order; each is answered or refused on its own."""
-    entries = parse_batch(await request.body())
-    body, coordinates = await answer_all(house, caller, dataset, entries, request_id=request_id_of(request.scope))
-    announce(request.scope, PublicWork(queries=len(entries), coordinates=coordinates))
+async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
+    """Ask many, in order and as one unit; each is answered or refused on its own."""
+    entries = parse_batch(await whole_body(request))
+    body = await answer_all(request, caller, dataset, entries)
     return Response(body, media_type=JSON)
+
+
+router.add_api_route(
+    "/datasets/{dataset}/queries/batch",
+    ask_many,
+    methods=["POST"],
+    response_class=Response,
+    responses=BATCH_ANSWERS,
+    openapi_extra=BATCH_BODY,
+    route_class_override=HotRoute,
+)
 
 
 @router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)

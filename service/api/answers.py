@@ -1,20 +1,21 @@
 """A released answer as bytes: the JSON that was committed, or its values alone in a binary form.
 
-Whatever the form, it is made from the stored integers, so the same release reads the same every time it is fetched.
+Whatever the form, it is made from the stored bytes, so the same release reads the same every time it is fetched.
 """
 
 import io
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import numpy as np
 from fastapi import Response
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from service.workflows.views import StoredAnswer
+from service.workflows.admission import Ticket
+from service.workflows.views import HALF_WIDTH, StoredAnswer
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -34,7 +35,7 @@ class Answer(BaseModel):
     sigma: float
     grid: float
     dimension: int
-    half_width_95: float
+    half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
     worst_case_rho: str
     coverage_certified: bool
     reused: bool
@@ -46,17 +47,22 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": {NPY: _BINARY, ARROW: _BINARY}}}
 
 
-def respond(answer: StoredAnswer, accept: str | None) -> Response:
-    """The answer in the form the caller likes best; JSON when it asks for nothing that we know."""
+def respond(answer: StoredAnswer, accept: str | None, ticket: Ticket | None = None) -> Response:
+    """The answer in the form the caller likes best; JSON when it asks for nothing that we know.
+
+    With a `ticket`, headers say the query's public cost and the delay that its slots mean.
+    """
     media_type = preferred(accept)
-    body = answer.body if media_type == JSON else _ENCODERS[media_type](_values(answer))
-    return Released(body, media_type, answer.query_id)
+    body = answer.body if media_type == JSON else _ENCODERS[media_type](answer.values())
+    return Released(body, media_type, answer.query_id, ticket)
 
 
 class Released(Response):
     """A released answer on its way. What stands in its headers is known, so they are written as the bytes they are."""
 
-    def __init__(self, body: bytes, media_type: str, query_id: UUID) -> None:  # not Response's, which finds out
+    def __init__(  # not Response's, which finds out
+        self, body: bytes, media_type: str, query_id: UUID, ticket: Ticket | None
+    ) -> None:
         self.status_code, self.media_type, self.background = 200, media_type, None
         self.body = body
         self.raw_headers = [
@@ -65,6 +71,12 @@ class Released(Response):
             (b"content-length", b"%d" % len(body)),
             (b"content-type", media_type.encode()),
         ]
+        if ticket is not None:
+            self.raw_headers += [
+                (b"public-cost-ms", b"%.3f" % (ticket.cost.time_ns / 1e6)),
+                (b"public-cost-bytes", b"%d" % ticket.cost.memory_bytes),
+                (b"public-delay-ms", b"%.3f" % ticket.delay_ms),
+            ]
 
 
 def preferred(accept: str | None) -> str:
@@ -89,12 +101,6 @@ def _quality(parameters: list[str]) -> float:
         return float(stated)
     except ValueError:
         return 0.0
-
-
-def _values(answer: StoredAnswer) -> NDArray[np.float64]:
-    # The grid is a power of two: the product is exact wherever the integer fits a double.
-    values: NDArray[np.float64] = answer.values().astype(np.float64) * answer.grid
-    return values
 
 
 def _npy(values: NDArray[np.float64]) -> bytes:

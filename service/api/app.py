@@ -1,26 +1,29 @@
 """The whole onion at a glance, outermost layer first; within it guard, route, workflow.
 
 reception                request id and headers on every response; counts; nothing new once the service is leaving
-release slots            hold what an analyst is sent until its instant
+forwarding               what concerns one dataset goes to the process that owns it, if the house shares datasets
+release slots            hold what an analyst, individual or auditor is sent until its instant
 deadline                 answers for what takes too long
 incidents                answer for what nobody foresaw
 limits                   on what a request may bring
 hot routes               answered before the framework's own routing
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from service.api import analyst, auditor, catalogue, curator, individual, ops
 from service.api.drills import DrilledAnswers
+from service.api.forwarding import Forwarding
 from service.api.hot import HotRoute, HotRoutes
 from service.api.layers import Incidents, RequestLimits
-from service.api.leaving import Deadline, ReleaseSlots
+from service.api.leaving import Deadline, Held, ReleaseSlots
 from service.api.life import Life
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
@@ -33,6 +36,8 @@ from service.workflows.telemetry import SILENT as UNHEARD
 from service.workflows.telemetry import Telemetry
 
 BODY_BYTES_MAX = 256 * 1024
+FORWARDED_FOR_S = 1.0
+"""How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
 
 # FastAPI's telemetry would record the text of exceptions wherever an environment variable switches it on.
 SILENT: TelemetryConfig = {
@@ -81,6 +86,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
         middleware=[
             *([Middleware(DrilledAnswers)] if armed() else []),
             Middleware(Reception, life=edge.life, telemetry=edge.telemetry),
+            *_forwarded(house, edge),
             *_held(edge),
             Middleware(Deadline, deadline_s=edge.deadline_s, exempt=[curator.UPLOAD_PATH]),
             Middleware(Incidents),
@@ -103,10 +109,30 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
     return app
 
 
+def _forwarded(house: House, edge: Edge) -> list[Middleware]:
+    """Forwarding, with a deadline and incidents of its own: those within stand at the owner."""
+    if house.ownership is None:
+        return []
+    return [
+        Middleware(Deadline, deadline_s=edge.deadline_s + FORWARDED_FOR_S, exempt=[curator.UPLOAD_PATH]),
+        Middleware(Incidents),
+        Middleware(Forwarding, ownership=house.ownership),
+    ]
+
+
+OWN_SLOTS = 5
+"""A read or an act of an individual or auditor leaves after so many slots. It is in no analyst's schedule."""
+
+
 def _held(edge: Edge) -> list[Middleware]:
-    """Release slots on every path of the analyst's: what stands there is an answer, or may be told from one by time."""
+    """Release slots on every path of an analyst, an individual or an auditor."""
     if edge.slots is None:
         return []
-    paths = [route.path_regex for route in analyst.router.routes if isinstance(route, Route)]
+    analysts = Held(paths=_paths(analyst.router, catalogue.router), slots=1)
+    others = Held(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
     clock = edge.clock or system_clock()
-    return [Middleware(ReleaseSlots, slots=edge.slots, clock=clock, paths=paths, telemetry=edge.telemetry)]
+    return [Middleware(ReleaseSlots, slots=edge.slots, clock=clock, held=[analysts, others], telemetry=edge.telemetry)]
+
+
+def _paths(*routers: APIRouter) -> list[re.Pattern[str]]:
+    return [route.path_regex for router in routers for route in router.routes if isinstance(route, Route)]

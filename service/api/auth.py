@@ -16,6 +16,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import unauthorized
+from service.api.turns import turn_of
 from service.failpoints import reach
 from service.workflows.errors import NotFound
 from service.workflows.house import House
@@ -57,11 +58,8 @@ class Guard:
 
     async def admit(self, request: Request) -> Principal:
         """The same for a request that no guard has seen before."""
-        api_key = _api_key(request)
         house = the_house(request)
-        principal = None if api_key is None else house.remembered(api_key)
-        if principal is None and api_key is not None:
-            principal = await self._recognition.of(api_key, house)
+        principal = await recognised(request, self._recognition)
         if principal is None:
             raise unauthorized()
         if house.limiter is not None:
@@ -109,6 +107,19 @@ class Recognition:
                 del self._under_way[api_key]
 
 
+async def recognised(request: Request, recognition: Recognition) -> Principal | None:
+    """The principal of the request's key; None for none, or for one that is not known. Looked up once a request."""
+    state: dict[str, Any] = request.scope.setdefault("state", {})
+    if "recognised" not in state:
+        api_key, house = _api_key(request), the_house(request)
+        principal = None if api_key is None else house.remembered(api_key)
+        if principal is None and api_key is not None:
+            principal = await recognition.of(api_key, house)
+        state["recognised"] = principal
+    known: Principal | None = state["recognised"]
+    return known
+
+
 class GuardedRoute(APIRoute):
     """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
 
@@ -122,12 +133,22 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the guard."""
         guard, handle = self.guard(), super().get_route_handler()
+        is_read = self.is_read()
 
         async def guarded(request: Request) -> Response:
-            request.state.principal = await admitted(request, guard)
+            request.state.principal = caller = await admitted(request, guard)
+            if is_read and caller.role == "analyst":
+                await turn_of(request, caller, the_house(request).admission)
             return await handle(request)
 
         return guarded
+
+    def is_read(self) -> bool:
+        """Whether an analyst's request has its turn in the schedule before the route is called.
+
+        A route that submits queries has theirs instead.
+        """
+        return True
 
 
 async def admitted(request: Request, guard: Guard) -> Principal:

@@ -1,6 +1,6 @@
 """Many queries in one request, each with its own key, each answered or refused on its own.
 
-The entries go to the dataset's queue in their order, a window at a time, so that neighbours share a commit.
+The entries are one unit in the schedule: they share their slots and a commit, and their sequence numbers adjoin.
 """
 
 import json
@@ -10,20 +10,24 @@ from functools import partial
 from typing import Any, NoReturn
 
 import orjson
+from fastapi import Request
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from service.api.answers import Answer
-from service.api.problems import Problem, problem_bytes, problem_of
-from service.api.queries import arrived, checked_key
+from service.api.auth import the_house
+from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
+from service.api.queries import Admitted, arrived, checked_key
+from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.incidents import report_incident
+from service.workflows.submission import refused
 from service.workflows.views import PendingAnswer, Principal
 
 ENTRIES_MAX = 256
-WINDOW = 32  # in flight at once: enough to share commits, too few to fill a dataset's queue
 
 BATCH_BODY: dict[str, Any] = {
     "requestBody": {
@@ -90,43 +94,38 @@ def parse_batch(body: bytes) -> list[Entry]:
             return _refuse("queries", "must be a list of entries")
 
 
-async def answer_all(
-    house: House, principal: Principal, dataset: str, entries: Sequence[Entry], *, request_id: str
-) -> tuple[bytes, int]:
+async def answer_all(request: Request, principal: Principal, dataset: str, entries: Sequence[Entry]) -> bytes:
     """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
 
-    With it comes how many numbers the queries asked for, all together. Raises NotFound for a dataset that the principal
-    may not see.
+    All entries that are valid are one unit: admitted, worked on and committed together. Raises NotFound for a dataset
+    that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
     """
-    outcomes: list[bytes] = []
-    coordinates = 0
-    for start in range(0, len(entries), WINDOW):
-        window = entries[start : start + WINDOW]
-        submitted = await run_in_threadpool(_submit, house, principal, dataset, window)
-        coordinates += sum(pending.dimension for pending in submitted)
-        outcomes += [await _outcome(pending, request_id) for pending in submitted]
-    return b'{"answers":[' + b",".join(outcomes) + b"]}", coordinates
+    pending = await run_in_threadpool(_submit, the_house(request), principal, dataset, entries)
+    with Admitted(request, pending):
+        outcomes = [await _outcome(each, request_id_of(request.scope)) for each in pending]
+    return b'{"answers":[' + b",".join(outcomes) + b"]}"
 
 
 def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
-    return [_submitted(house, principal, dataset, entry) for entry in entries]
-
-
-def _submitted(house: House, principal: Principal, dataset: str, entry: Entry) -> PendingAnswer:
-    try:
-        key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
-        return house.submit(principal, dataset, key, parse_query(entry.query))
-    except NotFound:
-        raise  # the dataset: it stands in the path, and is the same for all
-    except Exception as error:  # noqa: BLE001 - whatever it is, it takes this entry's place and no other's
-        refused = PendingAnswer(0)
-        refused.set_exception(error)
-        return refused
+    """The promise of each entry: the readable ones are submitted together, the others have failed."""
+    readable: list[tuple[str, Query]] = []
+    promises: list[PendingAnswer | None] = []
+    for entry in entries:
+        try:
+            key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
+            readable.append((key, parse_query(entry.query)))
+            promises.append(None)
+        except REFUSALS as refusal:
+            promises.append(refused(refusal))
+    submitted = iter(house.submit_all(principal, dataset, readable))
+    return [next(submitted) if promise is None else promise for promise in promises]
 
 
 async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
     try:
         return (await arrived(pending)).body
+    except ClientDisconnect:
+        raise
     except Exception as error:  # noqa: BLE001 - the same
         problem, _ = problem_of(error, request_id)
         if problem.type.endswith(":internal-error"):

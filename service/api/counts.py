@@ -5,6 +5,10 @@ from starlette.types import Scope
 from service.workflows.telemetry import Telemetry
 
 UNMATCHED = "unmatched"
+FORWARDED = "forwarded"
+GREETING = "greeting"
+COUNTED_AS = "counted_as"
+"""Where a layer says under which name a request counts that no route answers."""
 
 
 class RequestCount:
@@ -25,7 +29,10 @@ class RequestCount:
 
 
 def _route_of(scope: Scope) -> str:
-    """`METHOD /template` of a route of ours; whatever else somebody asked for is one name."""
+    """The name that a layer gave, else `METHOD /template` of a route of ours; everything else is one name."""
+    named = scope["state"].get(COUNTED_AS)
+    if named is not None:
+        return str(named)
     route = scope.get("route")
     template, methods = getattr(route, "path", None), getattr(route, "methods", None) or ()
     return f"{scope['method']} {template}" if template and scope["method"] in methods else UNMATCHED

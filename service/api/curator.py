@@ -1,4 +1,4 @@
-"""The curator's calls: register, append, erase, open an epoch, read the budgets, hand out keys."""
+"""The curator's calls: register, append, erase, open an epoch, read the budgets and the acts, hand out keys."""
 
 from typing import Annotated
 from uuid import UUID
@@ -12,7 +12,7 @@ from service.api.paging import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.replies import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
 from service.api.uploads import UPLOAD_BODY, Spooled
 from service.workflows.registration import Registration
-from service.workflows.views import BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
+from service.workflows.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
 
 router = guarded_router("curator")
 house_router = guarded_router("curator", whole_house=True)  # datasets and keys are handed out here
@@ -68,6 +68,15 @@ def read_budgets(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Li
 def read_budget_summary(house: TheHouse, dataset: str) -> BudgetSummary:
     """How much budget is left, over all individuals."""
     return house.budget_summary(dataset)
+
+
+@router.get("/datasets/{dataset}/acts")
+def read_acts(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[ActRow]:
+    """What was done to a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.
+
+    The key of whoever was erased is in none of it.
+    """
+    return opaque(house.acts(dataset, cursor=cursor, limit=limit))
 
 
 @house_router.post("/principals", status_code=201)

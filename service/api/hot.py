@@ -24,6 +24,10 @@ class HotRoute(GuardedRoute):
     It reads what it needs off the request by itself, the body with `whole_body`. The parameters of its path are text.
     """
 
+    def is_read(self) -> bool:
+        """Queries have turns of their own."""
+        return False
+
     def get_route_handler(self) -> Answering:
         """The endpoint itself, behind the guard."""
         guard, ask = self.guard(), self.endpoint

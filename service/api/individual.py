@@ -14,7 +14,7 @@ router = guarded_router("individual")
 
 
 class LowerLimit(BaseModel):
-    """Either a lower limit, or a pause: the limit becomes what is spent."""
+    """Either a lower limit, for good, or a pause, until it is ended."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,5 +42,11 @@ def my_receipts(house: TheHouse, caller: Caller, cursor: Cursor = None, limit: L
 
 @router.post("/me/budgets/{dataset}/lower")
 def lower_my_limit(house: TheHouse, caller: Caller, dataset: str, wish: Annotated[LowerLimit, Body()]) -> MyBudget:
-    """Lower one's own limit, or pause. It can never be raised again."""
+    """Lower one's own limit, which can never be raised again; or pause: take part in no query until `resume`."""
     return house.lower_my_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
+
+
+@router.post("/me/budgets/{dataset}/resume")
+def resume(house: TheHouse, caller: Caller, dataset: str) -> MyBudget:
+    """End one's own pause; repeating this changes nothing. A limit that was lowered stays lowered."""
+    return house.resume(caller, dataset)

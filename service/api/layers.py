@@ -48,6 +48,8 @@ class Incidents:
             return
         except ClientDisconnect:
             return
+        except ResponseAborted:
+            raise  # from the same layer further in, which has reported it
         except Exception as error:  # noqa: BLE001 - the last resort is for everything
             report_incident(error, f"request_id={request_id_of(scope)}")
         if started:

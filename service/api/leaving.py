@@ -1,40 +1,66 @@
-"""The layers that decide when a response leaves: on a release slot, and before the deadline.
+"""The layers that decide when a response leaves: at its instant, and before the deadline.
 
 Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
 a replay and an incident pass here alike.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.patience import Patience
 from service.api.problems import request_id_of, response_of
 from service.api.release_clock import ReleaseClock
-from service.api.slots import PublicWork, Slots
+from service.api.slots import Slots
+from service.workflows.admission import Ticket
 from service.workflows.errors import Unavailable
 from service.workflows.telemetry import Telemetry
 
+log = logging.getLogger("sparing.slots")
 
-def announce(scope: Scope, work: PublicWork) -> None:
-    """Say what the request asks for in public, as soon as that is known; until then it counts as one small query."""
-    scope["state"]["public_work"] = work
+WINDOW_NS: Final = 60_000_000_000
+WINDOW_LATE_MAX: Final = 100
+"""So many late responses within a window are worth a line in the log, once."""
+
+
+def declare(scope: Scope, *tickets: Ticket) -> None:
+    """Attach the request's places in the schedule: its response leaves when the last ends, and frees its memory."""
+    scope["state"]["tickets"] = tickets
+
+
+def tickets_of(scope: Scope) -> Sequence[Ticket]:
+    """The tickets that were declared."""
+    tickets: Sequence[Ticket] = scope["state"].get("tickets", ())
+    return tickets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Paths whose responses are held, and after how many slots they leave where nothing was reserved."""
+
+    paths: Sequence[re.Pattern[str]]
+    slots: int
 
 
 class ReleaseSlots:
     """Holds every response of the given paths until its instant (`service.api.slots`)."""
 
     def __init__(
-        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, paths: Sequence[re.Pattern[str]], telemetry: Telemetry
+        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, held: Sequence[Held], telemetry: Telemetry
     ) -> None:
         self.app = app
-        self.slots, self.clock, self.paths, self.telemetry = slots, clock, paths, telemetry
+        self.slots, self.clock, self.held, self.telemetry = slots, clock, held, telemetry
+        self._window_ns, self._window_late = -WINDOW_NS, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Note when the request came, and let the response begin when it is due."""
-        if scope["type"] != "http" or not any(path.fullmatch(scope["path"]) for path in self.paths):
+        slots = self._slots(scope)
+        if slots is None:
             await self.app(scope, receive, send)
             return
         arrived_ns = whole_ns = self.clock.now_ns()
@@ -46,28 +72,51 @@ class ReleaseSlots:
                 whole_ns = self.clock.now_ns()
             return message
 
-        async def send_on_slot(message: Message) -> None:
+        async def send_at_instant(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await self._leave(scope["state"].get("public_work", PublicWork()), arrived_ns, whole_ns)
+                reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
+                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(whole_ns, slots)))
             await send(message)
 
-        await self.app(scope, receive_timed, send_on_slot)
+        await self.app(scope, receive_timed, send_at_instant)
 
-    async def _leave(self, work: PublicWork, arrived_ns: int, whole_ns: int) -> None:
-        instant_ns = self.slots.due(work, arrived_ns=arrived_ns, whole_ns=whole_ns)
+    def _slots(self, scope: Scope) -> int | None:
+        """After how many slots the response leaves unless it has a reservation; None where it is not held."""
+        if scope["type"] != "http":
+            return None
+        for held in self.held:
+            if any(path.fullmatch(scope["path"]) for path in held.paths):
+                return held.slots
+        return None
+
+    def _count_late(self, now_ns: int) -> None:
+        """Log that many responses are late, once in each window."""
+        if now_ns - self._window_ns >= WINDOW_NS:
+            self._window_ns, self._window_late = now_ns, 0
+        self._window_late += 1
+        if self._window_late == WINDOW_LATE_MAX:
+            log.warning("%d responses were late within a minute; run `sparing calibrate`", WINDOW_LATE_MAX)
+
+    async def _leave(self, arrived_ns: int, due_ns: int) -> None:
         now_ns = self.clock.now_ns()
-        if now_ns > instant_ns:
+        if now_ns > due_ns:
             self.telemetry.slot_overrun()
-            instant_ns = self.slots.next(arrived_ns=arrived_ns, now_ns=now_ns)
-        await self.clock.until(instant_ns)
+            self._count_late(now_ns)
+            due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
+        await self.clock.until(due_ns)
 
 
 class Deadline:
     """Answers 503 for what takes too long, and lets the work go on: an answer is then under its key for a retry.
 
-    Nothing is cancelled. The work stays in the task it is in; when the deadline passes, another answers in its place,
-    what the work still sends is dropped, and what it still wants to receive is a disconnect. Paths of `exempt` have
-    all the time they need.
+    Work that has begun is never cancelled. It stays in the task it is in; when the deadline passes, another answers in
+    its place, what the work still sends is dropped, and what it still wants to receive is a disconnect. A query that
+    has not begun by then may never begin, as if its client had gone: its key is free for a retry. Paths of `exempt`
+    have all the time they need.
+
+    The status is not hidden. With slots, a request that could not leave in time by its public cost is refused when it
+    comes, so that a 503 from here tells of a machine that is slower than its constants. Without slots, it tells that
+    the work took longer than the deadline, and that may depend on data.
     """
 
     def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:

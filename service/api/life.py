@@ -3,7 +3,13 @@
 What was accepted before is answered, and every response then ends its connection (`service.api.reception`).
 """
 
+from collections.abc import Callable
+from typing import Final
+
 from service.api.problems import Refusal
+
+NOT_STARTED: Final = "X-Not-Started"
+"""On a refusal: nothing of the request was worked on, and it may be sent elsewhere as it is."""
 
 PROBES = frozenset({"/livez", "/readyz"})
 
@@ -11,11 +17,15 @@ PROBES = frozenset({"/livez", "/readyz"})
 class Life:
     """Whether new requests are taken. Set from a signal handler, read by every request."""
 
-    draining = False
+    def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
+        """`leaving` is called when the drain begins, from a signal handler."""
+        self.draining = False
+        self._leaving = leaving
 
     def drain(self) -> None:
         """From now on refuse what is new; there is no way back."""
         self.draining = True
+        self._leaving()
 
     def refuses(self, path: str) -> bool:
         """Whether a request comes too late. The operator's probes are answered to the end."""
@@ -25,4 +35,4 @@ class Life:
 def draining() -> Refusal:
     """The answer to everything that comes too late."""
     title = "The service is shutting down; retry with the same Idempotency-Key."
-    return Refusal(503, "draining", title, headers={"Retry-After": "1"})
+    return Refusal(503, "draining", title, headers={"Retry-After": "1", NOT_STARTED: "1"})

@@ -37,4 +37,4 @@ def opaque(page: Page[Row]) -> Page[Row]:
 
 
 Cursor = Annotated[str | None, Depends(place_of)]
-Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items. A page may have fewer and a next one.")]

@@ -15,8 +15,9 @@ The statuses, drawn:
     422  invalid-request, idempotency-key-reused     `errors` names each field
     431  headers-too-large
     429  rate-limited               this principal's own requests alone
+         busy                       no room by the public costs of what waits
     500  internal-error             one fixed text; what happened is in the log under the request id, without its data
-    503  busy, unavailable, ledger-rollback, witness-lost, not-ready, draining
+    503  unavailable, ledger-rollback, witness-lost, not-ready, draining
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
 (`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.
@@ -60,7 +61,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     NameTaken: 409,
     AllowanceExceeded: 403,
     RateLimited: 429,
-    Busy: 503,
+    Busy: 429,
     Unavailable: 503,
     Fenced: 503,
     WitnessLost: 503,

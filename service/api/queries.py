@@ -4,17 +4,21 @@ import asyncio
 import re
 import threading
 from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
+from service.api.leaving import declare
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.house import House
+from service.workflows.submission import Unit
 from service.workflows.views import PendingAnswer, Principal, StoredAnswer
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
@@ -78,11 +82,56 @@ async def submitted(
 async def arrived(pending: PendingAnswer) -> StoredAnswer:
     """Wait for a submitted query; the caller may be cancelled, the query never is.
 
-    Raises what the workflow refuses with, all of it public.
+    Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
+    work began.
     """
     if not pending.done():
         await _arrivals().of(pending)
+    if pending.cancelled():
+        raise ClientDisconnect
     return pending.result()
+
+
+UNWATCHED_S = 0.05
+"""Without slots, so long a request waits before it is watched for a client that goes."""
+
+
+class Admitted:
+    """What was admitted for these promises, declared as the request's; `tickets` are its places in the schedule.
+
+    Within a `with` block of it: when the client goes, what has not begun of its request is not begun.
+    """
+
+    __slots__ = ("_request", "_units", "_watch", "tickets")
+
+    def __init__(self, request: Request, promises: Iterable[PendingAnswer]) -> None:
+        self._request = request
+        self._units = {promise.unit: None for promise in promises if promise.unit is not None}  # each once, in order
+        self.tickets = [unit.ticket for unit in self._units if unit.ticket is not None]
+        declare(request.scope, *self.tickets)
+        self._watch: asyncio.Future[None] | asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        if any(ticket.is_scheduled for ticket in self.tickets):
+            self._begin()
+        else:
+            self._watch = asyncio.get_running_loop().call_later(UNWATCHED_S, self._begin)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _begin(self) -> None:
+        """Watch from now on."""
+        self._watch = asyncio.ensure_future(_cancel_when_gone(self._request, list(self._units)))
+
+
+async def _cancel_when_gone(request: Request, units: Sequence[Unit]) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    for unit in units:
+        unit.cancel()
 
 
 class _Arrivals:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.counts import RequestCount
+from service.api.delivering import deliver
+from service.api.leaving import tickets_of
 from service.api.life import Life, draining
 from service.api.problems import response_of
 from service.workflows.telemetry import Telemetry
@@ -57,7 +59,7 @@ class Reception:
                 message["headers"] = dressed(message["headers"], request_id, is_last=self.life.draining)
                 await send(message)
                 return
-            await send(message)
+            await deliver(message, send)
             if not message.get("more_body", False):
                 count.end()  # late work may go on after that
 
@@ -68,6 +70,8 @@ class Reception:
                 await self.app(scope, receive, see_off)
         finally:
             count.end()
+            for ticket in tickets_of(scope):
+                ticket.release()
 
 
 def request_id_for(headers: RawHeaders) -> str:

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import is_uniform, uniform
 from service.core.units import CHARGE_UNITS_MAX, UNITS_PER_RHO
 
 _SIGMA_RANGE: Final = (2.0**-64, 2.0**64)
@@ -29,17 +28,15 @@ def charge_units(norms_squared: NDArray[np.int64], sigma_steps: float) -> NDArra
     """What a query costs each individual: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
 
     `norms_squared` (k,), int64, squared grid steps, not negative; `sigma_steps` in grid steps. Returns (k,) int64
-    units. Equal norms given as a zero-stride (broadcast) view are priced once and come back as such a view, read-only.
-    Raises TypeError for norms that are not int64, ValueError for a negative norm or a sigma outside [2^-64, 2^64].
+    units. Raises TypeError for norms that are not int64, ValueError for a negative norm and for a sigma outside
+    [2^-64, 2^64].
     """
     price = _price_of_one(sigma_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
         raise TypeError(
             f"norms_squared must be a row of int64, got {norms_squared.dtype} in {norms_squared.ndim} dimensions"
         )
-    if norms_squared.size > 0 and is_uniform(norms_squared):
-        return uniform(worst_case_units(int(norms_squared[0]), sigma_steps), norms_squared.size)
-    if norms_squared.size > 0 and norms_squared.min() < 0:
+    if norms_squared.min(initial=0) < 0:
         raise ValueError("a squared norm must not be negative")
     estimates = norms_squared.astype(np.float64)
     estimates *= float(price)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import is_uniform
+from service.core.uniform import first, is_uniform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -17,7 +17,9 @@ class Contributions:
     """The individuals of a block that a query touches: k individuals, m vector entries, all int64.
 
     Arrays may be zero-stride views where all elements are equal. Entries of one individual at one coordinate add up.
-    Raises ValueError when lengths disagree or the dimension is not positive.
+    `one_norm` is a fact of the query: with it, everybody whom it touches has the same norm, whatever the data; without
+    it, norms that are equal are so by chance, and nothing about a release may take another form for it. Raises
+    ValueError when lengths disagree, the dimension is not positive, or the norms under `one_norm` are no such view.
     """
 
     slots: NDArray[np.int64]  # (k,) strictly increasing
@@ -26,6 +28,7 @@ class Contributions:
     owners: NDArray[np.int64] | None  # (m,) entry e is of slots[owners[e]]; None: one entry each, in order
     coordinates: NDArray[np.int64]  # (m,) in [0, dimension)
     values: NDArray[np.int64]  # (m,) grid steps
+    one_norm: bool = False
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not belong together; what needs a pass over the entries is left to `check`."""
@@ -36,6 +39,8 @@ class Contributions:
             raise ValueError("one norm for each slot, one coordinate and one value for each entry")
         if self.dimension < 1:
             raise ValueError(f"dimension must be positive, got {self.dimension}")
+        if self.one_norm and not is_uniform(self.norms_squared):
+            raise ValueError("norms that are one by the query must be a view of one number")
 
     def sum_over(self, active: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The exact sum (dimension,) of the vectors of the individuals marked in `active` (k,), in grid steps."""
@@ -47,17 +52,17 @@ class Contributions:
         """Add the vectors of the individuals marked in `active` (k,) to `total` (dimension,), in place and exactly.
 
         int64 addition is associative, so no order of individuals or blocks changes a bit; that the final total fits is
-        the plan's public overflow bound. Whoever is not active adds zero; entries at one coordinate need no scatter.
+        the plan's public overflow bound. Whoever is not active adds zero; a single coordinate needs no scatter.
         """
         entries = active if self.owners is None else active[self.owners]
-        if self.coordinates.size > 0 and is_uniform(self.coordinates):
-            total[self.coordinates[0]] += self._dot(entries)
+        if self.dimension == 1:
+            total[0] += self._dot(entries)
         else:
             np.add.at(total, self.coordinates, self.values * entries)
 
     def _dot(self, entries: NDArray[np.bool_]) -> int:
         if is_uniform(self.values):
-            return int(self.values[0]) * int(np.count_nonzero(entries))
+            return first(self.values) * int(np.count_nonzero(entries))
         return int(np.dot(self.values, entries))
 
     def check(self) -> None:

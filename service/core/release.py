@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.charge import charge_units
+from service.core.charge import charge_units, worst_case_units
 from service.core.contribution import Contributions
-from service.core.few import marked
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
-from service.core.uniform import is_uniform, uniform
+from service.core.uniform import first, is_uniform, kept, uniform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +25,8 @@ class Release:
     touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
     active: NDArray[np.bool_]  # (k,) who of them can pay; nobody else is charged
     charged: NDArray[np.int64]  # (a,) the slots of those who can, strictly increasing
-    charges: NDArray[np.int64]  # (a,) units; a read-only broadcast view where all are equal
+    charges: NDArray[np.int64]  # (a,) units; a read-only broadcast view under `one_charge`
+    one_charge: bool  # whether the query charges everybody the same, whatever the data
 
 
 def answer(
@@ -41,18 +41,33 @@ def answer(
     """
     values = rounded_gaussian(dimension, sigma_steps, entropy)
     touched, masks, charged, charges = [], [], [], []
+    one_norm = True
     for block in _in_order(contributions, dimension):
-        charge = charge_units(block.norms_squared, sigma_steps)
+        charge = _charges(block, sigma_steps)
+        one_norm = one_norm and block.one_norm
         active = accounts.active(block.slots, charge)
         block.add_to(values, active)
         touched.append(block.slots)
         masks.append(active)
-        charged.append(_where(active, block.slots))
-        charges.append(_where(active, charge))
+        charged.append(kept(active, block.slots))
+        charges.append(kept(active, charge))
     active = np.concatenate(masks) if masks else np.empty(0, dtype=np.bool_)
+    all_charges = _joined(charges)
     return Release(
-        values=values, touched=_joined(touched), active=active, charged=_joined(charged), charges=_joined(charges)
+        values=values,
+        touched=_joined(touched),
+        active=active,
+        charged=_joined(charged),
+        charges=all_charges,
+        one_charge=one_norm and is_uniform(all_charges),
     )
+
+
+def _charges(block: Contributions, sigma_steps: float) -> NDArray[np.int64]:
+    """What the query costs each of the block (k,); a charge that is one by the query is worked out once."""
+    if block.one_norm:
+        return uniform(worst_case_units(first(block.norms_squared), sigma_steps), block.slots.size)
+    return charge_units(block.norms_squared, sigma_steps)
 
 
 def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterator[Contributions]:
@@ -61,24 +76,15 @@ def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterato
     for block in contributions:
         if block.dimension != dimension or (block.slots.size > 0 and block.slots[0] < end):
             raise ValueError("blocks must have the query's dimension and come in increasing slots")
-        if block.slots.size > 0:
-            end = int(block.slots[-1]) + 1
-            yield block
-
-
-def _where(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int64]:
-    """elements[mask], as a view where it is all of them, none, or any of equal ones."""
-    count = int(np.count_nonzero(mask))
-    if count in {0, mask.size} or is_uniform(elements):
-        return elements[:count]
-    return marked(elements, mask)
+        end = int(block.slots[-1]) + 1 if block.slots.size > 0 else end
+        yield block
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """One array of all parts; parts that are all broadcasts of one number stay so."""
-    full = [part for part in parts if part.size > 0]
-    if len(full) == 1:
-        return full[0]
-    if full and all(is_uniform(part) and part[0] == full[0][0] for part in full):
-        return uniform(int(full[0][0]), sum(part.size for part in full))
-    return np.concatenate(full) if full else np.empty(0, dtype=np.int64)
+    """One array of all parts; parts that are all broadcasts of one number stay so, those that hold none of it too."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = {first(part) for part in parts if part.size > 0}
+    if parts and len(numbers) <= 1 and all(is_uniform(part) for part in parts):
+        return uniform(max(numbers, default=0), sum(part.size for part in parts))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

@@ -5,6 +5,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.few import marked
+
 _ORDER: Final[Literal["little", "big"]] = "little" if np.little_endian else "big"
 
 
@@ -19,3 +21,16 @@ def uniform(value: int, count: int) -> NDArray[np.int64]:
 def is_uniform(array: NDArray[np.generic]) -> bool:
     """Whether the array (k,) says of itself that all its elements are equal; another's may be equal by chance."""
     return array.strides == (0,)
+
+
+def first(array: NDArray[np.int64]) -> int:
+    """The first element, and of none 0: the number of which a uniform array holds none."""
+    return int(array[0]) if array.size > 0 else 0
+
+
+def kept(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int64]:
+    """elements[mask], (k,), as a view where it is all of them or none; what is uniform stays so, nothing becomes so."""
+    count = int(np.count_nonzero(mask))
+    if count in {0, mask.size} or is_uniform(elements):
+        return elements[:count]
+    return marked(elements, mask)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from service.engine.inverted import InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import Among, And, Nothing, Or, Predicate, Within
+from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.unsignedinteger]
 Indexes = Mapping[Listing, InvertedPages]
 
-SCAN_WORTH: Final = 16  # picking one listed row costs about what streaming past so many does
 _CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
 
 
@@ -60,7 +60,8 @@ def shortest(covers: Sequence[Cover], indexes: Indexes, *, rows: int) -> Cover |
     """The cover that lists the fewest of `rows` rows; None: better scan."""
     counts = [_count(cover, indexes) for cover in covers]
     fewest = min(counts, default=rows)
-    return covers[counts.index(fewest)] if SCAN_WORTH * fewest <= rows and counts else None
+    is_short = SCAN_WORTH * fewest <= rows and fewest <= LISTED_MAX
+    return covers[counts.index(fewest)] if is_short and counts else None
 
 
 def candidates(cover: Cover, indexes: Indexes, *, page_rows: int) -> Integers:

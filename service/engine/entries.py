@@ -3,13 +3,14 @@
 Adding up is exact in int64 and therefore the same in any order of rows.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
-from service.core.uniform import is_uniform
+from service.core.uniform import first, kept, uniform
 from service.engine.clipping import clipped, norms_squared
 from service.engine.invariants import BrokenInvariant
 
@@ -18,45 +19,43 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
-    """Vector entries (m of them), those of one individual next to each other; `values` may be a zero-stride view."""
+    """Vector entries (m of them), those of one individual next to each other.
+
+    `one_value` is a fact of the query: with it, `values` is a zero-stride view.
+    """
 
     owners: Integers  # (m,) slots or rows, not decreasing
     coordinates: Integers  # (m,)
     values: Integers  # (m,) grid steps
+    one_value: bool = False
 
     def kept(self, which: NDArray[np.bool_]) -> "Entries":
         """The entries marked in `which` (m,)."""
-        if which.all():
-            return self
-        return Entries(owners=self.owners[which], coordinates=self.coordinates[which], values=self.values[which])
-
-    def moved(self, slots: int) -> "Entries":
-        """The same with every owner `slots` further on, in place: the arrays are this object's own, and large."""
-        if slots != 0:
-            np.add(self.owners, slots, out=self.owners)
-        return self
-
-    def of(self, owners: NDArray[np.unsignedinteger]) -> "Entries":
-        """The same for owners that are places in `owners`."""
-        slots = owners[self.owners].astype(np.int64)
-        return Entries(owners=slots, coordinates=self.coordinates, values=self.values)
+        return Entries(
+            owners=kept(which, self.owners),
+            coordinates=kept(which, self.coordinates),
+            values=kept(which, self.values),
+            one_value=self.one_value,
+        )
 
     def merged(self, dimension: int) -> "Entries":
         """One entry for each coordinate of each individual, in order; what cancels to zero is gone."""
-        if self.values.size == 0:
-            return self
         keys = self.owners if dimension == 1 else self.owners * np.int64(dimension) + self.coordinates
-        if is_uniform(self.values):
+        if self.one_value:
             keys = keys if dimension == 1 else np.sort(keys)
             starts = np.flatnonzero(_begins(keys))
-            values = np.diff(starts, append=keys.size) * self.values[0]
+            values = np.diff(starts, append=keys.size) * first(self.values)
         else:
             order = np.argsort(keys, kind="stable")
             keys = keys[order]
             starts = np.flatnonzero(_begins(keys))
             values = np.add.reduceat(self.values[order], starts)
-        owners, coordinates = np.divmod(keys[starts], np.int64(dimension))
-        return Entries(owners=owners, coordinates=coordinates, values=values).kept(values != 0)
+        if dimension == 1:
+            merged = Entries(owners=keys[starts], coordinates=uniform(0, starts.size), values=values)
+        else:
+            owners, coordinates = np.divmod(keys[starts], np.int64(dimension))
+            merged = Entries(owners=owners, coordinates=coordinates, values=values)
+        return merged.kept(values != 0)
 
     def contributions(self, *, dimension: int, norm_squared_max: int, clip_binds: bool) -> Contributions:
         """What the core takes, of entries that are merged: every vector within the clip, by scaling if the clip binds.
@@ -68,7 +67,7 @@ class Entries:
             values, norms = clipped(self.values, firsts, norm_squared_max)
         else:
             values, norms = self.values, norms_squared(self.values, firsts)
-            if norms.size > 0 and int(norms.max()) > norm_squared_max:
+            if int(norms.max(initial=0)) > norm_squared_max:
                 raise BrokenInvariant("a vector is longer than the declared bounds allow")
         entries = Entries(owners=self.owners, coordinates=self.coordinates, values=values).kept(values != 0)
         return Contributions(
@@ -79,6 +78,27 @@ class Entries:
             coordinates=entries.coordinates,
             values=entries.values,
         )
+
+
+def folded(parts: Iterable[Entries], dimension: int) -> Entries:
+    """The sum of merged parts, as one merging of all would give it; at most twice `dimension` entries wait for more.
+
+    The entries are one individual's, so that no more than `dimension` are left whenever some are added up.
+    """
+    held: list[Entries] = []
+    for part in parts:
+        held.append(part)
+        if sum(each.values.size for each in held) > 2 * dimension:
+            held = [_joined(held).merged(dimension)]
+    return _joined(held).merged(dimension)
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
+    return Entries(
+        owners=np.concatenate([part.owners for part in parts]),
+        coordinates=np.concatenate([part.coordinates for part in parts]),
+        values=np.concatenate([part.values for part in parts]),
+    )
 
 
 def _begins(keys: Integers) -> NDArray[np.bool_]:

@@ -1,159 +1,74 @@
-"""From a plan and a dataset to each individual's integer vector and its squared norm, block by block of slots.
+"""From a plan and a dataset to each individual's integer vector and its squared norm, in blocks of increasing slots.
 
-Every step is elementwise or exact integer addition over one individual's own entries, in fixed blocks of slots that are
-never compacted, so that removing somebody changes nobody else's vector, norm or charge by a bit (theory: invariant A;
-tests/laws/test_separability.py). Floats occur only in `service.engine.clipping`.
+Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
+compacted, so that removing somebody changes nobody else's vector, norm or charge by a bit (theory: invariant A;
+tests/laws/test_separability.py). Where one block ends and the next begins depends on who is chosen, and decides about
+memory alone. Floats occur only in `service.engine.clipping`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from math import isqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.few import picked
-from service.core.uniform import is_uniform, uniform
-from service.engine.access import Cover, candidates, covers, listings_of, shortest
-from service.engine.entries import Entries
+from service.core.uniform import kept, uniform
+from service.engine.access import candidates, listings_of, shortest
+from service.engine.entries import Entries, folded
 from service.engine.events import EventPage
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.engine.selection import Select, columns_of, conjuncts, every, selection, selects_nulls
-from service.engine.terms import Groups, Term, Value, groups_of, terms_of
-from service.query.coding import Coding
+from service.engine.prepared import Prepared, prepared
+from service.engine.runs import Piece, Run, cuts, runs
+from service.engine.selection import selects_nulls
+from service.engine.terms import Unit
 from service.query.plan import Plan
-from service.query.schema import EventsTable
+from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-BLOCK_SLOTS = 8 * PAGE_SLOTS  # of individuals, for one select item: few calls for a million people, in a few megabytes
-
 
 def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
-    """The individuals whom the query touches, with their vectors in grid steps, in blocks of increasing slots.
+    """The individuals whom the query touches, with their vectors in grid steps, in at least one block.
 
     An event table's rows are summed per individual before the norm is taken. Raises BrokenInvariant, before the first
     block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
-    table = memory.schema.table(plan.table)
-    codings = memory.codings(plan.table)
-    rows_max = table.rows_per_individual if isinstance(table, EventsTable) else 1
-    query = _Query(
-        plan=plan,
-        codings=codings,
-        sieves=tuple(Sieve(columns_of(part), selection(part, codings)) for part in conjuncts(plan.predicate)),
-        covers=covers(plan.predicate, codings, lambda listing: memory.admits(plan.table, listing)),
-        groups=groups_of(plan, codings),
-        terms=terms_of(plan, codings, rows_max=rows_max),
-    )
-    return _of_events(query, memory) if isinstance(table, EventsTable) else _of_individuals(query, memory)
+    query = prepared(plan, memory)
+    pieces = _of_events(query, memory) if query.is_of_events else _of_individuals(query, memory)
+    rows_max = rows_in_run(items=len(query.terms), is_of_events=query.is_of_events)
+    return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
 
-class Sieve(NamedTuple):
-    """One condition of all that have to hold, and the columns that it reads."""
-
-    columns: frozenset[str]
-    select: Select
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Query:
-    """A plan made ready for the blocks of one table."""
-
-    plan: Plan
-    codings: Mapping[str, Coding]
-    sieves: tuple[Sieve, ...]
-    covers: tuple[Cover, ...]  # ways through the inverted indexes, none where every row has to be looked at
-    groups: Groups
-    terms: tuple[Term, ...]
-
-    @cached_property
-    def select(self) -> Select:
-        """All sieves at once, for rows of which nothing is known."""
-        return every([sieve.select for sieve in self.sieves])
-
-    @cached_property
-    def required(self) -> tuple[str, ...]:
-        """The columns in which a NULL takes a row out of the whole query."""
-        if len(self.terms) == 1 and self.terms[0].column is not None:
-            return *self.plan.group_by, self.terms[0].column
-        return self.plan.group_by
-
-    @cached_property
-    def columns(self) -> frozenset[str]:
-        """The columns that the query reads."""
-        items = {term.column for term in self.terms if term.column is not None}
-        return columns_of(self.plan.predicate) | items | set(self.plan.group_by)
-
-    def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
-        """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
-        self.select(columns, out)
-        for name in self.required:
-            np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
-
-    def among(self, columns: Mapping[str, Codes], candidates: Integers, cover: Cover) -> Integers:
-        """Which of the `candidates` (c,), increasing rows of `columns` (n,), have an entry: as `choose` would say.
-
-        One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
-        """
-        rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
-        for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
-            chosen = np.empty(rows.size, dtype=np.bool_)
-            select({name: picked(columns[name], rows) for name in read}, chosen)
-            rows = rows[chosen]
-        for name in self.required:
-            rows = rows[picked(columns[name], rows) <= self.codings[name].span]
-        return rows
-
-    def entries(self, columns: Mapping[str, Codes], rows: Integers) -> Entries:
-        """The entries of the chosen `rows` (k,), row by row and item by item; their owners are the rows."""
-        bases = self.groups.bases(columns, rows)
-        coordinates = [term.coordinates(columns, rows, bases) for term in self.terms]
-        values = [term.values(columns, rows) for term in self.terms]
-        if len(self.terms) == 1:
-            return Entries(owners=rows, coordinates=coordinates[0], values=values[0])
-        return Entries(
-            owners=np.repeat(rows, len(self.terms)),
-            coordinates=np.stack(coordinates, axis=1).reshape(-1),
-            values=np.stack(values, axis=1).reshape(-1),
-        ).kept(np.stack([self._is_known(term, columns, rows) for term in self.terms], axis=1).reshape(-1))
-
-    def _is_known(self, term: Term, columns: Mapping[str, Codes], rows: Integers) -> Mask:
-        if term.column is None:
-            return np.broadcast_to(np.True_, rows.shape)
-        return columns[term.column][rows] <= self.codings[term.column].span
+def _vectors(query: Prepared, run: Run, rows_max: int) -> Contributions:
+    """The vectors of the individuals of one run."""
+    if query.is_of_events:
+        return _summed(query, run, rows_max)
+    if len(query.terms) == 1:
+        return _alone(query, run)
+    return _together(query, _entries(query, run))
 
 
-def _of_individuals(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
+def _of_individuals(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
     listed = _looked_up(query, memory)
     if listed is not None:
-        yield from _of_rows(query, memory.individuals, listed, 0)
+        yield Piece(columns=memory.individuals, rows=listed, slots=listed)
         return
     columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
-    slots = max(BLOCK_SLOTS // PAGE_SLOTS // len(query.terms), 1) * PAGE_SLOTS
-    chooser = _Chooser(slots)
-    for start in range(0, memory.slots_used, slots):
-        block = slice(start, min(start + slots, memory.present.size))
+    chooser = _Chooser(min(BLOCK_ROWS, memory.present.size))
+    for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, memory.present.size))
         columns = {name: codes[block] for name, codes in columns_read.items()}
-        yield from _of_rows(query, columns, _scanned(query, memory, columns, block, chooser), start)
+        slots = _scanned(query, memory, columns, block, chooser)
+        yield Piece(columns=memory.individuals, rows=slots, slots=slots)
 
 
-def _of_rows(query: _Query, columns: Mapping[str, Codes], rows: Integers, start: int) -> Iterator[Contributions]:
-    """The contributions of chosen rows of a block that begins at slot `start`, if there are any."""
-    if rows.size > 0:
-        entries = query.entries(columns, rows).moved(start)
-        yield _alone(query, entries) if len(query.terms) == 1 else _together(query, entries)
-
-
-def _looked_up(query: _Query, memory: DatasetMemory) -> Integers | None:
+def _looked_up(query: Prepared, memory: DatasetMemory) -> Integers | None:
     """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
@@ -165,75 +80,105 @@ def _looked_up(query: _Query, memory: DatasetMemory) -> Integers | None:
 
 
 def _scanned(
-    query: _Query, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
+    query: Prepared, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
 ) -> Integers:
-    """The rows of a block of individuals by looking at every one."""
+    """The chosen slots of a block of individuals by looking at every one."""
     chosen = chooser.mask(block.stop - block.start)
     query.choose(columns, chosen)
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
     if selects_nulls(query.plan.predicate) and not query.required:
         np.logical_and(chosen, memory.present[block], out=chosen)
-    return chooser.rows(chosen)
+    return _moved(chooser.rows(chosen), block.start)
 
 
-def _of_events(query: _Query, memory: DatasetMemory) -> Iterator[Contributions]:
+def _of_events(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
     for number, page in memory.events(query.plan.table).pages():
-        rows = _event_rows(query, page)
-        if rows.size > 0:
-            entries = query.entries(page.columns, rows).of(page.owners).merged(query.plan.dimension)
-            yield _together(query, entries.moved(number * PAGE_SLOTS))
+        for rows in _event_rows(query, page):
+            slots = picked(page.owners, rows).astype(np.int64)
+            yield Piece(columns=page.columns, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
 
 
-def _event_rows(query: _Query, page: EventPage) -> Integers:
+def _event_rows(query: Prepared, page: EventPage) -> Iterator[Integers]:
+    """The chosen rows of a page, in order; nobody has some among one array and some among another."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
         if cover is not None:
-            return query.among(page.columns, candidates(cover, indexes, page_rows=page.owners.size), cover)
-    chosen = np.empty(page.owners.size, dtype=np.bool_)
-    query.choose(page.columns, chosen)
-    return np.flatnonzero(chosen)
+            yield query.among(page.columns, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
+            return
+    columns = {name: codes for name, codes in page.columns.items() if name in query.columns}
+    for stretch in cuts(page.owners, STRETCH_ROWS):
+        chosen = np.empty(stretch.stop - stretch.start, dtype=np.bool_)
+        query.choose({name: codes[stretch] for name, codes in columns.items()}, chosen)
+        yield _moved(np.flatnonzero(chosen), stretch.start)
 
 
-def _alone(query: _Query, entries: Entries) -> Contributions:
-    """Contributions of one entry each, where the norm is the entry's size and nobody needs to search for it."""
-    values = entries.values
-    if isinstance(query.terms[0], Value):
-        entries = entries.kept(values != 0)
-        values = entries.values
+def _entries(query: Prepared, run: Run) -> Entries:
+    return query.entries(run.codes(query.added), run.slots)
+
+
+def _summed(query: Prepared, run: Run, rows_max: int) -> Contributions:
+    """Contributions of individuals with any number of rows each."""
+    dimension = query.plan.dimension
+    if run.rows <= rows_max:
+        return _together(query, _entries(query, run).merged(dimension))
+    (alone,) = run.pieces  # one individual with more rows than are worked on at a time
+    parts = (_entries(query, Run(pieces=[part])).merged(dimension) for part in alone.slices(rows_max))
+    return _together(query, folded(parts, dimension))
+
+
+def _alone(query: Prepared, run: Run) -> Contributions:
+    """Contributions of one entry each, where the norm is the entry's size and nobody needs to search for it.
+
+    A count or a histogram adds the same for everybody: norms are one number by the plan, not by chance.
+    """
+    (term,) = query.terms
     size_max = isqrt(query.plan.clip_squared_steps)
-    if query.plan.clip_binds:
-        values = _each(lambda sizes: np.clip(sizes, -size_max, size_max), values)
-    elif _largest(values) > size_max:
-        raise BrokenInvariant("a vector is longer than the declared bounds allow")
+    columns, slots = run.codes(query.added), run.slots
+    coordinates = term.coordinates(columns, query.groups.bases(columns, slots.size))
+    if isinstance(term, Unit):
+        if not query.plan.clip_binds:
+            _check_size(term.value, size_max)
+        size = min(term.value, size_max)
+        values, norms = uniform(size, slots.size), uniform(size**2, slots.size)
+    else:
+        values = term.values(columns, slots.size)
+        is_touched = values != 0
+        slots, coordinates, values = (kept(is_touched, each) for each in (slots, coordinates, values))
+        if query.plan.clip_binds:
+            values = np.clip(values, -size_max, size_max)
+        else:
+            _check_size(max(int(values.max(initial=0)), -int(values.min(initial=0))), size_max)
+        norms = np.square(values)
     return Contributions(
-        slots=entries.owners,
-        norms_squared=_each(np.square, values),
+        slots=slots,
+        norms_squared=norms,
         dimension=query.plan.dimension,
         owners=None,
-        coordinates=entries.coordinates,
+        coordinates=coordinates,
         values=values,
+        one_norm=isinstance(term, Unit),
     )
 
 
-def _together(query: _Query, entries: Entries) -> Contributions:
+def _check_size(size: int, size_max: int) -> None:
+    """Refuse an entry beyond a clip that cannot bind."""
+    if size > size_max:
+        raise BrokenInvariant("a vector is longer than the declared bounds allow")
+
+
+def _together(query: Prepared, entries: Entries) -> Contributions:
     """Contributions of several entries each."""
     return entries.kept(entries.values != 0).contributions(
         dimension=query.plan.dimension, norm_squared_max=query.plan.clip_squared_steps, clip_binds=query.plan.clip_binds
     )
 
 
-def _each(operation: Callable[[Integers], Integers], values: Integers) -> Integers:
-    """An elementwise operation, done once where all values are one."""
-    if values.size > 0 and is_uniform(values):
-        return uniform(int(operation(values[0])), values.size)
-    return operation(values)
-
-
-def _largest(values: Integers) -> int:
-    if values.size > 0 and is_uniform(values):
-        return abs(int(values[0]))
-    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
+def _moved(places: Integers, by: int) -> Integers:
+    """The same `by` further on, in place: the array is the caller's own, and large."""
+    if by != 0:
+        np.add(places, by, out=places)
+    return places
 
 
 class _Chooser:

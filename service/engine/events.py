@@ -1,11 +1,13 @@
 """Rows of events, each of one individual: column arrays per page of slots, sorted by slot.
 
 A page is rewritten when rows are added to it or erased from it, and no other page is touched: an append costs what its
-pages hold.
+pages hold. The new page is built beside the old one and indexed by the same columns, so that putting it in the old
+one's place takes no time and no later query has to index it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,11 @@ from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.query.coding import Coding
 
 Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+SPLICED_MAX: Final = 256
+"""For so many owners a page is copied in stretches between them; sorting all of its rows is quicker for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,12 +32,22 @@ class EventPage:
     columns: dict[str, Codes]  # (m,) each
     _inverted: dict[Listing, InvertedPages] = field(default_factory=dict)
 
+    @property
+    def indexed(self) -> tuple[Listing, ...]:
+        """The listings whose indexes are made."""
+        return tuple(self._inverted)  # atomic: a query may ask for another one meanwhile
+
     def inverted(self, listings: Iterable[Listing], codings: Mapping[str, Coding]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings, over row numbers; made when they are first asked for."""
+        """The inverted indexes of some listings, each over PAGE_SLOTS rows after the other.
+
+        They are made when they are first asked for.
+        """
         for listing in listings:
             if listing not in self._inverted:
-                codes = listed_codes(listing, self.columns, codings)
-                self._inverted[listing] = InvertedPages([Inverted.of(codes, listed_coding(listing, codings))])
+                codes, coding = listed_codes(listing, self.columns, codings), listed_coding(listing, codings)
+                starts = range(0, max(codes.size, 1), PAGE_SLOTS)
+                made = [Inverted.of(codes[start : start + PAGE_SLOTS], coding) for start in starts]
+                self._inverted[listing] = InvertedPages(made)
         return {listing: self._inverted[listing] for listing in listings}
 
     def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:
@@ -38,21 +55,54 @@ class EventPage:
         ends = np.searchsorted(self.owners, owners, side="right")
         return ends - np.searchsorted(self.owners, owners, side="left")
 
-    def with_rows(self, owners: NDArray[np.uint16], columns: Mapping[str, Codes]) -> "EventPage":
-        """This page and further rows, in any order."""
-        return _sorted_page(
-            np.concatenate([self.owners, owners]),
-            {name: np.concatenate([codes, columns[name]]) for name, codes in self.columns.items()},
+    def rows_max(self, owners: NDArray[np.uint16]) -> int:
+        """The most rows that any of `owners` (k,) has, or of all owners where that is quicker to count."""
+        few = owners.size <= SPLICED_MAX
+        return int((self.rows_of(owners) if few else np.bincount(self.owners)).max(initial=0))
+
+    def changed(
+        self, gone: NDArray[np.uint16], owners: NDArray[np.uint16], columns: Mapping[str, Codes]
+    ) -> "EventPage":
+        """This page without the rows of `gone` (increasing), and with further rows (k,) in any order.
+
+        An owner's rows stay in the order in which they came, those kept before those added.
+        """
+        if gone.size + owners.size > SPLICED_MAX:
+            return self._sorted_anew(gone, owners, columns)
+        order = np.argsort(owners, kind="stable")
+        pieces = self._pieces(np.union1d(gone, owners), gone, owners[order])
+        return EventPage(
+            owners=_spliced(self.owners, owners[order], pieces),
+            columns={name: _spliced(codes, columns[name][order], pieces) for name, codes in self.columns.items()},
         )
 
-    def without(self, owner: int) -> "EventPage":
-        """This page without one individual's rows."""
-        start, stop = (int(np.searchsorted(self.owners, np.uint16(owner), side=side)) for side in ("left", "right"))
-        rows = slice(start, stop)
+    def _sorted_anew(
+        self, gone: NDArray[np.uint16], owners: NDArray[np.uint16], columns: Mapping[str, Codes]
+    ) -> "EventPage":
+        is_gone = np.zeros(PAGE_SLOTS, dtype=np.bool_)
+        is_gone[gone] = True
+        kept = np.flatnonzero(~is_gone[self.owners]) if gone.size else slice(None)
+        all_owners = np.concatenate([self.owners[kept], owners])
+        order = np.argsort(all_owners, kind="stable")
         return EventPage(
-            owners=np.delete(self.owners, rows),
-            columns={name: np.delete(codes, rows) for name, codes in self.columns.items()},
+            owners=all_owners[order],
+            columns={name: np.concatenate([codes[kept], columns[name]])[order] for name, codes in self.columns.items()},
         )
+
+    def _pieces(
+        self, touched: NDArray[np.uint16], gone: NDArray[np.uint16], owners: NDArray[np.uint16]
+    ) -> list[tuple[slice, slice]]:
+        """Which rows of the page, and which of the added after them, make up the new page; stretch after stretch."""
+        is_gone = np.isin(touched, gone)
+        starts, stops = (np.searchsorted(self.owners, touched, side=side) for side in ("left", "right"))
+        firsts, lasts = (np.searchsorted(owners, touched, side=side) for side in ("left", "right"))
+        kept_to = np.where(is_gone, starts, stops)
+        begins = np.concatenate([[0], stops]).tolist()
+        pieces = [
+            (slice(begin, end), slice(first, last))
+            for begin, end, first, last in zip(begins, kept_to.tolist(), firsts.tolist(), lasts.tolist(), strict=False)
+        ]
+        return [*pieces, (slice(begins[-1], self.owners.size), slice(0, 0))]
 
 
 class EventTable:
@@ -69,9 +119,9 @@ class EventTable:
         return sum(page.owners.size for page in self._pages.values())
 
     def pages(self) -> Iterator[tuple[int, EventPage]]:
-        """The pages that hold rows, by increasing number."""
-        for number in sorted(self._pages):
-            yield number, self._pages[number]
+        """The pages that hold rows, or held some, by increasing number; an empty one of a table that never held any."""
+        for number in sorted(self._pages) or [0]:
+            yield number, self._pages.get(number) or self._empty_page()
 
     def counts_with(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each of `slots` (n,): the rows it would hold, (n,), if these n rows were added."""
@@ -82,27 +132,55 @@ class EventTable:
                 held[part] = self._pages[number].rows_of(_within_page(distinct[part]))
         return (held + added)[places]
 
-    def add(self, slots: NDArray[np.int64], columns: Mapping[str, Codes]) -> None:
-        """Add rows: `slots` (n,) in any order, a column (n,) for each declared one.
-
-        Raises ValueError, and adds nothing, when somebody would hold more than `rows_per_individual` rows: every
-        query's overflow bound rests on that number.
-        """
-        if slots.size > 0 and int(self.counts_with(slots).max()) > self._rows_per_individual:
-            raise ValueError("an individual would hold more than rows_per_individual rows")
-        order = np.argsort(slots >> PAGE_BITS, kind="stable")
-        sorted_slots = slots[order]
-        for number, part in _by_page(sorted_slots):
-            rows = order[part]
-            page = self._pages.get(number) or self._empty_page()
-            owners = _within_page(sorted_slots[part])
-            self._pages[number] = page.with_rows(owners, {name: columns[name][rows] for name in self._codings})
+    def add(self, slots: Integers, columns: Mapping[str, Codes]) -> None:
+        """Add rows: `slots` (n,) in any order, a column (n,) for each declared one. Raises as `changed`."""
+        self.put(self.changed(np.empty(0, dtype=np.int64), slots, columns))
 
     def erase(self, slot: int) -> None:
         """Drop one individual's rows."""
-        number = slot >> PAGE_BITS
-        if number in self._pages:
-            self._pages[number] = self._pages[number].without(slot % PAGE_SLOTS)
+        none = np.empty(0, dtype=np.int64)
+        columns = {name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings.items()}
+        self.put(self.changed(np.array([slot]), none, columns))
+
+    def changed(self, gone: Integers, slots: Integers, columns: Mapping[str, Codes]) -> dict[int, EventPage]:
+        """The pages that are other ones without the rows of `gone` (increasing) and with further rows.
+
+        `slots` (n,) in any order, a column (n,) for each declared one. Raises ValueError when somebody would hold more
+        than `rows_per_individual` rows: every query's overflow bound rests on that number.
+        """
+        order = np.argsort(slots >> PAGE_BITS, kind="stable")
+        ordered = slots[order]
+        added = dict(_by_page(ordered))
+        emptied = {number: part for number, part in _by_page(gone) if number in self._pages}
+        nothing, pages = slice(0, 0), {}
+        for number in sorted(added.keys() | emptied.keys()):
+            part, gone_owners = added.get(number, nothing), _within_page(gone[emptied.get(number, nothing)])
+            page = self._changed_page(number, gone_owners, _within_page(ordered[part]), order[part], columns)
+            if page is not None:
+                pages[number] = page
+        return pages
+
+    def put(self, pages: Mapping[int, EventPage]) -> None:
+        """Put pages that were `changed` in the place of those that they were made from."""
+        self._pages.update(pages)
+
+    def _changed_page(
+        self,
+        number: int,
+        gone: NDArray[np.uint16],
+        owners: NDArray[np.uint16],
+        rows: Integers,
+        columns: Mapping[str, Codes],
+    ) -> EventPage | None:
+        """The new page; None where the old one stays as it is."""
+        page = self._pages.get(number) or self._empty_page()
+        if owners.size == 0 and not page.rows_of(gone).any():
+            return None
+        new = page.changed(gone, owners, {name: columns[name][rows] for name in self._codings})
+        if owners.size > 0 and new.rows_max(owners) > self._rows_per_individual:
+            raise ValueError("an individual would hold more than rows_per_individual rows")
+        new.inverted(page.indexed, self._codings)
+        return new
 
     def _empty_page(self) -> EventPage:
         return EventPage(
@@ -111,9 +189,8 @@ class EventTable:
         )
 
 
-def _sorted_page(owners: NDArray[np.uint16], columns: Mapping[str, Codes]) -> EventPage:
-    order = np.argsort(owners, kind="stable")
-    return EventPage(owners=owners[order], columns={name: codes[order] for name, codes in columns.items()})
+def _spliced(old: NDArray[T], new: NDArray[T], pieces: Iterable[tuple[slice, slice]]) -> NDArray[T]:
+    return np.concatenate([part for kept, added in pieces for part in (old[kept], new[added])])
 
 
 def _by_page(slots: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:

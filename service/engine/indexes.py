@@ -1,10 +1,12 @@
 """The inverted indexes of the table of individuals: which there may be, and those that have been made.
 
 One of every column that can have one, and of a few pairs of columns: a condition on both of them then lists the people
-that it concerns and hardly anybody else.
+that it concerns and hardly anybody else. A change of records brings new indexes of its pages along, built beside the
+old ones, so that no query has to index a page because somebody has joined.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,10 +18,24 @@ from service.query.coding import Coding
 
 PAIRED_MAX: Final = 8
 """So many pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
+INSERTED_MAX: Final = 16
+"""So many people who come to a page are inserted into its lists; for more, sorting the page is as quick."""
+
+Columns = Mapping[str, NDArray[np.unsignedinteger]]
+PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]
+"""The codes of a column on one page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Built:
+    """The new index of a listing: of the pages that have changed, and of all pages together."""
+
+    pages: Mapping[int, Inverted]
+    whole: InvertedPages
 
 
 class Indexes:
-    """Made page by page when first asked for, by a query or ahead of it, and again where somebody comes."""
+    """Made page by page when first asked for, by a query or ahead of it; a change brings those of its pages."""
 
     def __init__(self, codings: Mapping[str, Coding], columns: frozenset[str]) -> None:
         """`columns` are those that can have an index."""
@@ -47,12 +63,56 @@ class Indexes:
         """
         return {listing: self._made.get(listing) or self._make(listing, columns) for listing in listings}
 
-    def somebody_came(self, pages: Iterable[int]) -> None:
-        """To these pages: their lists must name them."""
-        self._made = {}
-        for page in pages:
-            for made in self._pages.values():
-                made.pop(page, None)
+    @property
+    def made(self) -> tuple[Listing, ...]:
+        """The listings whose indexes are made."""
+        return tuple(listing for listing, pages in tuple(self._pages.items()) if pages)
+
+    def built(
+        self, listings: Iterable[Listing], page_of: PageOf, came: Mapping[int, NDArray[np.int64]], *, count: int
+    ) -> dict[Listing, Built]:
+        """The indexes as they will be on `count` pages, once people have come to some rows of some pages, `came`.
+
+        `page_of` gives the columns as they will be. Nothing is changed here: `put` does so.
+        """
+        built = {}
+        for listing in listings:
+            held = dict(self._pages.get(listing, {}))
+            new = {
+                page: self._page(listing, page, page_of, held=held.get(page), came=came.get(page))
+                for page in range(count)
+                if page in came or page not in held
+            }
+            built[listing] = Built(pages=new, whole=InvertedPages([(held | new)[page] for page in range(count)]))
+        return built
+
+    def put(self, pages: Iterable[int], built: Mapping[Listing, Built]) -> None:
+        """People have come to `pages`: take the indexes that were built for that.
+
+        Another listing, which a query has asked for since, is made again on those pages when it is next asked for.
+        """
+        for listing, made in self._pages.items():
+            if listing not in built:
+                self._made.pop(listing, None)
+                for page in pages:
+                    made.pop(page, None)
+        for listing, index in built.items():
+            self._pages.setdefault(listing, {}).update(index.pages)
+            self._made[listing] = index.whole
+
+    def _page(
+        self,
+        listing: Listing,
+        page: int,
+        page_of: PageOf,
+        *,
+        held: Inverted | None = None,
+        came: NDArray[np.int64] | None = None,
+    ) -> Inverted:
+        codes = listed_codes(listing, {name: page_of(name, page) for name in listing}, self._codings)
+        if held is not None and came is not None and came.size <= INSERTED_MAX:
+            return held.with_rows(came, codes[came])
+        return Inverted.of(codes, listed_coding(listing, self._codings))
 
     def _has_room_for(self, pair: Listing) -> bool:
         paired = sum(len(listing) > 1 for listing in self._pages)
@@ -60,12 +120,14 @@ class Indexes:
 
     def _make(self, listing: Listing, columns: Mapping[str, NDArray[np.unsignedinteger]]) -> InvertedPages:
         """Index those pages that are not indexed."""
-        pages, coding = self._pages.setdefault(listing, {}), listed_coding(listing, self._codings)
+        pages = self._pages.setdefault(listing, {})
         count = pages_for(columns[listing[0]].size)
+
+        def page_of(name: str, page: int) -> NDArray[np.unsignedinteger]:
+            return columns[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS]
+
         for page in range(count):
             if page not in pages:
-                part = slice(page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS)
-                codes = listed_codes(listing, {name: columns[name][part] for name in listing}, self._codings)
-                pages[page] = Inverted.of(codes, coding)
+                pages[page] = self._page(listing, page, page_of)
         self._made[listing] = InvertedPages([pages[page] for page in range(count)])
         return self._made[listing]

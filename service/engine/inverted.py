@@ -63,6 +63,27 @@ class Inverted:
         edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=coding.span + 2))])
         return cls(order[: edges[-2]].astype(np.min_scalar_type(max(codes.size - 1, 0))), edges[:-1])
 
+    def with_rows(self, rows: Integers, codes: Codes) -> "Inverted":
+        """This index and few `rows` (k,) more, by their `codes` (k,); NULLs are listed nowhere.
+
+        A row that is listed under its code already stays listed once. For a row this costs a copy of the lists, a tenth
+        of what sorting the page again does.
+        """
+        places, values, listed = [], [], []
+        for code, row in sorted(zip(codes.tolist(), rows.tolist(), strict=True)):
+            if code >= self.edges.size - 1:
+                continue
+            start, stop = int(self.edges[code]), int(self.edges[code + 1])
+            place = start + int(np.searchsorted(self.rows[start:stop], row))
+            if place == stop or self.rows[place] != row:
+                places.append(place)
+                values.append(row)
+                listed.append(code)
+        if not places:
+            return self
+        added = np.cumsum(np.bincount(np.array(listed) + 1, minlength=self.edges.size))
+        return Inverted(np.insert(self.rows, places, values), self.edges + added)
+
 
 class InvertedPages:
     """The inverted indexes of one column, page after page; never changed, only replaced."""

@@ -2,28 +2,41 @@
 
 Slots are given by the caller and never re-packed, so that nobody's place, and nothing that is computed in it, depends
 on who else is there (theory: separability). An empty slot holds null codes and nobody is present in it. Per individual:
-16 bytes of account, one of presence, the codes, and two to four for each inverted index.
+17 bytes of account, one of presence, the codes, and two to four for each inverted index.
+
+Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
+another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
-from service.engine.events import EventTable
-from service.engine.indexes import Indexes
+from service.engine.events import EventPage, EventTable
 from service.engine.inverted import InvertedPages, Listing, is_indexed
-from service.engine.pages import PAGE_SLOTS, pages_for, pages_of
+from service.engine.pages import PAGE_SLOTS, pages_for, union
+from service.engine.people import Codes, Integers, People, PeopleChange, Placed
 from service.query.coding import Coding, coding_of
-from service.query.schema import BudgetColumn, CategoryColumn, EventsTable, Schema, Table
+from service.query.schema import BudgetColumn, EventsTable, Schema, Table
 
-__all__ = ["PAGE_SLOTS", "DatasetMemory"]
+__all__ = ["PAGE_SLOTS", "Change", "DatasetMemory", "Placed"]
 
-Codes = NDArray[np.unsignedinteger]
-T = TypeVar("T", bound=np.generic)
+NO_SLOTS: Final = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """New objects for the records that a change touches, built from the records at `version`."""
+
+    version: int
+    slots_used: int
+    people: PeopleChange
+    events: Mapping[str, Mapping[int, EventPage]]
 
 
 class DatasetMemory:
@@ -32,22 +45,19 @@ class DatasetMemory:
     Adding and erasing check everything before they change anything.
     """
 
-    def __init__(self, schema: Schema) -> None:
-        """An empty dataset."""
+    def __init__(self, schema: Schema, *, slots_max: int = 0) -> None:
+        """An empty dataset. Room for the accounts of `slots_max` slots is reserved; unused, it takes no memory."""
         self.schema = schema
-        self.slots_used = 0
-        self.accounts = Accounts(spent=np.zeros(0, dtype=np.int64), limit=np.zeros(0, dtype=np.int64))
-        self._present = np.zeros(0, dtype=np.bool_)
+        self.slots_used = self.version = 0
+        self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
+        self.accounts = _no_accounts(0)
         self._codings = {name: _codings(table) for name, table in schema.tables.items()}
-        self._individuals = {
-            name: np.empty(0, dtype=coding.dtype) for name, coding in self._codings[schema.individuals_name].items()
-        }
+        name = schema.individuals_name
+        self._people = People(schema.tables[name], self._codings[name])
         self._indexed = {
             name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
             for name, table in schema.tables.items()
         }
-        self._indexes = Indexes(self._codings[schema.individuals_name], self._indexed[schema.individuals_name])
-        self._categories = _indexed_categories(schema.tables[schema.individuals_name])
         self._events = {
             name: EventTable(self._codings[name], table.rows_per_individual)
             for name, table in schema.tables.items()
@@ -57,31 +67,30 @@ class DatasetMemory:
     @property
     def present(self) -> NDArray[np.bool_]:
         """Which slots (whole pages) hold a record."""
-        return self._present
+        return self._people.present
 
     @property
     def individuals(self) -> Mapping[str, Codes]:
         """The columns of the table of individuals, by slot (whole pages)."""
-        return self._individuals
+        return self._people.columns
 
     def admits(self, table: str, listing: Listing) -> bool:
         """Whether rows of a table can be listed by these columns: events by one, individuals by one or some two."""
         if table == self.schema.individuals_name:
-            return self._indexes.admit(listing)
+            return self._people.indexes.admit(listing)
         return len(listing) == 1 and listing[0] in self._indexed[table]
 
     def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
         """The inverted indexes of some listings of individuals."""
-        return self._indexes.of(listings, self._individuals)
+        return self._people.inverted(listings)
 
     def index_categories(self) -> None:
-        """Index every category column of individuals where it is not indexed: after a load, and after an append.
+        """Index every category column of individuals where it is not indexed: after a load.
 
         So no query waits for an index of categories, whether or not anybody has asked about the column before. Whole
         numbers, pairs and events are indexed when first asked for: they take as much room, and many are never asked.
         """
-        if self._present.size:
-            self.inverted(self._categories)
+        self._people.index_categories()
 
     def codings(self, table: str) -> Mapping[str, Coding]:
         """The codings of a table's columns. Raises KeyError for an unknown table."""
@@ -92,22 +101,12 @@ class DatasetMemory:
         return self._events[table]
 
     def grow(self, slots: int) -> None:
-        """Make room for slots 0 to `slots` - 1; never shrinks.
-
-        An eighth more than is held already, so that a dataset that grows page by page is not copied for every page.
-        """
+        """Make room for slots 0 to `slots` - 1; never shrinks."""
         self.slots_used = max(self.slots_used, slots)
-        held = self._present.size // PAGE_SLOTS
-        if pages_for(slots) <= held:
-            return
-        added = max(pages_for(slots), held + held // 8) * PAGE_SLOTS - self._present.size
-        codings = self._codings[self.schema.individuals_name]
-        self.accounts = Accounts(spent=_longer(self.accounts.spent, added), limit=_longer(self.accounts.limit, added))
-        self._present = _longer(self._present, added)
-        self._individuals = {
-            name: np.concatenate([codes, np.full(added, codings[name].null_code, dtype=codes.dtype)])
-            for name, codes in self._individuals.items()
-        }
+        size = self._people.size_for(slots)
+        if size > self.present.size:
+            self._people.grow(size)
+            self._grow_accounts(size)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
         """Columns of `count` NULLs: the record of somebody who is known by their events alone."""
@@ -115,49 +114,100 @@ class DatasetMemory:
             name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self._codings[table].items()
         }
 
-    def add_individuals(self, slots: NDArray[np.int64], codes: Mapping[str, Codes], limits: NDArray[np.int64]) -> None:
-        """Put records (n of them) into empty slots and set the limits (units). What a slot has spent stays spent.
+    def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
+        """Put records (n of them) into empty slots and set the limits (units).
+
+        What a slot has spent stays spent, and a pause stays a pause.
 
         Raises ValueError for a slot taken or named twice, a limit out of range, and codes that do not fit the columns.
         """
-        self._check(self.schema.individuals_name, slots, codes)
         if limits.shape != slots.shape or (
             limits.size > 0 and not 0 <= limits.min() <= limits.max() <= LIMIT_UNITS_MAX
         ):
             raise ValueError("one limit for each slot, between 0 and LIMIT_UNITS_MAX")
-        named = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.bool_)
-        named[slots] = True  # as np.unique would tell, and a hundred times as fast
-        if np.count_nonzero(named) != slots.size or (slots.size > 0 and self._holds_any(slots)):
-            raise ValueError("a slot is taken, or named twice")
-        self.grow(named.size)
-        for name, column in self._individuals.items():
-            column[slots] = codes[name]
-        self._indexes.somebody_came(pages_of(slots).tolist())
-        self._present[slots] = True
+        self.put(self.changed(added={self.schema.individuals_name: (slots, codes)}))
         self.accounts.limit[slots] = limits
 
-    def add_events(self, table: str, slots: NDArray[np.int64], codes: Mapping[str, Codes]) -> None:
+    def add_events(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Add rows (n of them) to the individuals in `slots`, in any order.
 
         Raises ValueError for codes that do not fit the columns, or rows beyond the table's `rows_per_individual`.
         """
-        self._check(table, slots, codes)
-        self._events[table].add(slots, codes)
-        self.grow(int(slots.max(initial=-1)) + 1)
+        self.put(self.changed(added={table: (slots, codes)}))
 
-    def event_counts(self, table: str, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def event_counts(self, table: str, slots: Integers) -> Integers:
         """For each of `slots` (n,): the rows its individual would hold, (n,), if these n rows were added."""
         return self._events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
         """Empty a slot: its record and its events go, its account stays, and nobody else is touched."""
-        if not 0 <= slot < self._present.size:
+        if not 0 <= slot < self.present.size:
             raise IndexError(f"there is no slot {slot}")
-        for name, coding in self._codings[self.schema.individuals_name].items():
-            self._individuals[name][slot] = coding.null_code
-        self._present[slot] = False
-        for events in self._events.values():
-            events.erase(slot)
+        self.put(self.changed(emptied=np.array([slot])))
+
+    def changed(
+        self,
+        *,
+        emptied: Integers = NO_SLOTS,
+        replaced: Mapping[str, Integers] | None = None,
+        added: Mapping[str, Placed] | None = None,
+    ) -> Change:
+        """Build what the records become when rows go and then others are `added`, by table.
+
+        The slots `emptied` (increasing) lose the rows of all tables, those `replaced` the rows of one. Raises
+        ValueError as `add_individuals` and `add_events` do. Changes nothing, and may run beside queries.
+        """
+        version, tables = self.version, self._codings
+        gone = {name: union([emptied, (replaced or {}).get(name, NO_SLOTS)]) for name in tables}
+        rows = {name: (added or {}).get(name) or (NO_SLOTS, self.null_codes(name, 0)) for name in tables}
+        for name, placed in rows.items():
+            self._check(name, *placed)
+        people = self.schema.individuals_name
+        self._check_empty(rows[people][0], gone[people])
+        slots_used = max(int(slots.max(initial=-1)) + 1 for slots, _ in rows.values())
+        return Change(
+            version=version,
+            slots_used=slots_used,
+            people=self._people.changed(gone[people], rows[people], slots_used=slots_used),
+            events={name: table.changed(gone[name], *rows[name]) for name, table in self._events.items()},
+        )
+
+    def make_room(self, slots: int) -> None:
+        """Have the accounts of slots that nobody has yet, up to `slots` - 1, in physical memory.
+
+        They are zero before and after. May run beside queries; what the reserved room does not hold is left to `put`.
+        """
+        for values in (self._room.spent, self._room.limit, self._room.paused):
+            values[self.slots_used : slots] = 0
+
+    def put(self, change: Change) -> None:
+        """Set a change in place. Raises ValueError when the records are others than those it was built from."""
+        if change.version != self.version:
+            raise ValueError("the records have changed since the change was built")
+        self.version += 1
+        self._people.put(change.people)
+        self._grow_accounts(self.present.size)
+        for name, pages in change.events.items():
+            self._events[name].put(pages)
+        self.slots_used = max(self.slots_used, change.slots_used)
+
+    def _grow_accounts(self, size: int) -> None:
+        """The accounts of `size` slots: more of the room, or of a larger room."""
+        if size > self._room.spent.size:
+            room, added = self._room, _no_accounts(size - self._room.spent.size)
+            self._room = Accounts(
+                spent=np.concatenate([room.spent, added.spent]),
+                limit=np.concatenate([room.limit, added.limit]),
+                paused=np.concatenate([room.paused, added.paused]),
+            )
+        if size > self.accounts.spent.size:
+            self.accounts = self._room.first(size)
+
+    def _check_empty(self, slots: Integers, emptied: Integers) -> None:
+        named = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.bool_)
+        named[slots] = True  # as np.unique would tell, and a hundred times as fast
+        if np.count_nonzero(named) != slots.size or self._people.holds_any(slots, but=emptied):
+            raise ValueError("a slot is taken, or named twice")
 
     def _check(self, table: str, slots: NDArray[np.int64], codes: Mapping[str, Codes]) -> None:
         """Refuse what does not fit; NULL is the largest code there is."""
@@ -172,20 +222,11 @@ class DatasetMemory:
             if column.size > 0 and int(column.max()) > codings[name].null_code:
                 raise ValueError(f"column {name} holds a code that stands for nothing")
 
-    def _holds_any(self, slots: NDArray[np.int64]) -> bool:
-        known = slots[slots < self._present.size]
-        return bool(self._present[known].any())
-
 
 def _codings(table: Table) -> dict[str, Coding]:
     return {name: coding_of(column) for name, column in table.columns.items() if not isinstance(column, BudgetColumn)}
 
 
-def _indexed_categories(table: Table) -> tuple[Listing, ...]:
-    return tuple(
-        (name,) for name, column in table.columns.items() if isinstance(column, CategoryColumn) and is_indexed(column)
-    )
-
-
-def _longer(array: NDArray[T], added: int) -> NDArray[T]:
-    return np.concatenate([array, np.zeros(added, dtype=array.dtype)])
+def _no_accounts(size: int) -> Accounts:
+    spent, limit = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    return Accounts(spent=spent, limit=limit, paused=np.zeros(size, dtype=np.bool_))

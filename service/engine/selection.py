@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.working_memory import TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
 Mask = NDArray[np.bool_]
@@ -19,7 +20,6 @@ Select = Callable[[Mapping[str, Codes], Mask], None]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
 
 RUNS_MAX = 8  # so many ranges cost about what one look-up costs
-TABLE_SPAN_MAX = 2**20
 
 
 def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:

@@ -10,8 +10,9 @@ import hashlib
 
 from service.query.jcs import canonical_json
 from service.query.language import Query
+from service.query.schema import Schema
 
-__all__ = ["canonical_bytes", "query_hash"]
+__all__ = ["canonical_bytes", "query_hash", "request_hash", "table_of"]
 
 
 def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
@@ -24,6 +25,16 @@ def canonical_bytes(query: Query, *, table: str | None = None) -> bytes:
     return canonical_json(document)
 
 
+def table_of(query: Query, schema: Schema) -> str:
+    """The name of the table that a query is about: that of the individuals if it names none."""
+    return schema.individuals_name if query.from_ is None else query.from_
+
+
 def query_hash(canonical: bytes) -> str:
     """The SHA-256 of a canonical form in hexadecimal."""
     return hashlib.sha256(canonical).hexdigest()
+
+
+def request_hash(canonical: bytes, *, reuse: bool) -> bytes:
+    """By what two requests under one key are told apart: the canonical form, and whether a stored answer will do."""
+    return hashlib.sha256(b"%d:%s" % (reuse, canonical)).digest()

@@ -102,7 +102,7 @@ class Rho(Closed):
 
 
 class HalfWidth(Closed):
-    """Half the width of a two-sided normal interval that holds the noise on a coordinate with this confidence."""
+    """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
     KIND: ClassVar = "half_width"
     half_width: Positive

@@ -1,8 +1,9 @@
 """A query checked against the public schema: everything the engine, the noise and the reply need to know about it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from service.query.canonical import canonical_bytes, query_hash
+from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.coding import coding_of
 from service.query.conditions import ComparedColumn, DataTable, data_column, predicate_of
 from service.query.grid import Extent, Request, Scale, scale_of
@@ -35,8 +36,9 @@ class Plan:
     l2_clip: float  # query units; what was asked for, or the natural bound if that is smaller
     sigma: float  # query units
     sigma_steps: float  # sigma / grid, exactly
+    has_one_norm: bool  # every individual whom it touches has the same norm, and so the same charge, whatever the data
     worst_case_units: int  # no individual is charged more, in units of 2^-40 rho
-    half_width_95: float  # query units
+    half_width_95: float  # query units; a multiple of the grid that the noise keeps to with probability 0.95 or more
     canonical: bytes
     query_hash: str
     reuse: bool
@@ -46,6 +48,10 @@ class Plan:
     def labels(self) -> list[Label]:
         """One object for each coordinate, such as {"country": "NO", "select": "count"}; none above 10,000."""
         return self.layout.labels()
+
+    def is_met_by(self, *, sigma: float, grid_log2: int) -> bool:
+        """Whether a released answer to this query has no more noise than is asked for, on the same grid."""
+        return grid_log2 == self.grid_log2 and sigma <= self.sigma
 
     @property
     def axes(self) -> list[Axis]:
@@ -58,7 +64,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int) -> Plan:
 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
-    name = schema.individuals_name if query.from_ is None else query.from_
+    name = table_of(query, schema)
     table = schema.tables.get(name)
     if table is None:
         raise QueryProblem.of("from", f"there is no table {quoted(name)}")
@@ -79,8 +85,9 @@ def compile_query(query: Query, schema: Schema, *, capacity: int) -> Plan:
         l2_clip=scale.l2_clip,
         sigma=scale.sigma,
         sigma_steps=scale.sigma_steps,
+        has_one_norm=_has_one_norm(query, table),
         worst_case_units=scale.worst_case_units,
-        half_width_95=half_width_95(scale.sigma),
+        half_width_95=half_width_95(sigma=scale.sigma, grid_log2=scale.grid_log2),
         canonical=canonical,
         query_hash=query_hash(canonical),
         reuse=query.reuse,
@@ -100,8 +107,7 @@ def _layout(query: Query, table: DataTable) -> Layout:
         dimension *= len(domain_of(column))
         if dimension > DIMENSION_MAX:
             raise QueryProblem.of(field, f"makes more than {DIMENSION_MAX} coordinates")
-    items = tuple(_item(item, query, table, f"select[{place}]") for place, item in enumerate(query.select))
-    layout = Layout(groups=tuple(groups), items=items)
+    layout = Layout(groups=tuple(groups), items=tuple(_items(query, table)))
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
     return layout
@@ -112,6 +118,17 @@ def _countable(name: str, table: DataTable, field: str) -> Countable:
     if isinstance(column, RealColumn):
         raise QueryProblem.of(field, f"{quoted(name)} is a real column; count a category, boolean or integer column")
     return column
+
+
+def _items(query: Query, table: DataTable) -> Iterator[tuple[PlanItem, Countable | None]]:
+    """Each item once: the same numbers with noise of their own cost work and tell what less noise would tell."""
+    places: dict[Item, int] = {}
+    for place, item in enumerate(query.select):
+        field = f"select[{place}]"
+        if item in places:
+            raise QueryProblem.of(field, f"repeats select[{places[item]}]")
+        places[item] = place
+        yield _item(item, query, table, field)
 
 
 def _item(item: Item, query: Query, table: DataTable, field: str) -> tuple[PlanItem, Countable | None]:
@@ -151,6 +168,11 @@ def _scale(query: Query, table: DataTable, capacity: int) -> Scale:
             precision=precision_of(query.noise),
         )
     )
+
+
+def _has_one_norm(query: Query, table: DataTable) -> bool:
+    """Each individual has one row, and a row is counted at one coordinate."""
+    return table.kind == "individuals" and len(query.select) == 1 and not isinstance(query.select[0], SumItem)
 
 
 def _extent(item: Item, table: DataTable) -> Extent:

@@ -3,21 +3,19 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, inf, ldexp, nextafter, sqrt
-from statistics import NormalDist
 
 from service.core.charge import worst_case_units
+from service.core.interval import half_width_steps, sigma_steps_within
 from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.query.language import HalfWidth, Noise, Rho, Sigma
 from service.query.problems import QueryProblem
 
-__all__ = ["FixedSigma", "Precision", "WorstCase", "half_width_95", "precision_of"]
-
-_QUANTILE_95 = NormalDist().inv_cdf(0.975)
+__all__ = ["FixedHalfWidth", "FixedSigma", "Precision", "WorstCase", "half_width_95", "precision_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSigma:
-    """A standard deviation in query units, given as such or by a half width."""
+    """A standard deviation in query units."""
 
     field: str
     sigma: float
@@ -29,6 +27,23 @@ class FixedSigma:
     def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
         """Sigma in steps of a grid, exactly: a grid is a power of two."""
         return ldexp(self.sigma, -grid_log2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedHalfWidth:
+    """A distance in query units that the noise keeps to at a confidence. The whole steps in it give sigma."""
+
+    field: str
+    half_width: float
+    confidence: float
+
+    def estimate(self, clip_squared_steps: int, grid_log2: int) -> float:
+        """The sigma itself, which no clip changes."""
+        return self.sigma_steps(clip_squared_steps, grid_log2)
+
+    def sigma_steps(self, _clip_squared_steps: int, grid_log2: int) -> float:
+        """The largest sigma whose noise is within the half width: between two multiples of the grid there is none."""
+        return sigma_steps_within(floor(ldexp(self.half_width, -grid_log2)), self.confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +69,11 @@ class WorstCase:
         return sigma
 
 
-Precision = FixedSigma | WorstCase
+Precision = FixedSigma | FixedHalfWidth | WorstCase
 
 
 def precision_of(noise: Noise) -> Precision:
-    """What `noise` asks for. Raises QueryProblem for a rho out of range or a confidence without a width."""
+    """What `noise` asks for. Raises QueryProblem for a rho out of range or a confidence of next to nothing."""
     match noise:
         case Sigma():
             return FixedSigma(field="noise.sigma", sigma=noise.sigma)
@@ -68,13 +83,15 @@ def precision_of(noise: Noise) -> Precision:
                 raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
             return WorstCase(field="noise.rho", units=units)
         case HalfWidth():
-            # 1 - confidence is exact from 1/2 up, and the lower tail keeps its digits where the upper one is 1.
-            quantile = -NormalDist().inv_cdf((1 - noise.confidence) / 2)
-            if quantile <= 0:
+            if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")
-            return FixedSigma(field="noise.half_width", sigma=noise.half_width / quantile)
+            return FixedHalfWidth(field="noise.half_width", half_width=noise.half_width, confidence=noise.confidence)
 
 
-def half_width_95(sigma: float) -> float:
-    """The two-sided 95 % normal quantile times sigma, in the unit of sigma; rounding to the grid adds half a step."""
-    return _QUANTILE_95 * sigma
+def half_width_95(*, sigma: float, grid_log2: int) -> float:
+    """The least multiple of the grid within which the noise is with a probability of at least 0.95.
+
+    In query units, like sigma. It is the probability of holding what was counted: the sum over those who were active,
+    clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
+    """
+    return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)

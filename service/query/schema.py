@@ -30,6 +30,8 @@ CATEGORIES_MAX = 2**20
 COLUMNS_MAX = 200
 TABLES_MAX = 100
 ROWS_PER_INDIVIDUAL_MAX = 2**20
+ROWS_CAPACITY_MAX = 2**40
+ROWS_FOR_EACH = 32  # of a table that declares no `rows_capacity`, for each individual of the capacity
 RESERVED_NAME = "select"  # the key under which a label names its select item
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -140,20 +142,36 @@ class IndividualsTable(_Closed):
             raise ValueError("at most one column of type budget")
         return self
 
+    def rows_max(self, capacity: int) -> int:
+        """How many rows the table has room for: one for each individual."""
+        return capacity
+
 
 class EventsTable(_Closed):
-    """A table with up to `rows_per_individual` rows each: the public bound behind every worst case."""
+    """A table with up to `rows_per_individual` rows each, and `rows_capacity` rows of all individuals together.
+
+    The first is the public bound behind every charge, the second behind the work that a query may take. A schema that
+    does not declare `rows_capacity` is written without it, as it was before there was one.
+    """
 
     kind: Literal["events"]
     key: Name
     columns: Annotated[dict[Name, DataColumn], Field(max_length=COLUMNS_MAX)]
     unknown_individuals: Literal["reject", "create"] = "reject"
     rows_per_individual: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] = 4096
+    rows_capacity: Annotated[int, Field(ge=1, le=ROWS_CAPACITY_MAX)] | None = Field(
+        default=None, exclude_if=lambda rows: rows is None
+    )
 
     @model_validator(mode="after")
     def _named(self) -> "EventsTable":
         _check_names(self.key, self.columns)
         return self
+
+    def rows_max(self, capacity: int) -> int:
+        """How many rows the table has room for in a dataset with at most `capacity` individuals."""
+        declared = ROWS_FOR_EACH * capacity if self.rows_capacity is None else self.rows_capacity
+        return min(declared, self.rows_per_individual * capacity)
 
 
 Table = Annotated[IndividualsTable | EventsTable, Field(discriminator="kind")]

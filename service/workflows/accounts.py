@@ -1,21 +1,28 @@
-"""Accounts as individuals and curators read them: from memory, or from what another reading has left in the cache.
+"""Accounts as individuals and curators read them: from memory, from what others have left in the cache, or from SQL.
 
-A line that holds the dataset and has nothing else to do is asked at once. Where it is busy, or would first have to load
-a million people, slices of accounts may be at hand in the cache. They count only if they were taken at exactly the
-place at which the database stands: the same registration, fence, sequence, hash and version of the records. A slice
-that is older, or ahead, is as good as none.
+The caller's own thread reads a snapshot of the database to learn whose accounts are wanted and where the ledger stands.
+Then it copies those accounts from memory, if no query is worked on and memory has come that far. Otherwise slices of
+accounts may be at hand in the cache. They count only if they were taken at exactly the place at which the database
+stands: the same registration, fence, sequence, hash and version of the records. A slice that is older, or ahead, is as
+good as none. At last an individual's own account is read from the database, beside the line; for a curator the line
+catches up.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from service.workflows.caching import SLICE_SLOTS, AccountSlice, Place
-from service.workflows.desk import Act
 from service.workflows.errors import Unavailable
-from service.workflows.ports import StoreUnavailable, Transaction
-from service.workflows.reading import budget_row, my_budget_view, number_of, slot_of
-from service.workflows.records import DatasetRecord
+from service.workflows.paging import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.ports import Transaction
+from service.workflows.promising import promised
+from service.workflows.reading import budget_row, my_budget_view, slot_of, snapshot
+from service.workflows.records import DatasetRecord, Head, OwnAccount
 from service.workflows.sharing import Exchange
 from service.workflows.state import DatasetState
 from service.workflows.threads import DatasetWriter
@@ -24,86 +31,146 @@ from service.workflows.views import BudgetRow, MyBudget, Page
 SLICES_MAX: Final = 16
 """More slices than this are neither sought nor left: people so scattered are found faster in memory."""
 
-Wanted = Callable[[Transaction], Sequence[tuple[int, str]]]
+People = Sequence[tuple[int, str]]
+"""(slot, key) of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One individual's account, in units."""
+    """One individual's account."""
 
     slot: int
     key: str
-    limit: int
-    spent: int
+    own: OwnAccount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Whose accounts are wanted, and the head of the snapshot that says so."""
+
+    people: People
+    place: Place
+    head: Head
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the slices in which they stand."""
+        return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
 
 
 def my_budget(record: DatasetRecord, key: str, line: DatasetWriter, exchange: Exchange) -> MyBudget:
-    """One individual's own account. Raises NotFound."""
-    (mine,) = _accounts(lambda transaction: [(slot_of(transaction, key), key)], record, line, exchange)
-    return my_budget_view(record, mine.limit, mine.spent)
+    """One individual's own account. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(line.guard) as transaction:
+        slot = slot_of(transaction, key)
+        promise = promised(record, transaction, slot)
+        wanted = _wanted_in(transaction, [(slot, key)], record)
+    found = _at_hand(wanted, line, exchange)
+    if found is not None:
+        return my_budget_view(record, found[0].own, promise)
+    with snapshot(line.guard) as transaction:
+        return my_budget_view(record, transaction.account_of(slot_of(transaction, key)), promise)
 
 
 def budgets(
     record: DatasetRecord, line: DatasetWriter, exchange: Exchange, *, cursor: str | None, limit: int
 ) -> Page[BudgetRow]:
-    """The individuals' accounts in slot order; the cursor is the last slot shown."""
+    """The individuals' accounts in slot order; the cursor is the last slot shown. Raises Unavailable, Fenced, Busy."""
     after = number_of(cursor, default=-1)
-    found = _accounts(lambda transaction: transaction.keys_of(after_slot=after, limit=limit), record, line, exchange)
-    items = tuple(budget_row(account.key, account.limit, account.spent) for account in found)
-    return Page(items=items, next=str(found[-1].slot) if len(found) == limit else None)
+
+    def people(transaction: Transaction) -> People:
+        return transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
+
+    wanted = _wanted(people, record, line)
+    found = _at_hand(wanted, line, exchange)
+    accounts = _caught_up(wanted, line, exchange) if found is None else found
+    items = tuple(budget_row(account.key, account.own) for account in accounts)
+    has_next = is_full([len(key.encode()) for _, key in wanted.people], limit=limit)
+    return Page(items=items, next=str(wanted.people[-1][0]) if has_next else None)
 
 
-def _accounts(wanted: Wanted, record: DatasetRecord, line: DatasetWriter, exchange: Exchange) -> list[Account]:
-    found = None if line.is_at_hand or not exchange.is_open else _from_slices(wanted, record, line, exchange)
-    return line.read(_from_memory(wanted, record, exchange)) if found is None else found
+def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, line: DatasetWriter) -> Wanted:
+    with snapshot(line.guard) as transaction:
+        return _wanted_in(transaction, people(transaction), record)
 
 
-def _from_memory(wanted: Wanted, record: DatasetRecord, exchange: Exchange) -> Act[list[Account]]:
-    """The line's own reading, which leaves what it has looked at for others."""
-
-    def reading(transaction: Transaction, state: DatasetState) -> list[Account]:
-        people, accounts = wanted(transaction), state.memory.accounts
-        place, numbers = Place.of(record, transaction.head), _numbers(people)
-        missing = [number for number in numbers if exchange.wants(place, number)] if len(numbers) <= SLICES_MAX else []
-        exchange.read([_slice(place, number, state) for number in missing])
-        return [
-            Account(slot=slot, key=key, limit=int(accounts.limit[slot]), spent=int(accounts.spent[slot]))
-            for slot, key in people
-        ]
-
-    return reading
+def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) -> Wanted:
+    return Wanted(people=people, place=Place.of(record, transaction.head), head=transaction.head)
 
 
-def _from_slices(
-    wanted: Wanted, record: DatasetRecord, line: DatasetWriter, exchange: Exchange
-) -> list[Account] | None:
-    """The same from the cache; None unless all of it is there, and of now."""
-    try:
-        with line.guard.transaction(lock=False) as transaction:
-            people, place = wanted(transaction), Place.of(record, transaction.head)
-    except StoreUnavailable as fault:
-        raise Unavailable from fault
-    numbers = _numbers(people)
-    if len(numbers) > SLICES_MAX:
+def _at_hand(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account] | None:
+    """From memory or the cache, whichever has them, without waiting for the line; None where neither does."""
+    copied = line.peek(partial(_copied, wanted, exchange))
+    return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
+
+
+def _caught_up(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account]:
+    """From memory, once that has caught up. Raises Unavailable."""
+    line.catch_up()
+    copied = line.look(partial(_copied, wanted, exchange))
+    if copied is None:
+        raise Unavailable
+    return _told(wanted, copied, exchange)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Copied:
+    """Accounts by place in `Wanted.people`, and slices that others may want."""
+
+    limits: NDArray[np.int64]
+    spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
+    slices: Sequence[AccountSlice]
+
+
+def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied | None:
+    """What is wanted of memory; None where that is behind the snapshot."""
+    if not state.has_come_to(wanted.head):
         return None
-    current = {each.number: each for each in exchange.slices(record.genesis, numbers) if each.place == place}
+    slots = np.array([slot for slot, _ in wanted.people], dtype=np.int64)
+    numbers = wanted.numbers if state.is_at(wanted.head) else []
+    missing = [number for number in numbers if exchange.wants(wanted.place, number)]
+    return _Copied(
+        limits=state.memory.accounts.limit[slots],
+        spent=state.memory.accounts.spent[slots],
+        paused=state.memory.accounts.paused[slots],
+        slices=[_slice(wanted.place, number, state) for number in missing if len(numbers) <= SLICES_MAX],
+    )
+
+
+def _told(wanted: Wanted, copied: _Copied, exchange: Exchange) -> list[Account]:
+    """The accounts as copied; the slices are left in the cache."""
+    exchange.read(copied.slices)
+    numbers = zip(copied.limits.tolist(), copied.spent.tolist(), copied.paused.tolist(), strict=True)
+    return [
+        Account(slot=slot, key=key, own=OwnAccount(*own))
+        for (slot, key), own in zip(wanted.people, numbers, strict=True)
+    ]
+
+
+def _in_slices(wanted: Wanted, exchange: Exchange) -> list[Account] | None:
+    """The same from the cache; None unless all of it is there, and of now."""
+    if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
+        return None
+    slices = exchange.slices(wanted.place.genesis, wanted.numbers)
+    current = {each.number: each for each in slices if each.place == wanted.place}
     found = []
-    for slot, key in people:
+    for slot, key in wanted.people:
         number, row = divmod(slot, SLICE_SLOTS)
         held = current.get(number)
         if held is None or row >= held.limits.size:
             return None
-        found.append(Account(slot=slot, key=key, limit=int(held.limits[row]), spent=int(held.spent[row])))
+        own = OwnAccount(limit=int(held.limits[row]), spent=int(held.spent[row]), paused=bool(held.paused[row]))
+        found.append(Account(slot=slot, key=key, own=own))
     return found
-
-
-def _numbers(people: Iterable[tuple[int, str]]) -> list[int]:
-    return sorted({slot // SLICE_SLOTS for slot, _ in people})
 
 
 def _slice(place: Place, number: int, state: DatasetState) -> AccountSlice:
     """A copy: memory goes on."""
     rows, accounts = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS), state.memory.accounts
     return AccountSlice(
-        place=place, number=number, limits=accounts.limit[rows].copy(), spent=accounts.spent[rows].copy()
+        place=place,
+        number=number,
+        limits=accounts.limit[rows].copy(),
+        spent=accounts.spent[rows].copy(),
+        paused=accounts.paused[rows].copy(),
     )

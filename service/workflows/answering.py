@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
@@ -16,21 +17,23 @@ from numpy.typing import NDArray
 
 from service.accounting.coverage import coverage_certified
 from service.core.contribution import Contributions
+from service.core.few import FEW
 from service.core.noise import Entropy
 from service.core.release import Release, answer
-from service.core.uniform import is_uniform
+from service.core.uniform import first, is_uniform
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.engine.evaluate import contributions
 from service.failpoints import reach
 from service.query.plan import Plan
+from service.query.precision import half_width_95
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
-from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import Proposal, Transaction
+from service.workflows.ledger import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.ports import CommitRejected, Proposal, Transaction
 from service.workflows.records import Address, AnswerRecord, Asked
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
 
-Outcome = StoredAnswer | WorkflowError
+Outcome = StoredAnswer | WorkflowError | CommitRejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,7 @@ class Batch:
 
     def _outcome(self, question: Question) -> Outcome:
         try:
-            return stored_answer(self._reply(question), question.plan.grid_log2)
+            return stored_answer(self._reply(question))
         except WorkflowError as refusal:
             return refusal
 
@@ -101,12 +104,14 @@ class Batch:
             self.answers[question.address] = known
         return known
 
-    def _reused(self, plan: Plan) -> LedgerEntry | None:
-        """The same canonical query and noise, released in this public epoch: replaying it is post-processing."""
-        for entry in reversed(self.entries):
-            if entry.query_hash == plan.query_hash:
-                return entry
-        return self.transaction.known.reusable.get(plan.query_hash)
+    def _reused(self, plan: Plan) -> PublicEntry | None:
+        """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
+
+        An earlier version may have read more noise out of the same words. That is not what is asked for today.
+        """
+        same = (entry for entry in reversed(self.entries) if entry.query_hash == plan.query_hash)
+        entry = next(same, None) or self.transaction.known.reusable.get(plan.query_hash)
+        return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
 
     def _charged(self, question: Question) -> LedgerEntry:
         """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
@@ -150,7 +155,7 @@ class Batch:
             dimension=plan.dimension,
             worst_case_units=plan.worst_case_units,
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
-            charges=EncodedCharges.of(touched=release.touched, active=release.active, charges=release.charges),
+            charges=encoded_charges(release, slots=self.state.memory.slots_used),
             charged_count=release.charged.size,
             left_out_count=release.touched.size - release.charged.size,
             charged_units=exact_sum(release.charges),
@@ -164,7 +169,7 @@ class Batch:
         """A random id through the one door of entropy, so that frozen entropy freezes whole exchanges."""
         return UUID(bytes=self.entropy(2).tobytes(), version=4)
 
-    def _record(self, question: Question, entry: LedgerEntry, *, reused: bool) -> AnswerRecord:
+    def _record(self, question: Question, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
         certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)
         body = document(question.plan, entry, reused=reused, certified=certified)
         return AnswerRecord(
@@ -176,6 +181,17 @@ class Batch:
             body=body,
             at=question.accepted_at.replace(microsecond=0),
         )
+
+
+def encoded_charges(release: Release, *, slots: int) -> EncodedCharges:
+    """What a release costs whom, as it is stored in a dataset that has handed out so many slots."""
+    return EncodedCharges.of(
+        touched=release.touched,
+        active=release.active,
+        charges=release.charges,
+        slots=slots,
+        one_charge=release.one_charge,
+    )
 
 
 def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
@@ -191,7 +207,19 @@ def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
         reach("active-set")
 
 
-def document(plan: Plan, entry: LedgerEntry, *, reused: bool, certified: bool) -> bytes:
+class Stated(Protocol):
+    """What an answer says of its question that is not in the ledger: of a plan, the part that is shown."""
+
+    @property
+    def labels(self) -> Sequence[Mapping[str, object]]:
+        """One object for each coordinate."""
+
+    @property
+    def axes(self) -> Sequence[Mapping[str, object]]:
+        """The order of the coordinates."""
+
+
+def document(plan: Stated, entry: PublicEntry, *, reused: bool, certified: bool) -> bytes:
     """The answer as JSON bytes.
 
     `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
@@ -206,7 +234,7 @@ def document(plan: Plan, entry: LedgerEntry, *, reused: bool, certified: bool) -
         "sigma": entry.sigma,
         "grid": entry.grid,
         "dimension": entry.dimension,
-        "half_width_95": plan.half_width_95,
+        "half_width_95": half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),
         "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
         "coverage_certified": certified,
         "reused": reused,
@@ -221,21 +249,20 @@ def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDAr
     return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
 
 
-def stored_answer(record: AnswerRecord, grid_log2: int) -> StoredAnswer:
-    """A reply as it leaves: the committed bytes, and on demand the integers they show."""
-    values = partial(_steps, record.body, grid_log2)
-    return StoredAnswer(
-        query_id=record.query_id, sequence=record.seq, body=record.body, values=values, grid=2.0**grid_log2
-    )
+def stored_answer(record: AnswerRecord) -> StoredAnswer:
+    """A reply as it leaves: the committed bytes, and on demand the numbers they show, whatever the plan is today."""
+    values = partial(_values, record.body)
+    return StoredAnswer(query_id=record.query_id, sequence=record.seq, body=record.body, values=values)
 
 
-def _steps(body: bytes, grid_log2: int) -> NDArray[np.int64]:
-    values = np.asarray(orjson.loads(body)["values"], dtype=np.float64)
-    return np.rint(np.ldexp(values, -grid_log2)).astype(np.int64)
+def _values(body: bytes) -> NDArray[np.float64]:
+    return np.asarray(orjson.loads(body)["values"], dtype=np.float64)
 
 
 def exact_sum(charges: NDArray[np.int64]) -> int:
     """The sum of charges as a Python int: 10^6 charges near 2^62 do not fit 64 bits."""
-    if charges.size and is_uniform(charges):
-        return int(charges[0]) * charges.size
+    if charges.size <= FEW:
+        return sum(charges.tolist())
+    if is_uniform(charges):
+        return first(charges) * charges.size
     return (int((charges >> 32).sum()) << 32) + int((charges & 0xFFFFFFFF).sum())

@@ -40,7 +40,14 @@ def burn(
     charges = np.minimum(left, units)
     paying = charges > 0
     canonical = rfc8785.dumps({"burn": {"why": why, "settled": list(settled), "units": str(units)}})
-    entry = _entry(transaction.head, slots[paying], charges[paying], units=units, canonical=canonical, at=at)
+    encoded = EncodedCharges.of(
+        touched=slots[paying],
+        active=np.ones(int(paying.sum()), dtype=np.bool_),
+        charges=charges[paying],
+        slots=transaction.head.slots,
+        one_charge=False,
+    )
+    entry = _entry(transaction.head, encoded, charges[paying], units=units, canonical=canonical, at=at)
     transaction.append([entry], [], {})
     state.apply(entry)
     return entry
@@ -52,7 +59,7 @@ def settled_position(burns: Iterable[LedgerEntry]) -> Position:
 
 
 def _entry(
-    head: Head, charged: NDArray[np.int64], charges: NDArray[np.int64], *, units: int, canonical: bytes, at: datetime
+    head: Head, encoded: EncodedCharges, charges: NDArray[np.int64], *, units: int, canonical: bytes, at: datetime
 ) -> LedgerEntry:
     entry = LedgerEntry(
         kind="burn",
@@ -68,8 +75,8 @@ def _entry(
         dimension=0,
         worst_case_units=units,
         worst_case_total_units=min(head.worst_case_units + units, CHARGE_UNITS_MAX),
-        charges=EncodedCharges.of(touched=charged, active=np.ones(charged.size, dtype=np.bool_), charges=charges),
-        charged_count=int(charged.size),
+        charges=encoded,
+        charged_count=int(charges.size),
         left_out_count=0,
         charged_units=exact_sum(charges),
         values=b"",

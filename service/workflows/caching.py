@@ -16,7 +16,7 @@ from service.workflows.ledger import LedgerEntry
 from service.workflows.records import Address, AnswerRecord, DatasetRecord, Head
 
 SLICE_SLOTS: Final = 1024
-"""How many consecutive slots' accounts are cached together: 16 KiB, so that one account is not sought in a megabyte."""
+"""How many consecutive slots' accounts are cached together: 17 KiB, so that one account is not sought in a megabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +64,14 @@ class SharedEntry:
 class AccountSlice:
     """The accounts of the slots from `number * SLICE_SLOTS` at one place.
 
-    `limits` and `spent` are in units, both (m,) with m <= SLICE_SLOTS: a slot beyond m did not exist there.
+    `limits` and `spent`, in units, and `paused` are (m,) with m <= SLICE_SLOTS: a slot beyond m did not exist there.
     """
 
     place: Place
     number: int
     limits: NDArray[np.int64]
     spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
 
 
 Shared = SharedReply | SharedEntry | AccountSlice

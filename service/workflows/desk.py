@@ -6,7 +6,8 @@ proves the assumption or does nothing (`service.workflows.proposing`). An error 
 keys under the lock, never by drawing noise again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from service.core.noise import Entropy
@@ -14,7 +15,8 @@ from service.failpoints import reach
 from service.workflows.answering import Batch, Outcome, Question, stored_answer
 from service.workflows.errors import KeyConflict, Unavailable, WorkflowError
 from service.workflows.incidents import report_incident
-from service.workflows.ports import CommitUnclear, Outdated, Proposal, StoreUnavailable, Transaction
+from service.workflows.ports import CommitRejected, CommitUnclear, Outdated, Proposal, StoreUnavailable, Transaction
+from service.workflows.prepared import Prepared
 from service.workflows.proposing import Proposer
 from service.workflows.records import AnswerRecord, DatasetRecord, Head
 from service.workflows.sharing import Exchange
@@ -48,7 +50,11 @@ class Desk:
         self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        """An outcome for every question, whatever happens: an answer that is durable and witnessed, or a refusal."""
+        """An outcome for every question, whatever happens: an answer that is durable and witnessed, or a refusal.
+
+        CommitRejected is the outcome of a question that the store rejects by itself: an incident, to which no retry
+        helps.
+        """
         try:
             return self._transact(questions)
         except WorkflowError as refusal:
@@ -60,14 +66,18 @@ class Desk:
         except StoreUnavailable:
             self.state.doubt()
             return [Unavailable() for _ in questions]
+        except CommitRejected as rejection:
+            self._report(rejection, f"batch of {len(questions)}")
+            outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
         except Exception as error:  # noqa: BLE001 - every question must have an outcome, that shows nothing of the fault
             self.state.doubt_all()
-            report_incident(error, f"batch of {len(questions)} on dataset {self._record.id}")
+            self._report(error, f"batch of {len(questions)}")
+            outcome = Unavailable()
         if len(questions) == 1:
-            return [Unavailable()]
+            return [outcome]
         # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
         # transaction.
-        return [outcome for question in questions for outcome in self.answer([question])]
+        return [each for question in questions for each in self.answer([question])]
 
     def _transact(self, questions: Sequence[Question]) -> list[Outcome]:
         self._telemetry.batched(len(questions))
@@ -102,9 +112,10 @@ class Desk:
             self.state.catch_up(transaction)
             reach("budgets-read")
             batch = self._batch(transaction)
-            outcomes = batch.answer_all(questions)
-            if not batch.is_empty:
-                self._commit(transaction)
+            with self.state.trial():
+                outcomes = batch.answer_all(questions)
+                if not batch.is_empty:
+                    self._commit(transaction)
         return transaction.head, batch, outcomes
 
     def _batch(self, transaction: Transaction | Proposal) -> Batch:
@@ -137,34 +148,58 @@ class Desk:
         return [Unavailable() for _ in questions]
 
     def act(self, act: Act[Result]) -> Result:
-        """Run a change in a locked transaction of its own, and commit it. Raises what it raises, and Unavailable."""
+        """Run a change in a locked transaction and commit it; only then memory is changed.
+
+        Raises what the act raises, Unavailable, and Outdated when a long act was prepared in vain.
+        """
         try:
-            with self._guard.transaction(lock=True) as transaction:
-                self.state.catch_up(transaction)
+            with self._transaction_of(act) as transaction:
                 result = act(transaction, self.state)
                 transaction.commit()
-                self.state.data_version = transaction.head.data_version
+                self.state.acted(transaction.head)
                 self._telemetry.committed("act")
             self._guard.vouch(transaction.head)
+            self.proposer.moved(transaction.head)
             self._exchange.committed(self._record, transaction.head, (), ())
-        except WorkflowError:
+        except (WorkflowError, Outdated):
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
-            self.state.doubt_all()
+            # Memory is as it was; if the act is durable, the next transaction follows it by the journal.
             if isinstance(fault, CommitUnclear):
                 self._telemetry.commit_unclear()
             raise Unavailable from fault
+        except CommitRejected as rejection:
+            self._report(rejection, "an act")
+            raise
         except BaseException:
             self.state.doubt_all()
             raise
+        finally:
+            self.state.drop_staged()
         return result
 
-    def read(self, reading: Act[Result]) -> Result:
-        """Run a reading on a snapshot that memory has caught up with. Raises what it raises, and Unavailable."""
+    @contextmanager
+    def _transaction_of(self, act: Act[Result]) -> Iterator[Transaction]:
+        """The act's own, locked, or a new one; memory has come to its head."""
+        if isinstance(act, Prepared):
+            self._guard.lock(act.transaction)
+            self.state.catch_up(act.transaction, reads_records=False)  # it would read what the act has written
+            act.ground.check(self.state, act.transaction.head)
+            yield act.transaction
+            return
+        with self._guard.transaction(lock=True) as transaction:
+            self.state.catch_up(transaction)
+            yield transaction
+
+    def _report(self, error: Exception, about: str) -> None:
+        code = f" code={error.code}" if isinstance(error, CommitRejected) else ""
+        report_incident(error, f"{about} on dataset {self._record.id}{code}")
+
+    def catch_up(self) -> None:
+        """Bring memory to where a snapshot stands. Raises Unavailable, Fenced."""
         try:
             with self._guard.transaction(lock=False) as transaction:
                 self.state.catch_up(transaction)
-                return reading(transaction, self.state)
         except StoreUnavailable as fault:
             self.state.doubt()
             raise Unavailable from fault
@@ -175,4 +210,4 @@ def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:
         return Unavailable()
     if known.request_hash != question.request_hash:
         return KeyConflict()
-    return stored_answer(known, question.plan.grid_log2)
+    return stored_answer(known)

@@ -1,20 +1,31 @@
 """Erasure: the record goes, the account stays under a keyed tombstone, and nobody else's number moves."""
 
+import numpy as np
+
+from service.workflows.acting import Preparation
 from service.workflows.desk import Act
-from service.workflows.ports import Transaction
+from service.workflows.ports import LongAct, Transaction
+from service.workflows.prepared import Ground
 from service.workflows.reading import slot_of
 from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
 
 
-def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Act[None]:
+def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
     """Delete an individual's rows. The slot is nobody else's ever; the same person coming back resumes its spending."""
 
-    def act(transaction: Transaction, state: DatasetState) -> None:
+    def prepare(transaction: LongAct, ground: Ground) -> Act[None]:
         slot = slot_of(transaction, key)
-        transaction.erase(slot, pepper.tombstone(record.id, key))
-        transaction.journal("erase", {"slot": slot})
-        state.memory.erase(slot)
+        transaction.delete_records(slot)
+        change = ground.memory.changed(emptied=np.array([slot]))
 
-    return act
+        def act(transaction: Transaction, state: DatasetState) -> None:
+            # Only now: whoever lowers this limit holds the dataset's lock and waits for the account's row.
+            transaction.erase(slot, pepper.tombstone(record.id, key))
+            transaction.journal("erase", {"slot": slot})
+            state.after_commit(lambda: state.memory.put(change))
+
+        return act
+
+    return prepare

@@ -7,7 +7,7 @@
     ├── NameTaken            the name exists already
     ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
     ├── RateLimited          this principal asks too often; decided before anything is read
-    ├── Busy                 too much is waiting; decided before the lock, on public grounds
+    ├── Busy                 no room before the deadline or in memory; decided on public grounds
     └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
         └── Fenced           the dataset is closed until its curator reconciles it
             └── WitnessLost  the same, because nothing is left that could tell
@@ -107,11 +107,16 @@ class _RetryLater(WorkflowError):
     retry_after_s = 1
 
 
-class Busy(_RetryLater):
-    """The dataset's queue is full."""
+class Busy(WorkflowError):
+    """No room for the request before its deadline. `retry_after_s` comes from arrivals and public costs alone."""
 
     slug = "busy"
     title = "Too many requests are waiting; retry with the same Idempotency-Key."
+
+    def __init__(self, retry_after_s: int = 1) -> None:
+        """Say after how many seconds to come back, at least one."""
+        super().__init__()
+        self.retry_after_s = max(retry_after_s, 1)
 
 
 class Unavailable(_RetryLater):

@@ -1,38 +1,42 @@
 """The house: every workflow behind one object, which is all that the api room and the command line know."""
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import BinaryIO
 from uuid import UUID
 
 from service.core.noise import Entropy
 from service.core.units import units_down
 from service.query.language import Query
-from service.query.plan import Plan, compile_query
-from service.query.problems import QueryProblem
 from service.workflows import accounts, reading
-from service.workflows.answering import Question, stored_answer
+from service.workflows.act_log import ActLog
+from service.workflows.acting import Result, act_beside, next_epoch
+from service.workflows.admission import Admission
+from service.workflows.answering import stored_answer
+from service.workflows.background import in_background
 from service.workflows.caching import Cache
 from service.workflows.catalogue import Counts, dataset_view, public_dataset
+from service.workflows.desk import Act
 from service.workflows.erasing import erasing
 from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.limiting import Limiter
 from service.workflows.lines import Lines
-from service.workflows.ports import Store, Transaction, Witness
+from service.workflows.ownership import Ownership
+from service.workflows.ports import Store, Witness
 from service.workflows.preloading import preload
 from service.workflows.previewing import allowances, preview
 from service.workflows.principals import Principals
 from service.workflows.readiness import Readiness
 from service.workflows.recalling import Recall
-from service.workflows.records import DatasetRecord
+from service.workflows.records import DatasetRecord, OwnAccount
 from service.workflows.registration import Registration, register
 from service.workflows.releases import releases
 from service.workflows.secrets import Pepper
 from service.workflows.sharing import UNSHARED, Exchange
-from service.workflows.state import DatasetState
+from service.workflows.standing import standing, summary
+from service.workflows.submitting import Submitting, compiled
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.threads import DatasetWriter
 from service.workflows.uploads import placing, read_upload
@@ -69,35 +73,49 @@ class House:
         clock: Callable[[], datetime],
         telemetry: Telemetry = SILENT,
         cache: Cache | None = None,
-        limiter: Limiter | None = None,
+        admission: Admission | None = None,
     ) -> None:
         """Open the house; datasets are loaded when first asked for.
 
-        `cache` is shared with the other replicas, if there are any; `limiter` is for whoever lets requests in.
+        `cache` is shared with the other replicas, if there are any.
         """
-        self.limiter = limiter
+        self.admission = admission or Admission()
+        self.limiter = self.admission.limiter
+        self.ownership: Ownership | None = None  # every process works on every dataset
         self._exchange = UNSHARED if cache is None else Exchange(cache)
-        self._recall = None if cache is None else Recall(cache, self._exchange.hints)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._telemetry = telemetry
         self._counts = Counts(store)
-        self.lines = Lines(store=store, witness=witness, opening=self._open_line)
+        self.lines = Lines(store=store, witness=witness, opening=self._open_line, admits=self._admits)
+        recall = None if cache is None else Recall(cache, self._exchange.hints)
+        self._submitting = Submitting(lines=self.lines, admission=self.admission, recall=recall, clock=clock)
         principals = Principals(store=store, pepper=pepper, clock=clock)
+        self._principals = principals
         self.authenticate = principals.authenticate
         self.remembered = principals.remembered
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
+        self.acts = ActLog(self.lines).page
         readiness = Readiness(store=store, lines=self.lines, clock=clock)
         self.ready = readiness.problems
         self.check_witnesses = readiness.check_witnesses
 
     def close(self) -> None:
         """Take nothing new, finish what waits, and stop. The store must outlive this call."""
-        if self._recall is not None:
-            self._recall.close()
+        self._submitting.close()
         self.lines.close()
         self._exchange.close()
+
+    def share(self, ownership: Ownership) -> None:
+        """From now on work only on datasets that this process owns. To be called before anything is asked."""
+        self.ownership = ownership
+        ownership.watch(self._let_go)
+
+    def leave(self) -> None:
+        """Let other processes take the datasets over; what was accepted is still finished. For signal handlers too."""
+        if self.ownership is not None:
+            self.ownership.leave()
 
     def waiting(self) -> int:
         """How much waits in all lines together."""
@@ -107,9 +125,13 @@ class House:
         """How many datasets are known to be closed by their witness; looks nowhere."""
         return len(self.lines.closed_by_witness())
 
+    def opened(self) -> int:
+        """How many datasets are in memory here, or are being loaded."""
+        return len(self.lines.opened())
+
     def preload(self) -> None:
-        """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks."""
-        preload(self._store, self.lines)
+        """Load every dataset that this process may work on, one after the other; the rest is left for who asks."""
+        preload(self._store, self.lines, self._claims)
 
     # Curators
 
@@ -128,17 +150,22 @@ class House:
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
         record = self.lines.record(dataset)
-        rows = read_upload(record, table, content_type, source)
-        return self.lines.line(record).act(placing(record, table, rows, self._pepper))
+
+        def append() -> UploadReport:
+            rows = read_upload(record, table, content_type, source)
+            return act_beside(self.lines.line(record), placing(record, table, rows, self._pepper))
+
+        return self._beside(record, append)
 
     def erase_individual(self, dataset: str, key: str) -> None:
-        """Erase a record; the account stays as a tombstone. Raises NotFound."""
+        """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
         record = self.lines.record(dataset)
-        self.lines.line(record).act(erasing(record, key, self._pepper))
+        self._beside(record, lambda: act_beside(self.lines.line(record), erasing(record, key, self._pepper)))
+        self._principals.forget_individual(dataset, key)
 
     def open_epoch(self, dataset: str) -> int:
         """Start the next public epoch, in which nothing released before is reused."""
-        return self.lines.line(self.lines.record(dataset)).act(_next_epoch)
+        return self.lines.line(self.lines.record(dataset)).act(next_epoch)
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """The individuals' accounts."""
@@ -146,44 +173,48 @@ class House:
         return accounts.budgets(record, self.lines.line(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
-        """How much of the budgets remains."""
-        return reading.summary(self.lines.line(self.lines.record(dataset)).read(reading.standing))
+        """How much of the budgets remains; accounts are copied page by page, while queries are answered."""
+        return summary(standing(self.lines.line(self.lines.record(dataset))))
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
         """The queries, newest first."""
-        return self.lines.line(self.lines.record(dataset)).read(reading.ledger(cursor=cursor, limit=limit))
+        return reading.ledger(self.lines.guard(self.lines.record(dataset)), cursor=cursor, limit=limit)
 
     # Analysts
 
     def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> PendingAnswer:
-        """Put a query in the dataset's line. Raises NotFound, InvalidRequest; the promise fails with all else."""
-        record = self._visible(principal, dataset)
-        plan = _compiled(query, record)
-        question = Question(
-            analyst=principal,
-            key=key,
-            request_hash=hashlib.sha256(b"%d:%s" % (plan.reuse, plan.canonical)).digest(),
-            plan=plan,
-            accepted_at=self._clock(),
-        )
-        line = self.lines.line(record)
-        return line.submit(question) if self._recall is None else self._recall.submit(question, record, line)
+        """Let a query wait for its turn. Raises NotFound, Busy; the promise fails with all else.
+
+        A query that is not valid, or not any more, is looked for under its key before it is refused.
+        """
+        return self._submitting.submit(principal, self._visible(principal, dataset), key, query)
+
+    def submit_all(
+        self, principal: Principal, dataset: str, queries: Sequence[tuple[str, Query]]
+    ) -> list[PendingAnswer]:
+        """Let several queries, each under its own key, wait as one unit: they are worked on and committed together.
+
+        A query that is not valid fails its own promise alone. Raises NotFound, and InvalidRequest or Busy for the unit.
+        """
+        return self._submitting.submit_all(principal, self._visible(principal, dataset), queries)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
         record = self._visible(principal, dataset)
-        plan = _compiled(query, record)
+        plan = compiled(query, record)
         self.lines.guard(record).refuse_if_closed()
-        return preview(plan, record, principal, self._store)
+        return preview(plan, record, principal, self._store, self.admission)
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
         """One of the analyst's own releases. Raises NotFound, Fenced, Unavailable."""
         found = self._store.answer_of(principal.id, query_id)
         if found is None:
             raise NotFound
-        dataset, record, entry = found
-        self.lines.guard(dataset).vouch_now()  # it may have been withheld when it was committed
-        return stored_answer(record, entry.grid_log2)
+        guard = self.lines.guard(self.lines.record(found.dataset))
+        with guard.transaction(lock=False) as transaction:
+            head = transaction.head
+        guard.vouch_for(found.reply.seq, head)  # it may have been withheld when it was committed
+        return stored_answer(found.reply)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
         """The analyst's own releases, newest first."""
@@ -212,19 +243,22 @@ class House:
     def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """What each query cost this individual."""
         record, key = self._own(principal)
-        return self.lines.line(record).read(reading.receipts(record, key, cursor=cursor, limit=limit))
+        return reading.receipts(record, self.lines.guard(record), key, cursor=cursor, limit=limit)
 
     def lower_my_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
     ) -> MyBudget:
         """Lower one's own limit, or pause. Raises InvalidRequest on a raise, NotFound on another's dataset."""
-        record, key = self._own(principal)
-        if record.name != dataset:
-            raise NotFound
         if (limit_rho is None) != pause:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
-        units = None if limit_rho is None else units_down(Fraction(limit_rho))
-        return self.lines.line(record).act(reading.lowering(record, key, limit_units=units))
+        if limit_rho is None:
+            return self._do_mine(principal, dataset, partial(reading.pausing, paused=True))
+        units = units_down(Fraction(limit_rho))
+        return self._do_mine(principal, dataset, partial(reading.lowering, limit_units=units))
+
+    def resume(self, principal: Principal, dataset: str) -> MyBudget:
+        """End one's own pause; a limit that was lowered stays so. Raises NotFound on another's dataset."""
+        return self._do_mine(principal, dataset, partial(reading.pausing, paused=False))
 
     def submits_at_once(self, dataset: str) -> bool:
         """Whether `submit` would touch no database: its registration and its line are at hand."""
@@ -242,23 +276,37 @@ class House:
             raise NotFound
         return self.lines.record(principal.dataset), principal.individual
 
+    def _do_mine(self, principal: Principal, dataset: str, act_of: Callable[[str], Act[OwnAccount]]) -> MyBudget:
+        """What an individual does to the own account, given the key."""
+        record, key = self._own(principal)
+        if record.name != dataset:
+            raise NotFound
+        account = self.lines.line(record).act(act_of(key))
+        # Put into words after the line is left; a promise does not follow the limit down.
+        return reading.my_budget_view(record, account, reading.promised_to(record, self.lines.guard(record), key))
+
+    def _admits(self, dataset_id: int) -> bool:
+        return self.ownership is None or self.ownership.admits(dataset_id)
+
+    def _claims(self, dataset_id: int) -> bool:
+        return self.ownership is None or self.ownership.is_here(self.ownership.claim(dataset_id))
+
+    def _let_go(self, dataset_ids: Collection[int]) -> None:
+        for line in self.lines.let_go(dataset_ids):
+            self._exchange.unfollow(line)
+
+    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+        return in_background(task, name=f"act-{record.name}")
+
     def _open_line(self, record: DatasetRecord, guard: Guard) -> DatasetWriter:
         line = DatasetWriter(
-            record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry, exchange=self._exchange
+            record=record,
+            guard=guard,
+            entropy=self._entropy,
+            telemetry=self._telemetry,
+            exchange=self._exchange,
+            when_free=None if self.admission.scheduler is None else self.admission.scheduler.when_free,
         )
         self._exchange.follow(record.genesis, line)
         self._exchange.open()  # only now: a command that touches no dataset need not listen
         return line
-
-
-def _compiled(query: Query, record: DatasetRecord) -> Plan:
-    try:
-        return compile_query(query, record.schema, capacity=record.capacity)
-    except QueryProblem as problem:
-        raise InvalidRequest(*problem.errors) from problem
-
-
-def _next_epoch(transaction: Transaction, _state: DatasetState) -> int:
-    epoch = transaction.head.epoch + 1
-    transaction.journal("epoch", {"epoch": epoch}, epoch=epoch)
-    return epoch

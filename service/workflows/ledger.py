@@ -1,13 +1,15 @@
 """The ledger: one entry per charged query or burn, chained by SHA-256, with every individual's charge inside.
 
-An entry holds who was charged what and who was left out, in the smallest of a few plain forms (about four bytes a
-touched person for a uniform charge, at most an eighth of a byte per slot plus the values when dense). Replaying the
-entries from the genesis gives every spent total again; `hash` binds each entry to all that came before.
+An entry holds who was charged what and who was left out, in a few plain forms: four bytes for a touched individual or
+an eighth of a byte for each slot, whichever is less in sum, a bit for whether it was charged, and eight bytes for its
+charge where the query admits different ones. So one individual more or less, charged, left out or charged something
+else, changes an entry's size by 13 bytes at most. Replaying the entries from the genesis gives every spent total again;
+`hash` binds each entry to all that came before.
 """
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, Literal, Self
 from uuid import UUID
@@ -15,10 +17,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import is_uniform, uniform
+from service.core.uniform import first, is_uniform, uniform
 from service.query.jcs import canonical_json
 
-__all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "chain_hash", "genesis"]
+__all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "PublicEntry", "chain_hash", "genesis"]
 
 Kind = Literal["query", "burn"]
 
@@ -31,8 +33,8 @@ class EncodedCharges:
     """The charges of one query as they are stored; every part is big-endian, so that SQL can read it too.
 
     `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a
-    bitmap over the touched slots, None when all were charged. `charge_units` is the one charge of all who were charged,
-    or None with `charges` holding int64 units for each charged slot in order.
+    bitmap over the touched slots; entries of earlier versions have None when all were charged. `charge_units` is the
+    one charge of all who were charged, or None with `charges` holding int64 units for each charged slot in order.
     """
 
     form: int
@@ -42,16 +44,30 @@ class EncodedCharges:
     charges: bytes | None
 
     @classmethod
-    def of(cls, *, touched: NDArray[np.int64], active: NDArray[np.bool_], charges: NDArray[np.int64]) -> Self:
-        """Encode increasing slots `touched` (k,), which of them are `active` (k,), and what these pay, (a,) units."""
-        form, slots = _encode_slots(touched)
-        are_equal = charges.size == 0 or is_uniform(charges) or bool((charges == charges[0]).all())
+    def of(
+        cls,
+        *,
+        touched: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        charges: NDArray[np.int64],
+        slots: int,
+        one_charge: bool,
+    ) -> Self:
+        """Encode increasing slots `touched` (k,), which of them are `active` (k,), and what these pay, (a,) units.
+
+        So many `slots` have been handed out. Under `one_charge`, a fact of the query, `charges` is a view of one
+        number; charges that are equal without it are so by chance, and are written out. Raises ValueError for charges
+        under it that are no such view, IndexError for a touched slot beyond `slots`.
+        """
+        if one_charge and not is_uniform(charges):
+            raise ValueError("charges that are one by the query must be a view of one number")
+        form, encoded_slots = _encode_slots(touched, slots)
         return cls(
             form=form,
-            slots=slots,
-            active=np.packbits(active).tobytes() if charges.size < touched.size else None,
-            charge_units=(int(charges[0]) if charges.size else 0) if are_equal else None,
-            charges=None if are_equal else charges.astype(">i8").tobytes(),
+            slots=encoded_slots,
+            active=np.packbits(active).tobytes(),
+            charge_units=first(charges) if one_charge else None,
+            charges=None if one_charge else charges.astype(">i8").tobytes(),
         )
 
     def touched(self) -> NDArray[np.int64]:
@@ -82,8 +98,8 @@ class EncodedCharges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
+class PublicEntry:
+    """The part of an entry that analysts' requests may read: no value and no size here depends on who was charged.
 
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
@@ -92,8 +108,6 @@ class LedgerEntry:
 
     seq: int
     query_id: UUID
-    analyst_id: UUID
-    analyst: str
     epoch: int
     canonical: bytes
     query_hash: str
@@ -102,20 +116,9 @@ class LedgerEntry:
     dimension: int
     worst_case_units: int
     worst_case_total_units: int
-    charges: EncodedCharges
-    charged_count: int
-    left_out_count: int
-    charged_units: int
     values: bytes
     asked_at: datetime
-    previous_hash: bytes
-    hash: bytes
     kind: Kind = "query"
-
-    def sealed(self) -> Self:
-        """This very entry, with its hash: for whoever has just made it, before anybody else sees it."""
-        object.__setattr__(self, "hash", chain_hash(self))
-        return self
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers, in grid steps; shape (dimension,)."""
@@ -125,6 +128,32 @@ class LedgerEntry:
     def grid(self) -> float:
         """The grid in query units: a power of two."""
         return 2.0**self.grid_log2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry(PublicEntry):
+    """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
+
+    The chain binds the charges without a salt, so that its hashes are no more public than these.
+    """
+
+    analyst_id: UUID
+    analyst: str
+    charges: EncodedCharges
+    charged_count: int
+    left_out_count: int
+    charged_units: int
+    previous_hash: bytes
+    hash: bytes
+
+    def sealed(self) -> Self:
+        """This very entry, with its hash: for whoever has just made it, before anybody else sees it."""
+        object.__setattr__(self, "hash", chain_hash(self))
+        return self
+
+    def public(self) -> PublicEntry:
+        """A copy of the public part alone."""
+        return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:
@@ -165,11 +194,12 @@ def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:
         spent[charged] += charges
 
 
-def _encode_slots(slots: NDArray[np.int64]) -> tuple[int, bytes]:
-    """The shorter of a list of uint32 and a bitmap up to the last slot."""
-    last = int(slots[-1]) if slots.size else -1
-    if 4 * slots.size <= (last + 8) // 8:
-        return _LIST, slots.astype(">u4").tobytes()
-    flags = np.zeros(last + 1, dtype=np.bool_)
-    flags[slots] = True
+def _encode_slots(touched: NDArray[np.int64], slots: int) -> tuple[int, bytes]:
+    """The shorter of a list of uint32 and a bitmap of all slots, whichever of them is the last that is touched."""
+    if touched.size > 0 and int(touched[-1]) >= slots:
+        raise IndexError("a touched slot has not been handed out")
+    if 4 * touched.size <= (slots + 7) // 8:
+        return _LIST, touched.astype(">u4").tobytes()
+    flags = np.zeros(slots, dtype=np.bool_)
+    flags[touched] = True
     return _BITMAP, np.packbits(flags).tobytes()

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from service.workflows.errors import NotFound, Unavailable
@@ -20,13 +20,19 @@ Opening = Callable[[DatasetRecord, Guard], DatasetWriter]
 class Lines:
     """At most one line and one guard of each dataset. Thread-safe."""
 
-    def __init__(self, *, store: Store, witness: Witness, opening: Opening) -> None:
-        """Nothing is looked up; `opening` makes a line, and is called by one thread at a time."""
+    def __init__(
+        self, *, store: Store, witness: Witness, opening: Opening, admits: Callable[[int], bool] = lambda _: True
+    ) -> None:
+        """Nothing is looked up; `opening` makes a line, and is called by one thread at a time.
+
+        `admits` says whether this process may work on a dataset.
+        """
         self.witness = witness
-        self._store, self._opening = store, opening
+        self._store, self._opening, self._admits = store, opening, admits
         self._records: dict[str, DatasetRecord] = {}
         self._guards: dict[int, Guard] = {}
         self._lines: dict[int, DatasetWriter] = {}
+        self._let_go: list[DatasetWriter] = []
         self._door = threading.Lock()
         self.are_open = True
 
@@ -38,6 +44,10 @@ class Lines:
         self._records[name] = record
         return record
 
+    def remembered(self, name: str) -> DatasetRecord | None:
+        """A registration that was looked up before. Touches no database."""
+        return self._records.get(name)
+
     def guard(self, record: DatasetRecord) -> Guard:
         """The guard of a dataset."""
         with self._door:
@@ -46,7 +56,9 @@ class Lines:
             return self._guards[record.id]
 
     def line(self, record: DatasetRecord) -> DatasetWriter:
-        """The line of a dataset. Raises Unavailable when all are closed."""
+        """The line of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
+        if not self._admits(record.id):
+            raise Unavailable
         guard = self.guard(record)
         with self._door:
             if not self.are_open:
@@ -65,6 +77,16 @@ class Lines:
         with self._door:
             return list(self._lines.values())
 
+    def let_go(self, dataset_ids: Collection[int]) -> list[DatasetWriter]:
+        """Close the lines of datasets on which another process works; each finishes what waits. Returns them."""
+        with self._door:
+            closed = [self._lines.pop(each) for each in dataset_ids if each in self._lines]
+            if closed:
+                self._let_go = [line for line in self._let_go if not line.ended(within_s=0)] + closed
+        for line in closed:
+            line.end()
+        return closed
+
     def closed_by_witness(self) -> list[Guard]:
         """The guards of datasets that are known to be closed by their witness; looks nowhere."""
         with self._door:
@@ -78,7 +100,7 @@ class Lines:
         """
         with self._door:
             self.are_open = False
-        lines = self.opened()
+            lines = [*self._lines.values(), *self._let_go]
         for line in lines:
             line.end()
         until = time.monotonic() + CLOSING_S

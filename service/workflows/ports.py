@@ -13,17 +13,27 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import (
+    ActRecord,
     AnswerRecord,
     Asked,
     Checkpoint,
     Codes,
     DatasetRecord,
+    EntryRecord,
     Head,
     Individuals,
     Known,
+    Lease,
+    OwnAccount,
+    OwnAnswer,
+    OwnCharge,
     PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+    Replica,
     StoredPage,
     WitnessRecord,
 )
@@ -35,6 +45,18 @@ class StoreUnavailable(Exception):
 
 class CommitUnclear(Exception):
     """COMMIT was sent and no clear reply came: the transaction may be durable. Read before you do anything."""
+
+
+class CommitRejected(Exception):
+    """The store refuses what was to be written, and would refuse it again: nothing of the transaction is durable.
+
+    `code` says why, in the store's own codes, for the log. It names no value.
+    """
+
+    def __init__(self, code: str) -> None:
+        """The code is all that is kept of the store's message, which may quote a row."""
+        super().__init__(code)
+        self.code = code
 
 
 class Outdated(Exception):
@@ -59,8 +81,17 @@ class Transaction(Protocol):
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
 
-    def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
-        """Entries with seq < `before`, newest first."""
+    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
+        """Entries with seq < `before`, newest first, without charges and values.
+
+        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
+        """
+
+    def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
+        """The same entries as they concern one slot; nothing of any other slot leaves the store."""
+
+    def account_of(self, slot: int) -> OwnAccount:
+        """One slot's account; what is spent as the page and the entries since give it."""
 
     def burns(self) -> list[LedgerEntry]:
         """Every entry of the kind `burn`, in order."""
@@ -71,11 +102,29 @@ class Transaction(Protocol):
     def pages(self) -> Iterator[StoredPage]:
         """The stored pages by number; a missing one is all zero, at sequence 0."""
 
-    def individuals(self) -> Individuals:
-        """Every account of the dataset."""
+    def answers(self) -> Iterator[AnswerRecord]:
+        """Every stored reply, by the sequence that it shows; ask for other things meanwhile as you like."""
 
-    def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
-        """(slots (n,), codes by column (n,)) of a table, in any order."""
+    def worst_cases(self) -> dict[UUID, int]:
+        """What the queries of each analyst may have cost anybody, in units, as stored."""
+
+    def acts(self, *, after: int) -> list[JournalAct]:
+        """The acts of the journal with number > `after`, in order."""
+
+    def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
+        """The acts of these kinds that name one slot, in order."""
+
+    def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
+        """The acts with number < `before`, newest first.
+
+        At most `limit`, and none that comes after `bytes_max` bytes of keys.
+        """
+
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+        """Every account of the dataset, or those of some slots (n,), which increase."""
+
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+        """(slots (n,), codes by column (n,)) of a table, in any order; of all slots, or of some, which increase."""
 
     def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
         """The slot of each key, -1 where nobody present has it."""
@@ -86,8 +135,11 @@ class Transaction(Protocol):
     def has_tombstones(self) -> bool:
         """Whether anybody was ever erased."""
 
-    def keys_of(self, *, after_slot: int, limit: int) -> list[tuple[int, str]]:
-        """(slot, key) of people present with slot > `after_slot`, in slot order."""
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+        """(slot, key) of people present with slot > `after_slot`, in slot order.
+
+        At most `limit`, and none that comes after `bytes_max` bytes of keys.
+        """
 
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
@@ -98,16 +150,28 @@ class Transaction(Protocol):
         """
 
     def add_individuals(self, slots: NDArray[np.int64], keys: Sequence[str], limits: NDArray[np.int64]) -> None:
-        """New people in new slots; a slot that holds a tombstone is filled again and keeps what it has spent."""
+        """New people in new slots; a slot that holds a tombstone is filled again.
+
+        Such a slot keeps what it has spent, and its pause.
+        """
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         """Rows of a table."""
 
+    def delete_records(self, slot: int) -> None:
+        """Delete an individual's record and rows."""
+
     def erase(self, slot: int, tombstone: bytes) -> None:
-        """Delete an individual's record and rows; the slot keeps its account under the tombstone."""
+        """Delete what is left of an individual's record and rows; the slot keeps its account under the tombstone.
+
+        The individual's principals are revoked with it, and keep neither its key nor a name.
+        """
 
     def set_limit(self, slot: int, limit_units: int) -> None:
         """Lower one individual's limit."""
+
+    def set_paused(self, slot: int, *, paused: bool) -> None:
+        """Say whether one individual has paused."""
 
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
@@ -118,7 +182,21 @@ class Transaction(Protocol):
         """Raise the fence, so that whoever read the head before appends no more, and `joining_units`."""
 
     def commit(self) -> None:
-        """Make it durable. Raises CommitUnclear when no clear reply came."""
+        """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came."""
+
+
+class LongAct(Transaction, Protocol):
+    """A transaction that writes records while questions are answered: the dataset's row is not locked before `lock`.
+
+    From its beginning to its end no other changes records, so that slots can be given out; limits, epochs and queries
+    go on.
+    """
+
+    def hasten(self) -> None:
+        """Have what was written so far brought to the disk, so that little is left to do for the commit."""
+
+    def lock(self) -> None:
+        """Lock the dataset and read its head again. From here on this is a locked transaction; call it once."""
 
 
 class Proposal(Protocol):
@@ -143,7 +221,10 @@ class Proposal(Protocol):
         """As a transaction's; at least one entry."""
 
     def commit(self) -> None:
-        """Make it durable. Raises Outdated when nothing was appended, CommitUnclear when no clear reply came."""
+        """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came.
+
+        Raises Outdated when an assumption does not hold, or nothing was appended.
+        """
 
 
 class Store(Protocol):
@@ -156,6 +237,9 @@ class Store(Protocol):
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
     ) -> AbstractContextManager[Transaction]:
         """One dataset's transaction: locked for writing, or a snapshot. `asked` is what `known` will be about."""
+
+    def long_act(self, dataset_id: int) -> AbstractContextManager[LongAct]:
+        """A transaction for an upload or an erasure; waits for the one before."""
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         """Register; the returned record has its id. Raises NameTaken."""
@@ -197,19 +281,38 @@ class Store(Protocol):
     def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
         """Revoke; False when unknown or revoked before."""
 
-    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
-        """An analyst's own reply that shows this query."""
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
+        """An analyst's own reply that shows this query, the oldest if there are several; charges are not read."""
 
-    def answers_of(
-        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
-    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
-        """An analyst's own replies, newest first."""
+    def releases_of(
+        self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
+    ) -> list[ReleaseRecord]:
+        """An analyst's own replies, the greatest place first; neither charges, nor values, nor replies are read.
+
+        At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
+        """
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         """Worst-case units by dataset name for one analyst."""
 
     def problems(self) -> list[str]:
         """Public codes of what keeps the store from serving; empty when ready."""
+
+
+class Leases(Protocol):
+    """Which process works on which dataset. Time is the store's clock alone; every method raises StoreUnavailable.
+
+    A lease decides only who works. That charges are right rests on the dataset's lock and fence, whoever works.
+    """
+
+    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+        """Take the dataset for `lease_s` if it is free, expired or the replica's own. Returns the lease in force."""
+
+    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+        """Prolong every lease that is the replica's. Returns all leases in force, those of other replicas too."""
+
+    def release(self, replica: Replica) -> None:
+        """End every lease of the replica's."""
 
 
 class Witness(Protocol):

@@ -1,27 +1,29 @@
 """Loading ahead: whoever asks first finds the dataset in memory, and its head witnessed."""
 
+from collections.abc import Callable
+
 from service.workflows.errors import WorkflowError
 from service.workflows.incidents import report_incident
 from service.workflows.lines import Lines
-from service.workflows.ports import Store, StoreUnavailable, Transaction
-from service.workflows.state import DatasetState
+from service.workflows.ports import Store, StoreUnavailable
 
 
-def preload(store: Store, lines: Lines) -> None:
-    """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks."""
+def preload(store: Store, lines: Lines, claims: Callable[[int], bool]) -> None:
+    """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks.
+
+    Each is loaded as soon as it is claimed and before the next is: processes that start together share the datasets.
+    """
     try:
         records = store.datasets()
     except StoreUnavailable:
         return
     for record in records:
         try:
-            lines.line(record).read(_nothing)
+            if not claims(record.id):
+                continue
+            lines.line(record).catch_up()
             lines.guard(record).vouch_now()
         except (WorkflowError, StoreUnavailable):
             continue  # whoever asks is told
         except Exception as error:  # noqa: BLE001 - and the others are loaded
             report_incident(error, f"loading of dataset {record.id}")
-
-
-def _nothing(_transaction: Transaction, _state: DatasetState) -> None:
-    """What whoever wants nothing but the dataset in memory reads."""

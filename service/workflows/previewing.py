@@ -5,13 +5,15 @@ import orjson
 from service.accounting.coverage import coverage_certified
 from service.core.units import rho_of_units
 from service.query.plan import Plan
+from service.workflows.admission import Admission
 from service.workflows.ports import Store
 from service.workflows.records import DatasetRecord
-from service.workflows.views import Allowance, Preview, Principal
+from service.workflows.views import Allowance, CostView, Preview, Principal
 
 
-def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Store) -> Preview:
+def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Store, admission: Admission) -> Preview:
     """Everything public about a query; touches no record and costs nothing."""
+    cost = admission.cost_of(plan, record)
     worst_cases = [store.head(record.id).worst_case_units, plan.worst_case_units]
     return Preview(
         dimension=plan.dimension,
@@ -24,6 +26,9 @@ def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Stor
         coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
         canonical=orjson.loads(plan.canonical),
         query_hash=plan.query_hash,
+        public_cost=CostView(
+            time_ms=cost.time_ns / 1e6, memory_bytes=cost.memory_bytes, delay_ms=admission.delay_ms(cost)
+        ),
     )
 
 

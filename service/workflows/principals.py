@@ -101,6 +101,12 @@ class Principals:
         if not revoked:
             raise NotFound
 
+    def forget_individual(self, dataset: str, key: str) -> None:
+        """The principals of an individual that was erased, in the transaction that did it, are remembered no more."""
+        for record, _ in list(self._remembered.values()):
+            if (record.dataset, record.individual) == (dataset, key):
+                self._remembered.pop(record.id, None)
+
     def _principal(self, record: PrincipalRecord, secret: str) -> Principal | None:
         if not compare_digest(self._pepper.key_hash(secret), record.key_hash):
             return None

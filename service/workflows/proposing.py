@@ -51,6 +51,14 @@ class Proposer:
         while len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)
 
+    def moved(self, head: Head) -> None:
+        """An act of this line has moved the head: it is known if the last one was.
+
+        So the next question goes the way that it would have gone without the act, of which nobody else may know.
+        """
+        if self._head is not None:
+            self._head = head
+
     def refused(self) -> None:
         """A proposal was outdated."""
         self._cautious_batches = CAUTIOUS_BATCHES

@@ -1,106 +1,112 @@
-"""What curators and individuals may read of budgets and of the ledger, at one consistent sequence."""
+"""What curators, auditors and individuals may read of the ledger, from a snapshot; and an individual's own acts."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from service.core.budget import epsilon_of_units
+from service.accounting.statements import statement_of_account
 from service.core.units import rho_of_units
 from service.workflows.desk import Act
-from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Transaction
-from service.workflows.records import DatasetRecord
+from service.workflows.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.paging import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.ports import StoreUnavailable, Transaction
+from service.workflows.promising import Promised, promised
+from service.workflows.records import DatasetRecord, EntryRecord, OwnAccount, OwnCharge
 from service.workflows.state import DatasetState
-from service.workflows.views import BudgetRow, BudgetSummary, LedgerRow, MyBudget, Outcome, Page, Receipt, ShareBin
+from service.workflows.views import BudgetRow, LedgerRow, MyBudget, Page, Receipt
+from service.workflows.witnessing import Guard
 
-_BINS: Final = 10
-_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+READ_BYTES_MAX: Final = 2**24
+"""What a page of receipts may make the database read of charges, in bytes: some ten milliseconds' work."""
+
+NEWEST: Final = 2**62
+"""Greater than every sequence."""
 DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Copies of all accounts at one sequence, by slot, and whose slots they are."""
-
-    seq: int
-    present: NDArray[np.bool_]
-    limit: NDArray[np.int64]
-    spent: NDArray[np.int64]
-
-
-def standing(transaction: Transaction, state: DatasetState) -> Standing:
-    """As it is now. Questions wait in the same line: for a copy, and not for what is made of it."""
-    accounts = state.memory.accounts
-    return Standing(
-        seq=transaction.head.seq,
-        present=state.memory.present.copy(),
-        limit=accounts.limit.copy(),
-        spent=accounts.spent.copy(),
-    )
+@contextmanager
+def snapshot(guard: Guard) -> Iterator[Transaction]:
+    """The database as it stands, read in the caller's own thread and never in the line. Raises Unavailable, Fenced."""
+    try:
+        with guard.transaction(lock=False) as transaction:
+            yield transaction
+    except StoreUnavailable as fault:
+        raise Unavailable from fault
 
 
-def summary(taken: Standing) -> BudgetSummary:
-    """Shares of the budget that remain: ten bins, quantiles, and how many have nothing left."""
-    limit, spent = taken.limit[taken.present], taken.spent[taken.present]
-    # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
-    share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
-    counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
-    bins = zip(edges[:-1], edges[1:], counts, strict=True)
-    quantiles = np.quantile(share, _QUANTILES).tolist() if share.size else []
-    return BudgetSummary(
-        sequence=taken.seq,
-        individuals=share.size,
-        exhausted=int((spent >= limit).sum()),
-        remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
-        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # of nobody there are none
-    )
+def ledger(guard: Guard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
+    """The entries, newest first; the cursor is the last sequence shown. No charges are read, only their numbers."""
+    before = number_of(cursor, default=NEWEST)
+    with snapshot(guard) as transaction:
+        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(record.canonical) for record in found], limit=limit)
+    return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
 
 
-def ledger(*, cursor: str | None, limit: int) -> Act[Page[LedgerRow]]:
-    """The entries, newest first; the cursor is the last sequence shown."""
-    before = number_of(cursor, default=2**62)
+def receipts(record: DatasetRecord, guard: Guard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+    """What each query cost the individual, newest first; nothing of the others' charges leaves the database.
 
-    def reading(transaction: Transaction, state: DatasetState) -> Page[LedgerRow]:  # noqa: ARG001  an Act sees both
-        entries = transaction.entries_before(before=before, limit=limit)
-        return Page(
-            items=tuple(map(_ledger_row, entries)), next=str(entries[-1].seq) if len(entries) == limit else None
-        )
-
-    return reading
-
-
-def receipts(record: DatasetRecord, key: str, *, cursor: str | None, limit: int) -> Act[Page[Receipt]]:
-    """What each query cost the individual, newest first."""
-    before = number_of(cursor, default=2**62)
-
-    def reading(transaction: Transaction, state: DatasetState) -> Page[Receipt]:  # noqa: ARG001  an Act sees both
+    A page is shorter where more people may be in an entry: to find one among them, the database reads at most two bits
+    for each slot before it, or a list that is no longer.
+    """
+    before = number_of(cursor, default=NEWEST)
+    limit = min(limit, max(4 * READ_BYTES_MAX // record.capacity, 1))
+    with snapshot(guard) as transaction:
         slot = slot_of(transaction, key)
-        entries = transaction.entries_before(before=before, limit=limit)
-        items = tuple(_receipt(record.name, entry, slot) for entry in entries)
-        return Page(items=items, next=str(entries[-1].seq) if len(entries) == limit else None)
+        found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
+    items = tuple(_receipt(record.name, charge) for charge in found)
+    return Page(items=items, next=str(found[-1].seq) if has_next else None)
 
-    return reading
 
+def lowering(key: str, *, limit_units: int) -> Act[OwnAccount]:
+    """Lower one's own limit to `limit_units`, or to what is spent already if that is more. Never raises it.
 
-def lowering(record: DatasetRecord, key: str, *, limit_units: int | None) -> Act[MyBudget]:
-    """Lower one's own limit to `limit_units`, or to what is spent already (None: pause). Never raises it."""
+    The line is left before the account is put into words: an epsilon takes ten milliseconds.
+    """
 
-    def act(transaction: Transaction, state: DatasetState) -> MyBudget:
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
         slot = slot_of(transaction, key)
-        accounts = state.memory.accounts
-        spent, before = int(accounts.spent[slot]), int(accounts.limit[slot])
-        if limit_units is not None and limit_units > before:
+        accounts, own = state.memory.accounts, _account(state, slot)
+        if limit_units > own.limit:
             raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
-        after = spent if limit_units is None else max(limit_units, spent)
+        after = max(limit_units, own.spent)
         transaction.set_limit(slot, after)
-        transaction.journal("limit", {"slot": slot, "limit_units": str(after)})
-        accounts.limit[slot] = after
-        return my_budget_view(record, after, spent)
+        told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
+        transaction.journal("limit", told)
+
+        def lower() -> None:
+            accounts.limit[slot] = after
+
+        state.after_commit(lower)
+        return own._replace(limit=after)
+
+    return act
+
+
+def pausing(key: str, *, paused: bool) -> Act[OwnAccount]:
+    """Take part in no query from now on, or again. Nothing happens where that is so already.
+
+    The limit stays: a burn while somebody pauses takes as much as from anybody, so that nothing that a restore forgot
+    is had again when the pause ends.
+    """
+
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
+        slot = slot_of(transaction, key)
+        accounts, own = state.memory.accounts, _account(state, slot)
+        if own.paused == paused:
+            return own
+        transaction.set_paused(slot, paused=paused)
+        transaction.journal("pause" if paused else "resume", {"slot": slot})
+
+        def change() -> None:
+            accounts.paused[slot] = paused
+
+        state.after_commit(change)
+        return own._replace(paused=paused)
 
     return act
 
@@ -113,22 +119,50 @@ def slot_of(transaction: Transaction, key: str) -> int:
     return slot
 
 
-def my_budget_view(record: DatasetRecord, limit: int, spent: int) -> MyBudget:
-    """The account in words for its owner; epsilon is the guarantee of the whole limit at the dataset's delta."""
+def _account(state: DatasetState, slot: int) -> OwnAccount:
+    accounts = state.memory.accounts
+    return OwnAccount(
+        limit=int(accounts.limit[slot]), spent=int(accounts.spent[slot]), paused=bool(accounts.paused[slot])
+    )
+
+
+def promised_to(record: DatasetRecord, guard: Guard, key: str) -> Promised:
+    """What the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(guard) as transaction:
+        return promised(record, transaction, slot_of(transaction, key))
+
+
+def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
+    """The account in words for its owner; every epsilon is at the dataset's delta."""
+    limit, spent, paused = account
     delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
+    statement = statement_of_account(
+        largest_limit_units=promise.limit_units,
+        limit_units=limit,
+        spent_units=spent,
+        spent_units_max=promise.spent_units_max(limit_units=limit, spent_units=spent),
+        budget_units=record.budget_units,
+        delta=Decimal(delta),
+    )
     return MyBudget(
         dataset=record.name,
         budget_rho=str(rho_of_units(limit)),
         spent_rho=str(rho_of_units(spent)),
         remaining_rho=str(rho_of_units(limit - spent)),
-        share_spent=spent / limit if limit else 1.0,
-        budget_epsilon=epsilon_of_units(limit, Decimal(delta)),
+        share_spent=statement.share_spent,
+        promise_rho=str(statement.promise.rho),
+        promise_epsilon=statement.promise.epsilon,
+        promise_epsilon_replace_one=statement.promise.epsilon_replace_one,
+        promise_of=promise.of,
+        epsilon_so_far_time_uniform=statement.epsilon_so_far_time_uniform,
         delta=delta,
+        paused=paused,
     )
 
 
-def budget_row(key: str, limit: int, spent: int) -> BudgetRow:
+def budget_row(key: str, account: OwnAccount) -> BudgetRow:
     """The account as a curator lists it."""
+    limit, spent, paused = account
     return BudgetRow(
         key=key,
         budget_rho=str(rho_of_units(limit)),
@@ -136,60 +170,44 @@ def budget_row(key: str, limit: int, spent: int) -> BudgetRow:
         remaining_rho=str(rho_of_units(limit - spent)),
         spent_units=spent,
         budget_units=limit,
+        paused=paused,
     )
 
 
-def _ledger_row(entry: LedgerEntry) -> LedgerRow:
+def _ledger_row(record: EntryRecord) -> LedgerRow:
     return LedgerRow(
-        sequence=entry.seq,
-        query_id=entry.query_id,
-        analyst=entry.analyst,
-        query=orjson.loads(entry.canonical),
-        sigma=entry.sigma,
-        grid=entry.grid,
-        dimension=entry.dimension,
-        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
-        charged=entry.charged_count,
-        left_out=entry.left_out_count,
-        asked_at=entry.asked_at,
-        epoch=entry.epoch,
-        previous_hash=entry.previous_hash.hex(),
-        hash=entry.hash.hex(),
-        kind=entry.kind,
+        sequence=record.seq,
+        query_id=record.query_id,
+        analyst=record.analyst,
+        query=orjson.loads(record.canonical),
+        sigma=record.sigma,
+        grid=2.0**record.grid_log2,
+        dimension=record.dimension,
+        worst_case_rho=str(rho_of_units(record.worst_case_units)),
+        charged=record.charged_count,
+        left_out=record.left_out_count,
+        asked_at=record.asked_at,
+        epoch=record.epoch,
+        previous_hash=record.previous_hash.hex(),
+        hash=record.hash.hex(),
+        kind=record.kind,
     )
 
 
-def _receipt(dataset: str, entry: LedgerEntry, slot: int) -> Receipt:
-    charged, charges, left_out = entry.charges.decode()
-    outcome: Outcome = "charged" if _holds(charged, slot) else "left_out" if _holds(left_out, slot) else "untouched"
-    units = int(charges[np.searchsorted(charged, slot)]) if outcome == "charged" else 0
+def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
     return Receipt(
-        query_id=entry.query_id,
+        query_id=charge.query_id,
         dataset=dataset,
-        sequence=entry.seq,
-        asked=_asked(entry),
-        at=entry.asked_at,
-        charged_rho=str(rho_of_units(units)),
-        outcome=outcome,
-        kind=entry.kind,
+        sequence=charge.seq,
+        asked=_asked(charge),
+        at=charge.asked_at,
+        charged_rho=str(rho_of_units(charge.units)),
+        outcome=charge.outcome,
+        kind=charge.kind,
     )
 
 
-def _asked(entry: LedgerEntry) -> dict[str, Any]:
+def _asked(charge: OwnCharge) -> dict[str, Any]:
     """What was asked, or why it was burned; how many acts the journal counts is not for individuals."""
-    asked: dict[str, Any] = orjson.loads(entry.canonical)
-    return asked if entry.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}
-
-
-def _holds(increasing: NDArray[np.int64], value: int) -> bool:
-    place = int(np.searchsorted(increasing, value))
-    return place < increasing.size and int(increasing[place]) == value
-
-
-def number_of(cursor: str | None, *, default: int) -> int:
-    """The number that a cursor stands for. Raises InvalidRequest."""
-    if cursor is None:
-        return default
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
-        raise InvalidRequest.of("cursor", "not a cursor of this listing")
-    return int(cursor)
+    asked: dict[str, Any] = orjson.loads(charge.canonical)
+    return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}

@@ -7,14 +7,14 @@ refuses, as if there were no cache.
 """
 
 import threading
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final, Protocol
 
 from service.workflows.answering import Question, stored_answer
 from service.workflows.caching import Cache, SharedReply
 from service.workflows.records import DatasetRecord
 from service.workflows.sharing import Hints
-from service.workflows.views import PendingAnswer, StoredAnswer
+from service.workflows.submission import Submission
 from service.workflows.witnessing import Guard
 
 THREADS: Final = 4
@@ -28,8 +28,8 @@ class Answering(Protocol):
     def guard(self) -> Guard:
         """The door to the dataset's transactions."""
 
-    def submit(self, question: Question) -> PendingAnswer:
-        """Queue a question."""
+    def submit(self, submission: Submission) -> None:
+        """Let a submission wait for its turn."""
 
 
 class Recall:
@@ -45,31 +45,33 @@ class Recall:
         """Take nobody new. Those who still look end by themselves: the line, asked late, refuses."""
         self._threads.shutdown(wait=False)
 
-    def submit(self, question: Question, record: DatasetRecord, line: Answering) -> PendingAnswer:
-        """The promise of the reply that is known, or of the line's answer. Asks nobody itself."""
+    def submit(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
+        """Settle a submission of one query with the reply that is known, or let the line answer. Asks nobody itself."""
+        (question,) = submission.questions
         if not self._hints or self._cache.hint(record.genesis, question.address) not in self._hints:
-            return line.submit(question)
+            line.submit(submission)
+            return
         if not self._room.acquire(blocking=False):
-            return line.submit(question)
-        promise = PendingAnswer(question.plan.dimension)
+            line.submit(submission)
+            return
         try:
-            self._threads.submit(self._answer, promise, question, record, line)
+            self._threads.submit(self._answer, submission, record, line)
         except RuntimeError:  # closed meanwhile
             self._room.release()
-            return line.submit(question)
-        return promise
+            line.submit(submission)
 
-    def _answer(self, promise: PendingAnswer, question: Question, record: DatasetRecord, line: Answering) -> None:
+    def _answer(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
+        (question,) = submission.questions
         try:
             known = self._known(question, record, line.guard)
         except Exception:  # noqa: BLE001 - the line will meet it again, and has the words for it
             known = None
         finally:
             self._room.release()
-        if known is not None:
-            promise.set_result(stored_answer(known.record, question.plan.grid_log2))
-            return
-        line.submit(question).add_done_callback(lambda answered: _pass_on(answered, promise))
+        if known is None:
+            line.submit(submission)
+        else:
+            submission.settle([stored_answer(known.record)])
 
     def _known(self, question: Question, record: DatasetRecord, guard: Guard) -> SharedReply | None:
         """The reply, if it is this principal's, to this request, and its entry stands in the ledger."""
@@ -82,11 +84,3 @@ class Recall:
             head = transaction.head
             entry_hash = transaction.hashes([shared.record.seq]).get(shared.record.seq)
         return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None
-
-
-def _pass_on(answered: "Future[StoredAnswer]", promise: PendingAnswer) -> None:
-    error = answered.exception()
-    if error is not None:
-        promise.set_exception(error)
-    else:
-        promise.set_result(answered.result())

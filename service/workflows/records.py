@@ -3,23 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.query.schema import Schema
-from service.workflows.ledger import LedgerEntry
-from service.workflows.views import Guarantee, Role
+from service.workflows.ledger import Kind, PublicEntry
+from service.workflows.views import Guarantee, Outcome, Role
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 Address = tuple[UUID, str]
 
 
+ERASED_NAME: Final = "erased"
+"""The name that is left of a principal whose individual was erased."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalRecord:
-    """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret."""
+    """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
+
+    Of an individual's, once that is erased, neither `individual` nor the name is kept.
+    """
 
     id: UUID
     role: Role
@@ -51,10 +58,11 @@ class DatasetRecord:
 class Head:
     """The one mutable row of a dataset, locked while anything happens to it.
 
-    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` moves
-    with every change of records or limits; `slots` counts the slots handed out; `worst_case_units` sums the public
-    worst cases; `checkpoint_seq` is the sequence up to which no page misses a charge (`Checkpoint`); `joining_units` is
-    by how much the limit of anybody who joins is lowered, because a restore may have forgotten that they have spent it.
+    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` counts
+    the acts of the journal, each of which may change records or limits, and `journal_hash` is the last one's; `slots`
+    counts the slots handed out; `worst_case_units` sums the public worst cases; `checkpoint_seq` is the sequence up to
+    which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of anybody who joins is
+    lowered, because a restore may have forgotten that they have spent it.
     """
 
     seq: int
@@ -66,6 +74,7 @@ class Head:
     worst_case_units: int
     checkpoint_seq: int
     joining_units: int = 0
+    journal_hash: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +124,94 @@ class AnswerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActRecord:
+    """An act of the journal as curators list it. `detail` has no bitmaps of slots.
+
+    `key` is of the individual whose slot the act names, as long as it is present; an erasure has none.
+    """
+
+    number: int
+    at_seq: int
+    act: str
+    detail: Mapping[str, Any]
+    at: datetime
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRecord:
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
+
+    seq: int
+    query_id: UUID
+    analyst: str
+    epoch: int
+    canonical: bytes
+    sigma: float
+    grid_log2: int
+    dimension: int
+    worst_case_units: int
+    charged_count: int
+    left_out_count: int
+    asked_at: datetime
+    previous_hash: bytes
+    hash: bytes
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCharge:
+    """An entry as one individual sees it: whether that slot was charged, and how many units."""
+
+    seq: int
+    query_id: UUID
+    canonical: bytes
+    asked_at: datetime
+    kind: Kind
+    outcome: Outcome
+    units: int
+
+
+class OwnAccount(NamedTuple):
+    """One slot's limit and spent total, in units, and whether its individual takes part in nothing for now."""
+
+    limit: int
+    spent: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAnswer:
+    """A stored reply as its own analyst fetches it by id, with the dataset's name."""
+
+    dataset: str
+    reply: AnswerRecord
+
+
+class ReleasePlace(NamedTuple):
+    """Where a reply stands among its analyst's own: no two stand in one place, and later ones compare greater."""
+
+    at: datetime
+    dataset_id: int
+    seq: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRecord:
+    """One of an analyst's own releases as it is listed, which takes neither the values nor the reply's bytes."""
+
+    dataset: str
+    place: ReleasePlace
+    query_id: UUID
+    epoch: int
+    canonical: bytes
+    sigma: float
+    dimension: int
+    worst_case_units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a store can know something about: a key, and a query by its hash (None when reuse is not wanted)."""
 
@@ -131,17 +228,18 @@ class Known:
     """
 
     answers: Mapping[Address, AnswerRecord]
-    reusable: Mapping[str, LedgerEntry]
+    reusable: Mapping[str, PublicEntry]
     worst_cases: Mapping[UUID, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Individuals:
-    """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people."""
+    """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people, `paused` (n,)."""
 
     slots: NDArray[np.int64]
     limits: NDArray[np.int64]
     present: NDArray[np.bool_]
+    paused: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,3 +271,20 @@ class Checkpoint:
     seq: int
     hash: bytes
     pages: Mapping[int, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A process that serves, and the URL at which the other processes reach it."""
+
+    id: UUID
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """`replica` works on the dataset for `left_s` more seconds of the store's clock, unless it renews the lease."""
+
+    dataset_id: int
+    replica: Replica
+    left_s: float

@@ -1,45 +1,53 @@
-"""An analyst's own releases, newest first."""
+"""An analyst's own releases, newest first; those of one second in the order of their datasets and sequences."""
 
 from datetime import datetime
-from uuid import UUID
+from typing import Final
 
 import orjson
 
 from service.core.units import rho_of_units
-from service.workflows.errors import InvalidRequest
-from service.workflows.ledger import LedgerEntry
+from service.workflows.paging import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
 from service.workflows.ports import Store
-from service.workflows.records import AnswerRecord, DatasetRecord
+from service.workflows.records import ReleasePlace, ReleaseRecord
 from service.workflows.views import Page, Principal, ReleaseRow
+
+_PARTS: Final = len(ReleasePlace._fields)
 
 
 def releases(store: Store, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
     """One page of them. Raises InvalidRequest on a strange cursor."""
-    found = store.answers_of(principal.id, before=_instant(cursor), limit=limit)
-    more = f"{found[-1][1].at.isoformat()}/{found[-1][1].query_id}" if len(found) == limit else None
-    return Page(items=tuple(_release_row(*row) for row in found), next=more)
+    before = None if cursor is None else _place_of(cursor)
+    found = store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(record.canonical) for record in found], limit=limit)
+    return Page(items=tuple(map(_release_row, found)), next=_cursor_at(found[-1].place) if has_next else None)
 
 
-def _release_row(record: DatasetRecord, answer: AnswerRecord, entry: LedgerEntry) -> ReleaseRow:
+def _release_row(record: ReleaseRecord) -> ReleaseRow:
     return ReleaseRow(
-        id=entry.query_id,
-        dataset=record.name,
-        sequence=entry.seq,
-        query=orjson.loads(entry.canonical),
-        sigma=entry.sigma,
-        dimension=entry.dimension,
-        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
-        released_at=answer.at,
-        epoch=entry.epoch,
+        id=record.query_id,
+        dataset=record.dataset,
+        sequence=record.place.seq,
+        query=orjson.loads(record.canonical),
+        sigma=record.sigma,
+        dimension=record.dimension,
+        worst_case_rho=str(rho_of_units(record.worst_case_units)),
+        released_at=record.place.at,
+        epoch=record.epoch,
     )
 
 
-def _instant(cursor: str | None) -> tuple[datetime, UUID] | None:
-    """The cursor of a listing of releases: the instant and id of the last one shown."""
-    if cursor is None:
-        return None
-    at, _, query_id = cursor.partition("/")
+def _cursor_at(place: ReleasePlace) -> str:
+    return f"{place.at.isoformat()}/{place.dataset_id}/{place.seq}/{place.key}"
+
+
+def _place_of(cursor: str) -> ReleasePlace:
+    """The place of the last release shown, all of it: many may be of one second."""
+    at, *numbers, key = cursor.split("/", _PARTS - 1) if cursor.count("/") >= _PARTS - 1 else ("", "")
     try:
-        return datetime.fromisoformat(at), UUID(query_id)
+        instant = datetime.fromisoformat(at)
     except ValueError as error:
-        raise InvalidRequest.of("cursor", "not a cursor of this listing") from error
+        raise unknown_cursor() from error
+    if instant.tzinfo is None or not (key.isascii() and key.isprintable()):
+        raise unknown_cursor()
+    dataset_id, seq = (number_of(number, default=0) for number in numbers)
+    return ReleasePlace(at=instant, dataset_id=dataset_id, seq=seq, key=key)

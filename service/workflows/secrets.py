@@ -6,6 +6,7 @@ invert as the pepper is to guess, and takes a microsecond on the hot path.
 
 import hmac
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -28,13 +29,30 @@ class Pepper:
         """What is kept of an erased individual's key."""
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
-    def witness_seal(self, record: bytes) -> bytes:
-        """What shows that a record which a cache gives back was put there by a holder of the pepper."""
+    def tombstones(self, dataset_id: int, keys: Iterable[str]) -> list[bytes]:
+        """The same of many, in half the time for each."""
+        begun, found = hmac.new(self.secret, b"tombstone\0" + dataset_id.to_bytes(8, "big"), "sha256"), []
+        for key in keys:
+            mac = begun.copy()
+            mac.update(key.encode())
+            found.append(mac.digest())
+        return found
+
+    def witness_key(self) -> bytes:
+        """The key under which a witness is sealed that others can read."""
+        return self._mac(b"sealed witness", b"")
+
+    def clear_witness_mac(self, record: bytes) -> bytes:
+        """What shows that a record which an earlier version left in the clear was made by a holder of the pepper."""
         return self._mac(b"witness", record)
 
     def cache_key(self) -> bytes:
         """The key under which replicas seal what they share."""
         return self._mac(b"cache", b"")
+
+    def forwarding_proof(self, replica: UUID, challenge: bytes) -> bytes:
+        """What a replica answers to a challenge before another sends it requests, and the keys that they bear."""
+        return self._mac(b"forwarding", replica.bytes + challenge)
 
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
         # `hmac.digest` would give up the interpreter's lock, however short the message.

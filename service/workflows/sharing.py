@@ -128,6 +128,11 @@ class Exchange:
         """Bring a dataset's news to its line from now on."""
         self._followers[genesis] = follower
 
+    def unfollow(self, follower: Follower) -> None:
+        """Bring it no more news."""
+        for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
+            del self._followers[genesis]
+
     # Called by lines
 
     def committed(

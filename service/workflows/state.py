@@ -4,7 +4,7 @@ The ledger is the truth. Memory is what pages and the entries since give; after 
 repaired.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,14 +12,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.memory import DatasetMemory
+from service.engine.memory import Change, DatasetMemory
 from service.engine.pages import PAGE_SLOTS, pages_of
+from service.workflows.following import changes_since
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Outdated, Transaction
+from service.workflows.ports import CommitRejected, Outdated, Transaction
 from service.workflows.records import Checkpoint, DatasetRecord, Head
 from service.workflows.tail import Tail
 
 _NEVER = -1
+SLOTS_RESERVED_MAX: Final = 2**22
+"""The accounts of so many slots never have to be copied when somebody joins; beyond that, each time they grow."""
 TAIL_CHARGES_MAX: Final = 2**25
 TAIL_PASSES_MAX: Final = 32
 """How many charges of how many people at most: replaying them takes about as long as loading the dataset does."""
@@ -35,6 +38,7 @@ class DatasetState:
         self.seq = _NEVER
         self.data_version = _NEVER
         self._hash = b""  # of the entry at `seq`; empty while it is not known
+        self._journal_hash = b""  # of the act that `data_version` counts to
         self._fence = _NEVER
         self._tail = tail or Tail()
         self._checkpoint_seq = 0  # the database's, when it was last looked at
@@ -42,6 +46,7 @@ class DatasetState:
         self._tail_charges = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
         self._trial: _Trial | None = None
+        self._staged: list[Callable[[], None]] = []
 
     @property
     def position(self) -> tuple[int, int, int] | None:
@@ -53,16 +58,27 @@ class DatasetState:
         """Whether memory stands at `head`, and nothing of it is in doubt."""
         return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
 
-    def catch_up(self, transaction: Transaction) -> None:
-        """Bring memory to the transaction's head: nothing to do, the entries since, or a fresh load."""
+    def has_come_to(self, head: Head) -> bool:
+        """Whether memory stands at `head` or later, and nothing of it is in doubt."""
+        if self.position is None:
+            return False
+        fence, seq, data_version = self.position
+        is_later = fence == head.fence and seq >= head.seq and data_version >= head.data_version
+        return is_later and (seq > head.seq or self._hash == head.hash)
+
+    def catch_up(self, transaction: Transaction, *, reads_records: bool = True) -> None:
+        """Bring memory to the transaction's head: nothing to do, what has changed since, or a fresh load.
+
+        With `reads_records` False, raises Outdated where records would have to be read.
+        """
         head = transaction.head
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
             self.doubt_all()
             self._fence = head.fence
         if self._checkpoint_seq > head.checkpoint_seq:  # nor are these the pages; which have changed is not known
             self.doubt()
-        if self.data_version != head.data_version:
-            self._load_records(transaction)
+        if (self.data_version, self._journal_hash) != (head.data_version, head.journal_hash):
+            self._follow(transaction, reads_records=reads_records)
         if self.seq == _NEVER:
             self._load_spent(transaction)
         if self.seq < head.seq:
@@ -70,6 +86,20 @@ class DatasetState:
                 self.apply(entry)
         self._hash = head.hash
         self._checkpoint_seq = head.checkpoint_seq
+
+    def after_commit(self, change: Callable[[], None]) -> None:
+        """Have memory changed once the act that is under way is durable."""
+        self._staged.append(change)
+
+    def drop_staged(self) -> None:
+        """The act that was under way has ended; what it would still change, it does not."""
+        self._staged.clear()
+
+    def acted(self, head: Head) -> None:
+        """The acts up to `head` are durable: change what they have changed."""
+        for change in self._staged:
+            change()
+        self._stand_at(head)
 
     def apply(self, entry: LedgerEntry) -> None:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
@@ -95,12 +125,12 @@ class DatasetState:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Debits of a block that ends in Outdated are as if never made: nobody has seen what they were for."""
+        """Debits of a block that ends in Outdated or CommitRejected are as if never made: nothing of it is durable."""
         self._trial = trial = _Trial()
         stood = self.seq, self._hash, self._tail_charges
         try:
             yield
-        except Outdated:
+        except (CommitRejected, Outdated):
             trial.take_back()
             self.seq, self._hash, self._tail_charges = stood
             raise
@@ -137,13 +167,38 @@ class DatasetState:
         pages = -(-self.memory.accounts.spent.size // PAGE_SLOTS)
         self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
 
+    def put(self, change: Change, slots_used: int, slots: NDArray[np.int64] | slice, limits: NDArray[np.int64]) -> None:
+        """Set records in place that were built beside the line, and the limits (n,) of people who join, in `slots`."""
+        self.memory.put(change)
+        self.grown(slots_used)
+        self.memory.accounts.limit[slots] = limits
+
+    def _stand_at(self, head: Head) -> None:
+        self.data_version, self._journal_hash = head.data_version, head.journal_hash
+
+    def _follow(self, transaction: Transaction, *, reads_records: bool) -> None:
+        """Bring the records to the head's version: by what the acts since have changed, or by reading all of them."""
+        version, journal_hash, schema = self.data_version, self._journal_hash, self.record.schema
+        changes = None
+        if version != _NEVER:
+            changes = changes_since(transaction, version=version, journal_hash=journal_hash, schema=schema)
+        if not reads_records and (changes is None or changes.touched):
+            raise Outdated
+        if changes is None:
+            self._load_records(transaction)
+        else:
+            changes.apply_to(self.memory, slots_used=transaction.head.slots)
+            self.grown(transaction.head.slots)
+        self._stand_at(transaction.head)
+
     def _load_records(self, transaction: Transaction) -> None:
         self.doubt_all()  # until the last row has come: a load cut short must not pass for the version held before
-        self.memory = DatasetMemory(self.record.schema)
+        self.memory = DatasetMemory(self.record.schema, slots_max=min(self.record.capacity, SLOTS_RESERVED_MAX))
         self._page_seqs = np.zeros(0, dtype=np.int64)
         self.grown(transaction.head.slots)
         accounts = transaction.individuals()
         self.memory.accounts.limit[accounts.slots] = accounts.limits
+        self.memory.accounts.paused[accounts.slots] = accounts.paused
         for name, table in self.record.schema.tables.items():
             slots, codes = transaction.records(name)
             if table.kind == "individuals":
@@ -151,7 +206,6 @@ class DatasetState:
             else:
                 self.memory.add_events(name, slots, codes)
         self.memory.index_categories()
-        self.data_version = transaction.head.data_version
 
     def _load_spent(self, transaction: Transaction) -> None:
         """State = pages + the entries since (which the caller applies)."""

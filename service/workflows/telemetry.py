@@ -1,7 +1,8 @@
-"""What the house tells its operator while it works: counts of public things, and nothing that comes from a record.
+"""What the house tells its operator while it works: counts, and nothing that comes from a record.
 
-Whoever reads metrics is not trusted with data. So no method here takes a charge, a number of people, the name of a
-dataset or the length of an evaluation, and an adapter cannot show what it was never told.
+Readers of metrics are not trusted with data. So no method here takes a charge, a number of people, the name of a
+dataset or the length of an evaluation, and an adapter cannot show what it was never told. Not all of it is public all
+the same: work that is late, and acts, are told too (`service.metrics` sorts them).
 """
 
 from contextlib import AbstractContextManager, nullcontext

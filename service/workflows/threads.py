@@ -3,18 +3,24 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from service.core.noise import Entropy
+from service.workflows.background import lower_priority
 from service.workflows.desk import Act, Result
 from service.workflows.records import DatasetRecord
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.telemetry import SILENT, Telemetry
 from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
+from service.workflows.writer import Line, Look, WhenFree
+
+PEEKS: Final = 10
+PEEK_EVERY_S: Final = 0.002
 
 
 class DatasetWriter(Line):
-    """A line with threads of its own that step it and its checkpoints; whoever brings an act or a reading waits."""
+    """A line with threads of its own that step it and its checkpoints; whoever brings an act or a look waits."""
 
     def __init__(
         self,
@@ -24,13 +30,15 @@ class DatasetWriter(Line):
         entropy: Entropy,
         telemetry: Telemetry = SILENT,
         exchange: Exchange = UNSHARED,
+        when_free: WhenFree | None = None,
     ) -> None:
         """Start the threads."""
-        super().__init__(record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange)
-        steps = {"writer": self.step, "pages": self.checkpoints.step}
+        super().__init__(
+            record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange, when_free=when_free
+        )
+        works = {"writer": partial(_exhaust, self.step), "pages": partial(_exhaust_slowly, self.checkpoints.step)}
         self._threads = [
-            threading.Thread(target=_exhaust, args=[step], name=f"{name}-{record.name}", daemon=True)
-            for name, step in steps.items()
+            threading.Thread(target=work, name=f"{name}-{record.name}", daemon=True) for name, work in works.items()
         ]
         for thread in self._threads:
             thread.start()
@@ -39,9 +47,24 @@ class DatasetWriter(Line):
         """Run a change in the line and wait until it is committed."""
         return self.submit_act(act).result()
 
-    def read(self, reading: Act[Result]) -> Result:
-        """Run a reading in the line and wait for it."""
-        return self.submit_reading(reading).result()
+    def catch_up(self) -> None:
+        """Wait until memory has come to where the database stands. Raises Busy, Unavailable, Fenced."""
+        self.submit_catch_up().result()
+
+    def peek(self, look: Look[Result]) -> Result | None:
+        """A glimpse, tried again for a while; None where steps go on without a pause. Does not wait in the line."""
+        for attempt in range(PEEKS):
+            if attempt > 0:
+                time.sleep(PEEK_EVERY_S)
+            seen = self.glimpse(look)
+            if seen is not None or self.position is None:
+                return seen
+        return None
+
+    def look(self, look: Look[Result]) -> Result:
+        """A look at the state: at once where no step works on it, and otherwise when that has ended."""
+        seen = self.glimpse(look)
+        return self.submit_look(look).result() if seen is None else seen
 
     def ended(self, *, within_s: float) -> bool:
         """Wait for a line that was told to end, and for its last checkpoint; False when they have not by then."""
@@ -54,3 +77,8 @@ class DatasetWriter(Line):
 def _exhaust(step: Callable[[], bool]) -> None:
     while step():
         pass
+
+
+def _exhaust_slowly(step: Callable[[], bool]) -> None:
+    lower_priority()
+    _exhaust(step)

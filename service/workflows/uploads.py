@@ -1,6 +1,6 @@
 """Rows into a dataset, all or nothing: checked before the line is entered, then placed in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import BinaryIO
 
@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.ingest import RowError, Rows, RowsProblem
-from service.query.schema import EventsTable, Table
+from service.engine.memory import Placed
+from service.engine.pages import union
+from service.engine.people import as_slice
+from service.query.schema import EventsTable, IndividualsTable
+from service.workflows.acting import Preparation
 from service.workflows.desk import Act
 from service.workflows.errors import FieldError, InvalidRequest, NotFound
-from service.workflows.ports import Transaction
+from service.workflows.journal import told_slots
+from service.workflows.ports import LongAct, Transaction
+from service.workflows.prepared import Ground
 from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
@@ -19,6 +25,10 @@ from service.workflows.views import UploadReport
 
 _UNKNOWN = -1
 _ERRORS_MAX = 20
+_TOMBSTONES_AT_ONCE = 2**14
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
 
 
 def import_reader() -> None:
@@ -41,84 +51,89 @@ def read_upload(record: DatasetRecord, table_name: str, content_type: str, sourc
     return rows
 
 
-def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) -> Act[UploadReport]:
+def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
     """The act that gives checked rows their slots and appends them."""
-    table = record.schema.tables[table_name]
 
-    def act(transaction: Transaction, state: DatasetState) -> UploadReport:
-        upload = _Upload(record, table_name, rows, pepper, transaction, state)
-        joined = upload.add_individuals() if table.kind == "individuals" else upload.add_events(table)
-        state.memory.index_categories()
-        transaction.journal(
-            "rows", {"table": table_name, "rows": len(rows.keys), "individuals": joined}, slots=upload.slots_used
-        )
-        return UploadReport(
+    def prepare(transaction: LongAct, ground: Ground) -> Act[UploadReport]:
+        upload = _Upload(record, table_name, rows, pepper, transaction, ground)
+        upload.write()
+        change = ground.memory.changed(added=upload.added)
+        ground.memory.make_room(upload.slots_used)
+        joined = as_slice(upload.joined)
+        counted = {"table": table_name, "rows": len(rows.keys), "individuals": upload.joined.size}
+        detail = counted | told_slots(joined=union([upload.joined]), rows=union([upload.slots]))
+        report = UploadReport(
             rows=len(rows.keys),
-            individuals=joined,
+            individuals=upload.joined.size,
             clipped=rows.clipped,
             out_of_domain=rows.out_of_domain,
             nulls=rows.nulls,
         )
 
-    return act
+        def act(transaction: Transaction, state: DatasetState) -> UploadReport:
+            transaction.journal("rows", detail, slots=upload.slots_used)
+            state.after_commit(lambda: state.put(change, upload.slots_used, joined, upload.limits))
+            return report
+
+        return act
+
+    return prepare
 
 
 class _Upload:
-    """One upload on its way into a locked dataset."""
+    """One upload on its way into a dataset in which nobody else changes records."""
 
     def __init__(
-        self,
-        record: DatasetRecord,
-        table_name: str,
-        rows: Rows,
-        pepper: Pepper,
-        transaction: Transaction,
-        state: DatasetState,
+        self, record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper, transaction: LongAct, ground: Ground
     ) -> None:
         self.record, self.table_name, self.rows, self.pepper = record, table_name, rows, pepper
-        self.transaction, self.state = transaction, state
-        self.keys: list[str] = list(rows.keys)
+        self.transaction, self.memory = transaction, ground.memory
+        self.keys = rows.keys
         self.slots_used = transaction.head.slots
+        self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of people who join
+        self.added: dict[str, Placed] = {}
 
-    def add_individuals(self) -> int:
+    def write(self) -> None:
+        """Write rows and people. Raises InvalidRequest."""
+        table = self.record.schema.tables[self.table_name]
+        self.slots = self._add_individuals() if isinstance(table, IndividualsTable) else self._add_events(table)
+        self._add(self.table_name, self.slots, self.rows.codes)
+
+    def _add_individuals(self) -> Integers:
         """New people, each once; whoever was erased before comes back to the old slot and keeps what is spent."""
         known = self.transaction.slots_of(self.keys)
         taken = np.flatnonzero(known != _UNKNOWN)
         if taken.size:
             raise _refusal([_row_error(row, self._key_column, "is registered already") for row in taken.tolist()])
-        slots = self._join(self.keys, self.rows.limits)
-        self.transaction.add_records(self.table_name, slots, self.rows.codes)
-        self.state.memory.add_individuals(slots, self.rows.codes, self.state.memory.accounts.limit[slots])
-        return slots.size
+        return self._join(self.keys, self.rows.limits)
 
-    def add_events(self, table: Table) -> int:
+    def _add_events(self, table: EventsTable) -> Integers:
         """Rows for people who are known; the schema says whether an unknown key is an error or a new individual."""
-        joined = 0
+        self._check_rows_capacity(table)
         slots = self.transaction.slots_of(self.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
-        if unknown.size and isinstance(table, EventsTable) and table.unknown_individuals == "reject":
+        if unknown.size and table.unknown_individuals == "reject":
             raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
-        # Nobody may be in memory when rows are refused, so unknown people are counted in slots that nobody has.
-        new = {key: self.slots_used + n for n, key in enumerate(dict.fromkeys(self.keys[row] for row in unknown))}
-        slots[unknown] = [new[self.keys[row]] for row in unknown]
+        # Until it is known whether the rows are refused, unknown people are counted in slots that nobody has.
+        new, whose = self.keys.taken(unknown).distinct()
+        slots[unknown] = self.slots_used + whose
         self._check_rows_per_individual(table, slots)
-        if new:
-            joined = self._create(list(new))
-            slots = self.transaction.slots_of(self.keys)
-        self.transaction.add_records(self.table_name, slots, self.rows.codes)
-        self.state.memory.add_events(self.table_name, slots, self.rows.codes)
-        return joined
+        if unknown.size:
+            slots[unknown] = self._create(new)[whose]
+        return slots
 
-    def _create(self, keys: Sequence[str]) -> int:
+    def _create(self, keys: Sequence[str]) -> Integers:
         """Individuals known by their events alone: every column of theirs is NULL."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
-        codes = self.state.memory.null_codes(people, slots.size)
-        self.transaction.add_records(people, slots, codes)
-        self.state.memory.add_individuals(slots, codes, self.state.memory.accounts.limit[slots])
-        return slots.size
+        self._add(people, slots, self.memory.null_codes(people, slots.size))
+        return slots
 
-    def _join(self, keys: Sequence[str], limits: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def _add(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
+        self.transaction.add_records(table, slots, codes)
+        self.added[table] = slots, codes
+
+    def _join(self, keys: Sequence[str], limits: Integers | None) -> Integers:
         """Slots for new keys in order of arrival, and accounts with their limits."""
         slots = self._returning(keys)
         new = slots == _UNKNOWN
@@ -130,24 +145,33 @@ class _Upload:
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
         # Of somebody new a restored database may have forgotten as much as this.
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
-        # For somebody who left and came back: a limit never rises, and never falls below what is spent.
-        back, accounts = slots[~new], self.state.memory.accounts
+        # For somebody who left and came back: a limit never rises, and never falls below what is spent. While they are
+        # gone neither number can change but by a burn, which raises the fence and makes this act begin again.
+        back, accounts = slots[~new], self.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
         self.transaction.add_individuals(slots, keys, limits)
-        self.state.grown(self.slots_used)
-        self.state.memory.accounts.limit[slots] = limits
+        self.joined, self.limits = slots, limits
         return slots
 
-    def _returning(self, keys: Sequence[str]) -> NDArray[np.int64]:
-        if not self.transaction.has_tombstones():
-            return np.full(len(keys), _UNKNOWN, dtype=np.int64)
-        return self.transaction.slots_of_tombstones([self.pepper.tombstone(self.record.id, key) for key in keys])
+    def _returning(self, keys: Sequence[str]) -> Integers:
+        slots = np.full(len(keys), _UNKNOWN, dtype=np.int64)
+        if self.transaction.has_tombstones():
+            for start in range(0, len(keys), _TOMBSTONES_AT_ONCE):
+                part = slice(start, start + _TOMBSTONES_AT_ONCE)
+                slots[part] = self.transaction.slots_of_tombstones(self.pepper.tombstones(self.record.id, keys[part]))
+        return slots
 
-    def _check_rows_per_individual(self, table: Table, slots: NDArray[np.int64]) -> None:
+    def _check_rows_capacity(self, table: EventsTable) -> None:
+        """The public cost of every query rests on this public number."""
+        room = table.rows_max(self.record.capacity)
+        held = self.memory.events(self.table_name).rows
+        if held + len(self.keys) > room:
+            message = f"the table has room for {room} rows and holds {held}; these are {len(self.keys)} more"
+            raise InvalidRequest.of("rows", message)
+
+    def _check_rows_per_individual(self, table: EventsTable, slots: Integers) -> None:
         """The overflow bounds of every query rest on this public number."""
-        if not isinstance(table, EventsTable):
-            return
-        counts = self.state.memory.event_counts(self.table_name, slots)
+        counts = self.memory.event_counts(self.table_name, slots)
         over = np.flatnonzero(counts > table.rows_per_individual)
         if over.size:
             message = f"more than rows_per_individual = {table.rows_per_individual} rows for this individual"

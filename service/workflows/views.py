@@ -4,17 +4,22 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from service.query.schema import Schema
 from service.workflows.ledger import Kind
 
+if TYPE_CHECKING:
+    from service.workflows.submission import Unit
+
 Role = Literal["curator", "analyst", "individual", "auditor"]
 Outcome = Literal["charged", "left_out", "untouched"]
+PromiseOf = Literal["largest_limit", "dataset_budget"]
 Row = TypeVar("Row")
 
 
@@ -114,6 +119,7 @@ class BudgetRow:
     remaining_rho: str
     spent_units: int
     budget_units: int
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +138,24 @@ class BudgetSummary:
     sequence: int
     individuals: int
     exhausted: int
+    paused: int
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRow:
+    """An act of a curator or an individual, for curators; `sequence` is the ledger's when it was done.
+
+    `individual` is the key of whom it concerns while that person is present: None for the erased, and for an erasure.
+    """
+
+    number: int
+    act: str
+    sequence: int
+    at: datetime
+    individual: str | None
+    detail: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,22 +184,37 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """A released answer: the bytes that were committed, and the integers they show (in grid steps)."""
+    """A released answer: the bytes that were committed, and the numbers they show, in query units."""
 
     query_id: UUID
     sequence: int
     body: bytes
-    values: Callable[[], NDArray[np.int64]]
-    grid: float
+    values: Callable[[], NDArray[np.float64]]
 
 
 class PendingAnswer(Future[StoredAnswer]):
-    """The promise of an answer, and what is public of it beforehand: how many numbers it will have."""
+    """The promise of an answer of `dimension` numbers, one of those that were admitted together as a `unit`."""
 
-    def __init__(self, dimension: int) -> None:
-        """Promise an answer of `dimension` numbers."""
+    def __init__(self, dimension: int, unit: "Unit | None" = None) -> None:
         super().__init__()
-        self.dimension = dimension
+        self.dimension, self.unit = dimension, unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostView:
+    """The public cost of a query: the server's time and memory at most, and how long its slots delay the answer."""
+
+    time_ms: float
+    memory_bytes: int
+    delay_ms: float
+
+
+HALF_WIDTH: Final = (
+    "Each number is within this of what was counted, the sum over those who could pay, each vector clipped and on the"
+    " grid, with a probability of at least 0.95. It is a multiple of the grid. The truth, which those left out belong"
+    " to, may be further off."
+)
+"""Answers and previews state it in the same words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +224,14 @@ class Preview:
     dimension: int
     grid: float
     sigma: float
-    half_width_95: float
+    half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
     l2_clip: float
     worst_case_rho: str
     allowance_left_rho: str | None
     coverage_certified: bool
     canonical: dict[str, object]
     query_hash: str
+    public_cost: CostView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,15 +261,28 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MyBudget:
-    """An individual's own account."""
+    """An individual's own account: the promise, what is spent of the limit of now, and a bound on the loss so far.
+
+    The promise is of the largest limit ever in force, at `delta`: lowering a limit does not change what was promised
+    about answers that have left. `promise_of` is `dataset_budget` where the own largest limit is not known, of which
+    the dataset's budget is an upper bound. `promise_epsilon` is for a record that is blanked,
+    `promise_epsilon_replace_one` for one that is replaced by any other. `epsilon_so_far_time_uniform` has bounded the
+    privacy loss of a record that is blanked at every moment until now, but with probability `delta`; it is null where
+    it is not below the promise.
+    """
 
     dataset: str
     budget_rho: str
     spent_rho: str
     remaining_rho: str
     share_spent: float
-    budget_epsilon: float
+    promise_rho: str
+    promise_epsilon: float
+    promise_epsilon_replace_one: float
+    promise_of: PromiseOf
+    epsilon_so_far_time_uniform: float | None
     delta: str
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,16 @@ from typing import Final
 
 from service.workflows.burning import settled_position
 from service.workflows.errors import Fenced, Unavailable, WitnessLost, WorkflowError
-from service.workflows.ports import Proposal, Store, StoreUnavailable, Transaction, Witness, WitnessUnavailable
+from service.workflows.ports import (
+    LongAct,
+    Outdated,
+    Proposal,
+    Store,
+    StoreUnavailable,
+    Transaction,
+    Witness,
+    WitnessUnavailable,
+)
 from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 
 WITNESS_UNAVAILABLE: Final = "witness-unavailable"
@@ -93,6 +102,23 @@ class Guard:
             with self.transaction(lock=lock, asked=asked) as transaction:
                 yield transaction
 
+    def long_act(self) -> AbstractContextManager[LongAct]:
+        """A long act's transaction. Whether the database is behind its witness is looked at by `lock`."""
+        return self._store.long_act(self._record.id)
+
+    def lock(self, transaction: LongAct) -> None:
+        """Lock a long act's transaction, and do what `transaction` does at its beginning.
+
+        Raises Outdated when another replica has begun the ledger, and its witness, since we looked.
+        """
+        seen = self._look()
+        transaction.lock()
+        if not seen and transaction.head.seq > 0 and self._look() != []:
+            raise Outdated
+        self._check(transaction, seen)
+        if self._known is None and self._tell(transaction.head) is not None:
+            raise Outdated
+
     def write_checkpoint(self, checkpoint: Checkpoint) -> bool:
         """A checkpoint, page by page; False when the store would not finish it. Raises Fenced, Unavailable.
 
@@ -125,11 +151,19 @@ class Guard:
         if theirs is not None:
             self._confirm(theirs, WitnessRecord.of(head))
 
-    def vouch_now(self) -> None:
-        """Have it witnessed how far the dataset has come by now: for what was committed at some time, by anybody.
+    def vouch_for(self, seq: int, head: Head) -> None:
+        """Have it witnessed that the dataset has come to entry `seq` or farther, of which nothing is told twice.
 
-        Raises Unavailable, Fenced.
+        For replies that were committed at some time, by anybody. What a transaction since has found is `head`; acts of
+        individuals that it has more than was told make no difference here, so that no analyst's request waits for the
+        witness because of them. For outside of transactions. Raises Unavailable, Fenced.
         """
+        told = self._told
+        if told is None or told.fence != head.fence or told.seq < seq:
+            self.vouch(head)
+
+    def vouch_now(self) -> None:
+        """Have it witnessed how far the dataset has come by now. Raises Unavailable, Fenced."""
         with self.transaction(lock=False) as transaction:
             head = transaction.head
         self.vouch(head)

@@ -9,49 +9,53 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Final, TypeVar
+from functools import partial
+from itertools import islice
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from service.core.noise import Entropy
-from service.failpoints import reach
-from service.workflows.answering import Outcome, Question
 from service.workflows.checkpointing import Checkpointer
 from service.workflows.desk import Act, Desk
 from service.workflows.errors import Busy, Unavailable, WorkflowError
+from service.workflows.fair_queue import FairQueue
 from service.workflows.records import DatasetRecord
+from service.workflows.schedule import Reservation
 from service.workflows.sharing import UNSHARED, Exchange
 from service.workflows.state import DatasetState
+from service.workflows.submission import Submission
 from service.workflows.tail import Tail
 from service.workflows.telemetry import SILENT, Telemetry
-from service.workflows.views import PendingAnswer
 from service.workflows.witnessing import Guard
 
 QUEUE_MAX: Final = 1024
 BATCH_MAX: Final = 256
+BATCH_KEPT_BYTES_MAX: Final = 2**27
+"""Without slots, submissions share a commit while their answers and charges take so many bytes together."""
 CHECKPOINT_EVERY: Final = 1024
 
 Result = TypeVar("Result")
+Look = Callable[[DatasetState], Result]
+"""Copies what it needs of the state, and changes nothing."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A question and the promise of its answer."""
+class _Reserved:
+    """Submissions whose slots have come; they share one commit."""
 
-    question: Question
-    future: PendingAnswer
-
-    def settle(self, outcome: Outcome) -> None:
-        if isinstance(outcome, WorkflowError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
+    submissions: Sequence[Submission]
 
 
 @dataclass(slots=True)
 class _Errand:
-    """A curator's act or a reading, run in the same line."""
+    """A curator's act, a look or a catching up, run in the same line."""
 
     run: Callable[[], None]
+
+
+_Item = Submission | _Reserved | _Errand | None
+WhenFree = Callable[[Callable[[], None]], None]
+"""Calls what it is given at a time at which no query is worked on."""
 
 
 class Line:
@@ -70,60 +74,88 @@ class Line:
         entropy: Entropy,
         telemetry: Telemetry = SILENT,
         exchange: Exchange = UNSHARED,
+        when_free: WhenFree | None = None,
     ) -> None:
-        """The dataset is loaded when it is first needed."""
-        self._record = record
+        """The dataset is loaded when it is first needed. With `when_free`, acts begin only when that calls them."""
+        self._record, self._when_free = record, when_free
+        self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
+        self._waiting: dict[UUID, int] = {}  # submissions, by analyst
         self.guard = guard
         self.tail = Tail()
-        self._is_working = False
+        self._is_copy_waiting = False
+        self._steps_half = 0  # begun and ended steps: odd while one works on the state
         self._catching_up: Future[None] | None = None
         self._state = DatasetState(record, self.tail)
         self.desk = Desk(
             record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
         )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
-        self._queue: queue.SimpleQueue[_Waiting | _Errand | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._open, self._door = True, threading.Lock()
 
     @property
     def length(self) -> int:
         """How much waits in the line."""
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._turns)
 
     @property
     def position(self) -> tuple[int, int, int] | None:
         """Fence, sequence and version of the memory; None while it holds nothing that can be relied on."""
         return self._state.position
 
-    @property
-    def is_at_hand(self) -> bool:
-        """Whether a reading would be served at once: the dataset is in memory, and nobody is before it."""
-        return self.position is not None and self.length == 0 and not self._is_working
-
     def wake(self) -> None:
         """Catch up in the background; whatever waits already will do so anyway."""
         is_under_way = self._catching_up is not None and not self._catching_up.done()
         if not is_under_way and self.length == 0:
             with suppress(WorkflowError):
-                self._catching_up = self.submit_reading(lambda _transaction, _state: None)
+                self._catching_up = self.submit_catch_up()
 
-    def submit(self, question: Question) -> PendingAnswer:
-        """Queue a question. When the line is full the promise fails with Busy, when it is closed with Unavailable."""
-        waiting = _Waiting(question, PendingAnswer(question.plan.dimension))
-        reach("queueing")
+    def submit(self, submission: Submission) -> None:
+        """Let a submission wait for its turn. Its promises fail with Busy when the line is full.
+
+        They fail with Unavailable when it is closed.
+        """
         try:
-            self._enqueue(waiting)
+            self._enqueue(submission)
         except WorkflowError as refusal:
-            waiting.settle(refusal)
-        return waiting.future
+            submission.settle([refusal for _ in submission.answers])
+
+    def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
+        """Work on submissions whose slots have come, next and in one transaction."""
+        with self._door:
+            if self._open:
+                self._queue.put(_Reserved(jobs))
+                return
+        for submission in jobs:
+            submission.settle([Unavailable() for _ in submission.answers])
 
     def submit_act(self, act: Act[Result]) -> Future[Result]:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
         return self._errand(lambda: self.desk.act(act))
 
-    def submit_reading(self, reading: Act[Result]) -> Future[Result]:
-        """Queue a reading; it gets a snapshot that memory has caught up with. Raises Busy."""
-        return self._errand(lambda: self.desk.read(reading))
+    def submit_catch_up(self) -> Future[None]:
+        """Queue for memory to come to where the database stands. Raises Busy."""
+        return self._errand(self.desk.catch_up)
+
+    def glimpse(self, look: Look[Result]) -> Result | None:
+        """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
+
+        It waits for nothing, and nothing waits for it. A look copies, far below a millisecond, and reads no database.
+        """
+        before = self._steps_half
+        try:
+            seen = look(self._state)
+        except Exception:
+            if before % 2 == 0 and before == self._steps_half:
+                raise
+            return None
+        return seen if before % 2 == 0 and before == self._steps_half else None
+
+    def submit_look(self, look: Look[Result]) -> Future[Result]:
+        """Queue a look at the state; so short, it waits for no free slot. Raises Busy."""
+        future: Future[Result] = Future()
+        self._enqueue(_Errand(partial(_settle, future, lambda: look(self._state))))
+        return future
 
     def end(self) -> None:
         """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
@@ -136,59 +168,124 @@ class Line:
     def step(self) -> bool:
         """Work off everything that waits now, at least one thing. False after the last step."""
         running, items = True, self._take()
-        self._is_working = True
-        for kind, group in groupby(items, key=type):
-            if kind is _Waiting:
-                self._answer([waiting for waiting in group if isinstance(waiting, _Waiting)])
-            elif kind is _Errand:
-                for errand in group:
-                    errand.run()  # type: ignore[union-attr]  # groupby keeps no type
+        self._steps_half += 1
+        for item in items:
+            if isinstance(item, Submission):
+                self._turns.put(item.analyst_id, item.cost.time_ns, item)
+                continue
+            self._answer_waiting()
+            if isinstance(item, _Reserved):
+                self._answer(item.submissions)
+            elif isinstance(item, _Errand):
+                item.run()
             else:
                 running = False
+                while len(self._turns) > 0:
+                    self._answer_waiting()
+        self._answer_waiting()
         self._bound_tail(is_last=not running)
-        self._is_working = False
+        self._steps_half += 1
         return running
 
     def _bound_tail(self, *, is_last: bool) -> None:
-        """Have a checkpoint written when a restart would have much to replay, and at the end when it would have any."""
+        """Have a checkpoint written when a restart would have much to replay, and at the end when it would have any.
+
+        With slots, the copies are made in a free one: how soon they are due depends on how many people were charged.
+        """
         is_due = self._state.is_tail_long(entries=1 if is_last else self.checkpoint_every)
-        if is_due and (is_last or self.checkpoints.is_idle):
-            self.checkpoints.take(self._state.checkpoint())
-            self.desk.proposer.forget()  # so that the next batch sees how far checkpoints have come
+        if is_due and is_last:
+            self._copy_checkpoint()
+        elif is_due and self._when_free is None:
+            self._copy_checkpoint_if_idle()
+        elif is_due and not self._is_copy_waiting and self._when_free is not None:
+            self._is_copy_waiting = True
+            copying = _Errand(self._copy_checkpoint_if_idle)
+            self._when_free(partial(self._enqueue_or_fail, copying, Future()))
         if is_last:
             self.checkpoints.end()
 
-    def _enqueue(self, item: _Waiting | _Errand) -> None:
+    def _copy_checkpoint_if_idle(self) -> None:
+        self._is_copy_waiting = False
+        if self.checkpoints.is_idle and self._state.is_tail_long(entries=self.checkpoint_every):
+            self._copy_checkpoint()
+
+    def _copy_checkpoint(self) -> None:
+        self.checkpoints.take(self._state.checkpoint())
+        self.desk.proposer.forget()  # so that the next batch sees how far checkpoints have come
+
+    def _enqueue(self, item: Submission | _Errand) -> None:
         with self._door:
             if not self._open:
                 raise Unavailable
-            if self._queue.qsize() >= QUEUE_MAX:
+            # As many of one analyst as are left for others, so that none is kept out.
+            own = self._waiting.get(item.analyst_id, 0) if isinstance(item, Submission) else 0
+            if self.length + own >= QUEUE_MAX:
                 raise Busy
             self._queue.put(item)
+            if isinstance(item, Submission):
+                self._waiting[item.analyst_id] = own + 1
 
     def _errand(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(task())
-            except BaseException as error:  # noqa: BLE001 - whoever waits on the future gets it
-                future.set_exception(error)
-
-        self._enqueue(_Errand(run))
+        errand = _Errand(partial(_settle, future, task))
+        if self._when_free is None:
+            self._enqueue(errand)
+        else:
+            self._when_free(partial(self._enqueue_or_fail, errand, future))
         return future
+
+    def _enqueue_or_fail(self, errand: _Errand, future: Future[Any]) -> None:
+        try:
+            self._enqueue(errand)
+        except WorkflowError as refusal:
+            future.set_exception(refusal)
 
     # One step
 
-    def _take(self) -> list[_Waiting | _Errand | None]:
-        """Everything that waits now, at least one thing."""
-        items = [self._queue.get()]
-        while len(items) < BATCH_MAX and not self._queue.empty():
+    def _take(self) -> list[_Item]:
+        """Everything that waits now; waits for something unless submissions are left of the step before."""
+        items = [] if len(self._turns) > 0 else [self._queue.get()]
+        while not self._queue.empty():  # all of it, or what waits behind one analyst's crowd would have no turn
             items.append(self._queue.get_nowait())
         return items
 
-    def _answer(self, batch: Sequence[_Waiting]) -> None:
-        """Settle every promise of the batch, whatever happens."""
-        outcomes = self.desk.answer([waiting.question for waiting in batch])
-        for waiting, outcome in zip(batch, outcomes, strict=True):
-            waiting.settle(outcome)
+    def _answer_waiting(self) -> None:
+        """Answer the submissions whose turn it is, in one transaction."""
+        batch: list[Submission] = []
+        questions = kept_bytes = 0
+        while len(self._turns) > 0:
+            submission = self._turns.peek()
+            questions += len(submission.questions)
+            kept_bytes += submission.cost.kept_bytes
+            if batch and (questions > BATCH_MAX or kept_bytes > BATCH_KEPT_BYTES_MAX):
+                break
+            batch.append(self._turns.take())
+        if not batch:
+            return
+        with self._door:
+            for submission in batch:
+                self._forget(submission.analyst_id)
+        self._answer(batch)
+
+    def _forget(self, analyst_id: UUID) -> None:
+        """One submission of an analyst waits no more; of analysts without any, nothing is kept."""
+        left = self._waiting.pop(analyst_id) - 1
+        if left > 0:
+            self._waiting[analyst_id] = left
+
+    def _answer(self, submissions: Sequence[Submission]) -> None:
+        """Settle every promise of the submissions whose clients have not gone, whatever happens."""
+        started = [submission for submission in submissions if submission.start()]
+        if not started:
+            return
+        outcomes = self.desk.answer([question for submission in started for question in submission.questions])
+        rest = iter(outcomes)
+        for submission in started:
+            submission.settle(list(islice(rest, len(submission.questions))))
+
+
+def _settle(future: Future[Result], task: Callable[[], Result]) -> None:
+    try:
+        future.set_result(task())
+    except BaseException as error:  # noqa: BLE001 - whoever waits on the future gets it
+        future.set_exception(error)

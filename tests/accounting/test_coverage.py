@@ -39,7 +39,8 @@ def test_nobody_is_left_out_while_coverage_is_certified(
     queries: list[tuple[int, float]], floor: int, random: Random
 ) -> None:
     """Whatever vectors within the clip the individuals have, on every path that public numbers certify."""
-    accounts = Accounts(spent=np.zeros(4, dtype=np.int64), limit=np.full(4, floor, dtype=np.int64))
+    nobody = np.zeros(4, dtype=np.bool_)
+    accounts = Accounts(spent=np.zeros(4, dtype=np.int64), limit=np.full(4, floor, dtype=np.int64), paused=nobody)
     slots = np.arange(4)
     prices: list[int] = []
     for clip, sigma in queries:

@@ -1,73 +1,15 @@
-"""What is said in words is true: widths cover, promises bound."""
+"""What is said in words is true: promises bound."""
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from service.accounting.statements import half_width, promise_of_limit, sigma_for_half_width
+from service.accounting.statements import AccountStatement, promise_of_limit, statement_of_account
 from service.core.budget import budget_units
-from service.core.noise import rounded_gaussian
 from service.core.units import UNITS_PER_RHO
-from tests.core.injected import seeded
-
-CONFIDENCES = st.floats(0.01, 0.999999)
-
-
-def coverage(sigma: float, steps: int) -> float:
-    """The probability that round(N(0, sigma^2)) is within so many steps of 0."""
-    return float(1 - 2 * stats.norm.sf((steps + 0.5) / sigma))
-
-
-@given(st.floats(0.3, 1e6), CONFIDENCES)
-def test_on_a_grid_the_width_is_the_least_that_covers(sigma: float, confidence: float) -> None:
-    """For the rounded noise as it is: one step less would cover less than was said."""
-    steps = half_width(sigma, confidence, grid=1.0)
-
-    assert steps == int(steps)
-    assert coverage(sigma, int(steps)) >= confidence - 1e-12
-    assert steps == 0 or coverage(sigma, int(steps) - 1) < confidence + 1e-12
-
-
-@given(st.floats(1e-6, 1e12), CONFIDENCES)
-def test_without_a_grid_it_is_the_normal_quantile(sigma: float, confidence: float) -> None:
-    """Both directions."""
-    width = half_width(sigma, confidence)
-
-    assert width == pytest.approx(sigma * stats.norm.ppf((1 + confidence) / 2), rel=1e-9)
-    assert sigma_for_half_width(width, confidence) == pytest.approx(sigma, rel=1e-12)
-    assert sigma_for_half_width(width, confidence) <= sigma
-
-
-@given(st.integers(0, 10**6), CONFIDENCES, st.integers(-20, 20))
-def test_on_a_grid_the_sigma_is_the_largest_for_the_width(steps: int, confidence: float, grid_log2: int) -> None:
-    """There and back is within the width, and a hair more sigma is not."""
-    grid = 2.0**grid_log2
-    width = (steps + 0.25) * grid
-    sigma = sigma_for_half_width(width, confidence, grid=grid)
-
-    assert half_width(sigma, confidence, grid=grid) <= width
-    assert half_width(sigma * (1 + 1e-12), confidence, grid=grid) > width
-
-
-@pytest.mark.parametrize(
-    ("sigma", "confidence", "grid", "width"),
-    [(20.0, 0.95, 0.0, 39.19927969), (20.0, 0.95, 1.0, 39.0), (0.3, 0.95, 1.0, 1.0), (0.3, 0.9, 1.0, 0.0)],
-)
-def test_widths_by_hand(sigma: float, confidence: float, grid: float, width: float) -> None:
-    """At sigma .3 zero noise has probability .9044, so that 95 % take a whole step."""
-    assert half_width(sigma, confidence, grid=grid) == pytest.approx(width, abs=1e-8)
-
-
-def test_the_noise_keeps_to_the_width_as_often_as_said() -> None:
-    """A hundred thousand seeded draws at sigma 3: 95 % and no less are within the width, and 99 % are not."""
-    draws = abs(rounded_gaussian(100_000, 3.0, seeded(51)))
-
-    assert 0.95 <= (draws <= half_width(3.0, 0.95, grid=1.0)).mean() < 0.975
 
 
 # The replace-one epsilons of the theory note, for budgets of these epsilons at delta 1e-5.
@@ -101,28 +43,64 @@ def test_rho_is_exact_in_a_promise() -> None:
     assert promise_of_limit(UNITS_PER_RHO // 64, Decimal("1e-6")).rho == Decimal("0.015625")
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_widths_and_sigmas_are_positive(value: float) -> None:
-    """Mistakes are named."""
-    with pytest.raises(ValueError, match="sigma"):
-        half_width(value, 0.95)
-    with pytest.raises(ValueError, match="half_width"):
-        sigma_for_half_width(value, 0.95)
+DELTA = Decimal("1e-6")
+BUDGET = budget_units(epsilon=Decimal(1), delta=DELTA)
+LARGEST = st.sampled_from([0, 1, BUDGET // 1000, BUDGET // 3, BUDGET])  # promises take milliseconds each
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, 2.0, math.nan])
-def test_a_confidence_is_between_nothing_and_certainty(confidence: float) -> None:
-    """A normal number is certain of nothing."""
-    with pytest.raises(ValueError, match="confidence"):
-        half_width(1.0, confidence)
-    with pytest.raises(ValueError, match="confidence"):
-        sigma_for_half_width(1.0, confidence)
+def stated(largest: int, limit: int, spent: int, spent_max: int = 0) -> AccountStatement:
+    """What is said of an account."""
+    return statement_of_account(
+        largest_limit_units=largest,
+        limit_units=limit,
+        spent_units=spent,
+        spent_units_max=spent_max,
+        budget_units=BUDGET,
+        delta=DELTA,
+    )
 
 
-@pytest.mark.parametrize("grid", [-1.0, math.nan, math.inf])
-def test_a_grid_is_positive_or_absent(grid: float) -> None:
-    """In both directions."""
-    with pytest.raises(ValueError, match="grid"):
-        half_width(1.0, 0.95, grid=grid)
-    with pytest.raises(ValueError, match="grid"):
-        sigma_for_half_width(1.0, 0.95, grid=grid)
+@given(LARGEST, st.data())
+def test_the_promise_follows_from_the_largest_limit_alone(largest: int, data: st.DataObject) -> None:
+    """Neither what is spent nor how far the limit was lowered makes it any smaller."""
+    limit = data.draw(st.integers(0, largest))
+    spent = data.draw(st.integers(0, limit))
+
+    statement = stated(largest, limit, spent)
+
+    assert statement.promise == promise_of_limit(largest, DELTA)
+    assert statement.share_spent == (spent / limit if limit else 1)
+
+
+@given(LARGEST, st.data())
+def test_so_far_rises_with_what_is_spent_and_is_never_above_the_promise(largest: int, data: st.DataObject) -> None:
+    """None stands for the promise, and stays once it is reached."""
+    spent = sorted(data.draw(st.tuples(st.integers(0, largest), st.integers(0, largest))))
+    statements = [stated(largest, largest, each) for each in spent]
+    less, more = [each.epsilon_so_far_time_uniform for each in statements]
+
+    assert less is not None or more is None
+    assert less is None or more is None or less <= more
+    assert all(each is None or each < statements[0].promise.epsilon for each in (less, more))
+
+
+@given(st.integers(0, BUDGET), st.integers(0, BUDGET))
+def test_what_a_restore_may_have_forgotten_counts_for_so_far_as_spent(spent: int, spent_max: int) -> None:
+    """And for nothing else."""
+    statement, known = stated(BUDGET, BUDGET, spent, spent_max), stated(BUDGET, BUDGET, max(spent, spent_max))
+
+    assert statement.epsilon_so_far_time_uniform == known.epsilon_so_far_time_uniform
+    assert (statement.share_spent, statement.promise) == (spent / BUDGET, known.promise)
+
+
+def test_an_account_by_hand() -> None:
+    """A quarter of a budget of epsilon 1, before and after the rest is given up; all of it; nothing."""
+    quarter = BUDGET // 4
+    for limit, share in ((BUDGET, 0.25), (quarter, 1.0)):
+        statement = stated(BUDGET, limit, quarter)
+        assert statement.promise.epsilon == pytest.approx(1, abs=1e-9)
+        assert statement.share_spent == pytest.approx(share, rel=1e-9)
+        assert statement.epsilon_so_far_time_uniform == pytest.approx(0.6871001540, rel=1e-9)
+    assert stated(BUDGET, BUDGET, BUDGET).epsilon_so_far_time_uniform is None
+    assert stated(BUDGET, BUDGET, 0).epsilon_so_far_time_uniform == 0
+    assert stated(0, 0, 0).epsilon_so_far_time_uniform is None

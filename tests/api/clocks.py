@@ -1,9 +1,12 @@
-"""A release clock whose time passes only when a test says so, or when somebody waits for it."""
+"""A release clock and a dispatcher whose time passes only when a test says so, or when it is waited for."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from service.api.release_clock import ReleaseClock
+from service.query.cost import PublicCost
+from service.workflows.schedule import Request, SlotRules
+from service.workflows.scheduler import Committing, Dispatcher, Job
 
 
 class FakeTime:
@@ -40,3 +43,24 @@ class FakeTime:
     def clock(self) -> ReleaseClock:
         """A release clock that goes by this time."""
         return ReleaseClock(self, self.now)
+
+
+class PassingDispatcher(Dispatcher):
+    """A dispatcher on a fake time that passes, at every reservation and act, until nothing waits for its slot."""
+
+    def __init__(self, rules: SlotRules, time: FakeTime, *, deadline_ns: int = 30_000_000_000) -> None:
+        super().__init__(rules, deadline_ns=deadline_ns, now_ns=time.now)
+        self.time = time
+
+    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Request:
+        request = super().reserve(principal, cost, job, writer)
+        self._pass()
+        return request
+
+    def when_free(self, act: Callable[[], None]) -> None:
+        super().when_free(act)
+        self._pass()
+
+    def _pass(self) -> None:
+        while (wake_ns := self.step()) is not None:
+            self.time.pass_to(wake_ns)

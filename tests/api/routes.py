@@ -59,6 +59,7 @@ ROUTES = [
     route({CURATOR}, "POST", "/datasets/{dataset}/epochs", status=201),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets"),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets/summary"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/acts"),
     route({CURATOR, AUDITOR}, "GET", "/datasets/{dataset}/ledger"),
     route({CURATOR}, "POST", "/principals", status=201, options={"json": {"role": "analyst", "name": "new"}}),
     route({CURATOR}, "GET", "/principals"),
@@ -72,6 +73,7 @@ ROUTES = [
     route({INDIVIDUAL}, "GET", "/me/budgets"),
     route({INDIVIDUAL}, "GET", "/me/receipts"),
     route({INDIVIDUAL}, "POST", "/me/budgets/{dataset}/lower", options={"json": {"limit_rho": "0.9"}}),
+    route({INDIVIDUAL}, "POST", "/me/budgets/{dataset}/resume"),
 ]
 
 

@@ -2,13 +2,16 @@
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
+from unittest.mock import ANY
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.api.world import COUNT, World
+from service.query.schema import Schema
+from tests.api.world import COUNT, TABLES, World
 
 HISTOGRAM = b'{"version":1,"select":[{"histogram":{"column":"country"}}],"noise":{"sigma":20.5}}'
 SUM = b'{"version":1,"select":[{"sum":{"column":"age"}}],"per_individual":{"l2_clip":50.5},"noise":{"sigma":100.0}}'
@@ -50,6 +53,29 @@ class TestAsk:
             assert again.content == first.content
             assert again.headers["content-length"] == first.headers["content-length"]
         assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["sequence"] == 2
+
+    async def test_a_key_that_was_answered_replays_what_is_refused_today(self, world: World) -> None:
+        """By itself and in a batch, in every form; under another key the same query is a 422 naming its field."""
+        kept_before = world.house.admission.memory.kept_bytes
+        first = await world.ask("k", SUM)
+        record = world.house.lines.record("care")
+        tables = {name: dict(table) for name, table in TABLES.items()}
+        tables["people"]["columns"] = {"country": TABLES["people"]["columns"]["country"]}
+        world.house.lines._records["care"] = replace(record, schema=Schema.model_validate(tables))
+        again = await world.ask("k", SUM)
+        assert (again.status_code, again.content) == (200, first.content)
+        npy = await world.ask("k", SUM, headers={"Accept": "application/x-npy"})
+        assert np.load(io.BytesIO(npy.content)).tolist() == first.json()["values"]
+        refused = await world.ask("l", SUM)
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "select[0].sum.column")
+        entries = ",".join(f'{{"idempotency_key":"{key}","query":{SUM.decode()}}}' for key in ("k", "l"))
+        path = "/v1/datasets/care/queries/batch"
+        response = await world.call("analyst", "POST", path, content=f'{{"queries":[{entries}]}}'.encode())
+        assert response.json()["answers"] == [first.json(), refused.json() | {"request_id": ANY}]
+        entries = f'{entries},{{"idempotency_key":"m","query":{COUNT.decode()}}}'
+        mixed = await world.call("analyst", "POST", path, content=f'{{"queries":[{entries}]}}'.encode())
+        assert [each.get("status", 200) for each in mixed.json()["answers"]] == [200, 422, 200]
+        assert world.house.admission.memory.kept_bytes == kept_before
 
     async def test_the_same_query_under_another_key_is_reused(self, world: World) -> None:
         """The released values again, at no charge, unless fresh noise is asked for."""

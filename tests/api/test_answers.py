@@ -11,7 +11,7 @@ from service.api.answers import ARROW, JSON, NPY, preferred, respond
 from service.workflows.views import StoredAnswer
 
 ANSWER = StoredAnswer(
-    query_id=UUID(int=7), sequence=3, body=b'{"id":"x"}', values=lambda: np.array([3, -4, 2**52 + 1]), grid=0.25
+    query_id=UUID(int=7), sequence=3, body=b'{"id":"x"}', values=lambda: np.array([0.75, -1.0, (2**52 + 1) / 4])
 )
 EXPECTED = np.array([0.75, -1.0, (2**52 + 1) / 4])
 

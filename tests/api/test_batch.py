@@ -1,6 +1,7 @@
 """Many queries in one request."""
 
 import json
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.batch import ENTRIES_MAX, WINDOW, Entry, parse_batch
+from service.api.batch import ENTRIES_MAX, Entry, parse_batch
 from service.query.parse import parse_query
 from service.workflows.errors import InvalidRequest
-from tests.api.world import COUNT, World
+from tests.api.world import COUNT, World, build_world
+from tests.houses import REJECTED_SIGMA, RejectingStore
 
 PATH = "/v1/datasets/care/queries/batch"
 
@@ -35,12 +37,12 @@ class TestAnswers:
 
     async def test_each_entry_is_answered_in_its_place(self, world: World) -> None:
         """Byte for byte what the single query gives, in order, one after the other in the ledger."""
-        queries = [(f"k{number}", count(30 + number)) for number in range(WINDOW + 3)]
+        queries = [(f"k{number}", count(30 + number)) for number in range(ENTRIES_MAX)]
         response = await world.call("analyst", "POST", PATH, content=batch(*queries))
         singles = [(await world.ask(key, query)).content for key, query in queries]
         assert response.status_code == 200
         assert response.content == b'{"answers":[' + b",".join(singles) + b"]}"
-        assert [answer["sequence"] for answer in response.json()["answers"]] == list(range(2, WINDOW + 5))
+        assert [answer["sequence"] for answer in response.json()["answers"]] == list(range(2, ENTRIES_MAX + 2))
 
     async def test_one_bad_entry_leaves_the_others_alone(self, world: World) -> None:
         """A problem takes its place."""
@@ -74,19 +76,47 @@ class TestAnswers:
         response = await world.call("analyst", "POST", PATH.replace("care", "nowhere"), content=batch(("a", COUNT)))
         assert (response.status_code, response.json()["type"]) == (404, "urn:sparing:problem:not-found")
 
-    async def test_an_incident_is_one_entrys(
+    async def test_an_incident_before_admission_is_the_requests(
         self, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Its text goes nowhere."""
+        """The entries are one unit: one 500, and its text goes nowhere."""
 
         def explode(*_: Any) -> None:
             raise RuntimeError("Kari, 42")
 
-        monkeypatch.setattr(world.house, "submit", explode)
+        monkeypatch.setattr(world.house, "submit_all", explode)
         response = await world.call("analyst", "POST", PATH, content=batch(("a", COUNT)))
-        assert response.json()["answers"][0]["type"] == "urn:sparing:problem:internal-error"
+        assert (response.status_code, response.json()["type"]) == (500, "urn:sparing:problem:internal-error")
         assert "RuntimeError" in caplog.text
         assert "Kari" not in caplog.text + response.text
+
+    async def test_a_unit_for_which_there_is_no_room_is_refused_as_a_whole(self, world: World) -> None:
+        """By its public memory alone, with both numbers; each of its queries would have been admitted."""
+        world.house.admission.memory.bytes_max = 1_600_000
+        queries = [(f"k{number}", count(30 + number)) for number in range(ENTRIES_MAX)]
+        response = await world.call("analyst", "POST", PATH, content=batch(*queries))
+        assert (response.status_code, response.json()["type"]) == (422, "urn:sparing:problem:invalid-request")
+        assert re.search(r"need [0-9]{6,} bytes .* have 800000;", response.json()["detail"])
+        assert (await world.ask(*queries[0])).json()["sequence"] == 2
+
+    async def test_what_the_store_rejects_is_one_entrys(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Its neighbours are answered; alone it is the same 500, and the log has the request's id and the code."""
+        world = build_world(store=RejectingStore())
+        rejected = count(int(REJECTED_SIGMA))
+        response = await world.call(
+            "analyst", "POST", PATH, content=batch(("a", count(30)), ("b", rejected), ("c", count(31)))
+        )
+        first, refused, last = response.json()["answers"]
+        assert {first["sequence"], last["sequence"]} == {2, 3}
+        assert (refused["type"], refused["status"]) == ("urn:sparing:problem:internal-error", 500)
+        caplog.clear()
+        alone = await world.ask("d", rejected, headers={"X-Request-Id": "r7"})
+        assert (alone.status_code, alone.json()["type"]) == (500, "urn:sparing:problem:internal-error")
+        assert "Retry-After" not in alone.headers
+        assert "code=23514" in caplog.text
+        assert "request_id=r7 error=service.workflows.ports.CommitRejected" in caplog.text
+        await world.client.aclose()
+        world.house.close()
 
 
 class TestEnvelope:

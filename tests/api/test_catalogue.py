@@ -33,6 +33,21 @@ async def test_a_curator_sees_the_counts_too(world: World) -> None:
     assert (await world.call("curator", "GET", "/v1/datasets")).json() == [one]
 
 
+async def test_a_declared_rows_capacity_is_public(world: World) -> None:
+    """An analyst reads the number that the curator declared; a table without one is shown as it was declared."""
+    visits = {"kind": "events", "key": "id", "columns": {}}
+    tables = {
+        "people": {"kind": "individuals", "key": "id", "columns": {}},
+        "visits": visits | {"rows_capacity": 500},
+        "calls": visits,
+    }
+    body = {"name": "other", "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}
+    assert (await world.call("curator", "POST", "/v1/datasets", json=body)).status_code == 201
+    shown = (await world.call("analyst", "GET", "/v1/datasets/other")).json()["tables"]
+    assert shown["visits"]["rows_capacity"] == 500
+    assert "rows_capacity" not in shown["calls"]
+
+
 async def test_an_analysts_view_does_not_move_with_the_data(world: World) -> None:
     """An upload, an erasure and a query leave the same bytes."""
     before = (await world.call("analyst", "GET", "/v1/datasets/care")).content

@@ -139,11 +139,39 @@ class TestPeople:
     @pytest.mark.parametrize("cursor", ["x", "-1", "x" * 600, "%00"])
     async def test_a_cursor_of_nobodys_is_refused(self, world: World, cursor: str) -> None:
         """By name."""
-        for listing in ("datasets/care/budgets", "datasets/care/ledger", "principals"):
+        for listing in ("datasets/care/budgets", "datasets/care/acts", "datasets/care/ledger", "principals"):
             response = await world.call("curator", "GET", f"/v1/{listing}?cursor={cursor}")
             assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "cursor")
 
 
+class TestActs:
+    """What was done to a dataset."""
+
+    async def test_acts_are_told_without_the_key_of_whoever_was_erased(self, world: World) -> None:
+        """Newest first, page by page."""
+        lowered = await world.call("individual", "POST", "/v1/me/budgets/care/lower", json={"limit_rho": "0.5"})
+        assert lowered.status_code == 200
+        assert (await world.call("curator", "DELETE", "/v1/datasets/care/individuals/bo")).status_code == 204
+        first = (await world.call("curator", "GET", "/v1/datasets/care/acts?limit=2")).json()
+        second = (await world.call("curator", "GET", f"/v1/datasets/care/acts?limit=2&cursor={first['next']}")).json()
+        assert [set(item) for item in first["items"]] == [ACT, ACT]
+        shown = [(item["act"], item["individual"], item["detail"]) for item in (*first["items"], *second["items"])]
+        assert shown == [
+            ("erase", None, {}),
+            ("limit", "ada", {"limit_rho": "0.5"}),
+            ("rows", None, {"table": "people", "rows": 5, "individuals": 5}),
+        ]
+        assert second["next"] is None
+
+    async def test_a_curator_sees_the_acts_of_its_own_dataset_alone(self, world: World) -> None:
+        """Another's is not found, as what does not exist."""
+        assert (await world.call("curator", "POST", "/v1/datasets", json=registration())).status_code == 201
+        world.enrol("bound", "curator", dataset="new")
+        assert (await world.call("bound", "GET", "/v1/datasets/new/acts")).json() == {"items": [], "next": None}
+        assert (await world.call("bound", "GET", "/v1/datasets/care/acts")).status_code == 404
+
+
+ACT = {"number", "act", "sequence", "at", "individual", "detail"}
 ACCOUNT = {"key", "budget_rho", "spent_rho", "remaining_rho", "spent_units", "budget_units"}
 
 

@@ -3,7 +3,10 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -65,8 +68,16 @@ class Server:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A world behind uvicorn, on slots of 10 ms."""
+    with served(deadline_s=WAIT_S) as opened:
+        yield opened
+
+
+@contextmanager
+def served(*, deadline_s: float) -> Iterator[Server]:
+    """The same with a deadline."""
     store = GatedStore()
-    world = build_world(edge=Edge(slots=Slots(length_ns=10_000_000), clock=system_clock()), store=store)
+    edge = Edge(slots=Slots(length_ns=10_000_000), clock=system_clock(), deadline_s=deadline_s)
+    world = build_world(edge=edge, store=store)
     config = uvicorn.Config(world.app, log_level="critical", timeout_graceful_shutdown=WAIT_S)
     uvicorn_server = uvicorn.Server(config)
     with socket.socket() as listener:
@@ -118,6 +129,40 @@ def test_a_batch_whose_client_goes_away_is_done_to_its_end(server: Server) -> No
     answers = server.ask(f"{PATH}/batch", BATCH, "").json()["answers"]
     assert [answer["sequence"] for answer in answers] == [2, 3, 4]
     assert server.entries() == 4
+
+
+def test_what_the_deadline_refuses_is_charged_and_kept_once_it_has_begun() -> None:
+    """503 in the middle of its transaction; the work goes on, and a retry gets its bytes without another charge."""
+    with served(deadline_s=0.3) as server:
+        server.store.gate.clear()
+        assert server.ask(PATH, FRESH, "k").status_code == 503
+        server.store.wait_until_reached()
+        server.store.gate.set()
+        until = time.monotonic() + WAIT_S
+        while server.entries() < 2:
+            assert time.monotonic() < until, "the work was given up"
+            time.sleep(0.005)
+        answered, spent = server.ask(PATH, FRESH, "k"), server.spent()
+        assert (answered.status_code, answered.json()["sequence"]) == (200, 2)
+        assert server.ask(PATH, FRESH, "k").content == answered.content
+        assert (server.entries(), server.spent()) == (2, spent)
+
+
+def test_what_the_deadline_refuses_before_it_has_begun_can_be_asked_again() -> None:
+    """It waits behind work that does not end; whether it is worked on later or never, its key has one answer."""
+    with served(deadline_s=0.3) as server:
+        server.store.gate.clear()
+        behind = FRESH.replace(b"21.0", b"22.0")
+        with ThreadPoolExecutor(2) as clients:
+            first = clients.submit(server.ask, PATH, FRESH, "k")
+            server.store.wait_until_reached()
+            second = clients.submit(server.ask, PATH, behind, "l")
+            assert (first.result().status_code, second.result().status_code) == (503, 503)
+        server.store.gate.set()
+        bodies = [server.ask(PATH, body, key).content for body, key in ((FRESH, "k"), (behind, "l"))]
+        assert [json.loads(body)["sequence"] for body in bodies] == [2, 3]
+        assert [server.ask(PATH, body, key).content for body, key in ((FRESH, "k"), (behind, "l"))] == bodies
+        assert server.entries() == 3
 
 
 def test_half_a_request_is_nothing(server: Server) -> None:

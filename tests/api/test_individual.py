@@ -17,9 +17,15 @@ async def test_the_own_account_and_nobody_elses(world: World) -> None:
         "spent_rho",
         "remaining_rho",
         "share_spent",
-        "budget_epsilon",
+        "promise_rho",
+        "promise_epsilon",
+        "promise_epsilon_replace_one",
+        "promise_of",
+        "epsilon_so_far_time_uniform",
         "delta",
+        "paused",
     }
+    assert "budget_epsilon" not in mine
     assert (mine["dataset"], mine["budget_rho"], mine["spent_rho"]) == ("care", "1", SPENT)
     for path in ("/v1/me/budgets?individual=bo", "/v1/me/budgets?dataset=x"):
         assert (await world.call("individual", "GET", path)).json() == [mine]
@@ -34,14 +40,41 @@ async def test_each_query_has_a_receipt(world: World) -> None:
 
 
 async def test_a_limit_can_be_lowered_and_never_raised(world: World) -> None:
-    """Down, not up again, and paused for good."""
+    """Down, and not up again, by a pause and its end either."""
     path = "/v1/me/budgets/care/lower"
     lowered = await world.call("individual", "POST", path, json={"limit_rho": "0.5"})
     assert (lowered.status_code, lowered.json()["budget_rho"]) == (200, "0.5")
     raised = await world.call("individual", "POST", path, json={"limit_rho": "0.6"})
     assert (raised.status_code, raised.json()["errors"][0]["field"]) == (422, "limit_rho")
-    paused = (await world.call("individual", "POST", path, json={"pause": True})).json()
-    assert (paused["remaining_rho"], paused["budget_rho"]) == ("0", paused["spent_rho"])
+    await world.call("individual", "POST", path, json={"pause": True})
+    resumed = await world.call("individual", "POST", "/v1/me/budgets/care/resume")
+    assert (resumed.status_code, resumed.json()) == (200, lowered.json())
+
+
+async def test_a_pause_is_a_state_that_ends(world: World) -> None:
+    """Pausing twice and resuming twice are as good as once; nothing but the pause changes, and curators see it."""
+    before = (await world.call("individual", "GET", "/v1/me/budgets")).json()[0]
+    assert before["paused"] is False
+    for path, body, paused in (
+        ("lower", {"pause": True}, True),
+        ("lower", {"pause": True}, True),
+        ("resume", None, False),
+        ("resume", None, False),
+    ):
+        response = await world.call("individual", "POST", f"/v1/me/budgets/care/{path}", json=body)
+        assert (response.status_code, response.json()) == (200, before | {"paused": paused})
+        assert (await world.call("individual", "GET", "/v1/me/budgets")).json() == [response.json()]
+        rows = (await world.call("curator", "GET", "/v1/datasets/care/budgets")).json()["items"]
+        assert {row["key"]: row["paused"] for row in rows}["ada"] is paused
+        summary = (await world.call("curator", "GET", "/v1/datasets/care/budgets/summary")).json()
+        assert summary["paused"] == paused
+
+
+async def test_only_the_own_pause_ends(world: World) -> None:
+    """Another dataset is not found, and nobody else has the route."""
+    assert (await world.call("individual", "POST", "/v1/me/budgets/other/resume")).status_code == 404
+    for role in ("curator", "analyst", "auditor"):
+        assert (await world.call(role, "POST", "/v1/me/budgets/care/resume")).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -66,7 +99,12 @@ async def test_a_wish_that_is_not_clear_is_refused(world: World, body: object, f
 
 
 async def test_an_erased_individual_is_told_nothing(world: World) -> None:
-    """The key still opens, and there is nothing behind it."""
+    """Not even as a principal: the key opens no more, at once, and neither name nor key is left in the list of them."""
+    assert (await world.call("individual", "GET", "/v1/me/budgets")).status_code == 200
     await world.call("curator", "DELETE", "/v1/datasets/care/individuals/ada")
     for path in ("/v1/me/budgets", "/v1/me/receipts"):
-        assert (await world.call("individual", "GET", path)).status_code == 404
+        assert (await world.call("individual", "GET", path)).status_code == 401
+    listed = (await world.call("curator", "GET", "/v1/principals")).json()["items"]
+    (erased,) = [row for row in listed if row["role"] == "individual" and row["individual"] is None]
+    assert (erased["name"], erased["revoked_at"] is not None) == ("erased", True)
+    assert not [row for row in listed if row["individual"] == "ada"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -12,14 +12,19 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.layers import Incidents
-from service.api.leaving import Deadline, ReleaseSlots, announce
-from service.api.slots import COORDINATE_NS, PublicWork, Slots
+from service.api.leaving import Deadline, Held, ReleaseSlots, declare
+from service.api.slots import Slots
+from service.query.cost import PublicCost
+from service.workflows.admission import Ticket
+from service.workflows.memory_bound import MemoryBound
+from service.workflows.schedule import SlotRules
 from service.workflows.telemetry import Silent
-from tests.api.clocks import FakeTime
+from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import received
 
 MS = 1_000_000
-EVERY = [re.compile("/.*")]
+EVERY = [Held(paths=[re.compile("/.*")], slots=1)]
+RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
 
 
 class Counted(Silent):
@@ -32,14 +37,28 @@ class Counted(Silent):
         self.overruns += 1
 
 
-class Held:
-    """An application behind slots of 10 ms, on a time that passes when somebody waits."""
+class Stage:
+    """An application behind slots of 10 ms, on a time that passes when somebody waits.
 
-    def __init__(self, app: ASGIApp, paths: list[re.Pattern[str]] = EVERY) -> None:
+    It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`.
+    """
+
+    def __init__(
+        self, *steps_ms: float, cost_ms: float | None = None, status: int = 200, held: Sequence[Held] = EVERY
+    ) -> None:
         self.time, self.telemetry = FakeTime(passing=True), Counted()
-        slots = Slots(length_ns=10 * MS)
-        clock = self.time.clock()
-        self.app = received(ReleaseSlots(app, slots=slots, clock=clock, paths=paths, telemetry=self.telemetry))
+        self.steps_ms, self.cost_ms, self.status = steps_ms, cost_ms, status
+        clock, slots = self.time.clock(), Slots(length_ns=10 * MS)
+        self.app = received(ReleaseSlots(self.work, slots=slots, clock=clock, held=held, telemetry=self.telemetry))
+
+    async def work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take the whole request, the slots and the time."""
+        body = await Request(scope, receive).body()
+        if self.cost_ms is not None:
+            declare(scope, self._reserved(self.cost_ms))
+        for step_ms in self.steps_ms:
+            self.time.ns += int(step_ms * MS)
+        await PlainTextResponse(body or b"done", self.status)(scope, receive, send)
 
     async def left_after_ms(self, path: str = "/", **options: Any) -> float:
         """One request: how long after its arrival the response left."""
@@ -48,25 +67,22 @@ class Held:
             await client.request("POST", path, **options)
         return (self.time.ns - arrived) / MS
 
-
-def working(held: Callable[[], Held], *steps_ms: float, work: PublicWork | None = None, status: int = 200) -> ASGIApp:
-    """An application that takes so long, in public and in secret."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if work is not None:
-            announce(scope, work)
-        for step in steps_ms:
-            held().time.ns += int(step * MS)
-        await PlainTextResponse("done", status)(scope, receive, send)
-
-    return app
+    def _reserved(self, cost_ms: float) -> Ticket:
+        cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=7, working_bytes=0)
+        hold = MemoryBound(20).admit("ana", cost)
+        ticket = Ticket(cost, hold, PassingDispatcher(RULES, self.time))
+        ticket.reserve("ana", Job(), None)
+        return ticket
 
 
-def held_working(*steps_ms: float, work: PublicWork | None = None, status: int = 200) -> Held:
-    """The application above, held."""
-    cell: list[Held] = []
-    cell.append(Held(working(lambda: cell[0], *steps_ms, work=work, status=status)))
-    return cell[0]
+class Job:
+    """Nothing to do."""
+
+    def begin(self, reservation: object) -> None:
+        """Its slots have come."""
+
+    def refuse(self) -> None:
+        """There is no room."""
 
 
 class TestReleaseSlots:
@@ -76,56 +92,80 @@ class TestReleaseSlots:
     @pytest.mark.parametrize("taken_ms", [0, 0.1, 5, 9.999, 10])
     async def test_whatever_is_ready_in_time_leaves_at_the_same_instant(self, taken_ms: float, status: int) -> None:
         """How long it took and what it is make no difference."""
-        held = held_working(taken_ms, status=status)
-        assert await held.left_after_ms() == 10
-        assert held.telemetry.overruns == 0
+        stage = Stage(taken_ms, status=status)
+        assert await stage.left_after_ms() == 10
+        assert stage.telemetry.overruns == 0
 
-    @pytest.mark.parametrize(("taken_ms", "left_ms"), [(10.001, 20), (19.9, 20), (20, 30), (20.1, 30), (99, 100)])
-    async def test_whatever_is_late_leaves_at_a_multiple_and_is_counted(self, taken_ms: float, left_ms: float) -> None:
-        """Never at how late it was."""
-        held = held_working(taken_ms)
-        assert await held.left_after_ms() == left_ms
-        assert held.telemetry.overruns == 1
+    @pytest.mark.parametrize("taken_ms", [0, 20, 28])
+    async def test_a_response_with_a_reservation_leaves_when_that_ends(self, taken_ms: float) -> None:
+        """Three slots for 25 ms of public cost, from the slot after its arrival on; the work has 0.5 ms less."""
+        stage = Stage(taken_ms, cost_ms=25)
+        assert await stage.left_after_ms() == 40
+        assert stage.telemetry.overruns == 0
 
-    async def test_what_was_announced_in_public_moves_the_instant(self) -> None:
-        """A large answer is due later, and is not late then."""
-        held = held_working(15, work=PublicWork(coordinates=25 * MS // COORDINATE_NS))
-        assert await held.left_after_ms() == 30
-        assert held.telemetry.overruns == 0
+    @pytest.mark.parametrize(
+        ("taken_ms", "left_ms"), [(10.001, 20), (19.9, 20), (20, 40), (39, 40), (40, 80), (99, 160)]
+    )
+    async def test_whatever_is_late_leaves_at_two_four_eight_times_its_delay(
+        self, taken_ms: float, left_ms: float
+    ) -> None:
+        """Never at how late it was; the operator's count moves by one."""
+        stage = Stage(taken_ms)
+        assert await stage.left_after_ms() == left_ms
+        assert stage.telemetry.overruns == 1
+
+    async def test_a_hundred_late_responses_within_a_minute_are_one_line_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Fewer are none: a stalled disk makes some. In the next minute the count begins anew."""
+        stage = Stage(11)
+        for _ in range(99):
+            await stage.left_after_ms()
+        assert caplog.records == []
+        for _ in range(30):
+            await stage.left_after_ms()
+        assert [record.name for record in caplog.records] == ["sparing.slots"]
+        stage.time.ns += 60_000 * MS
+        for _ in range(99):
+            await stage.left_after_ms()
+        assert len(caplog.records) == 1
+
+    async def test_a_reservation_that_is_overrun_is_doubled_from_its_arrival(self) -> None:
+        """A delay of 40 ms becomes 80 and then 160, whatever the slots were."""
+        assert await Stage(30, cost_ms=25).left_after_ms() == 80
+        assert await Stage(70, cost_ms=25).left_after_ms() == 160
 
     async def test_a_body_that_is_slow_to_come_moves_the_instant(self) -> None:
-        """By the whole slots it took, which is the caller's own doing and no overrun."""
-        cell: list[Held] = []
-
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            body = await Request(scope, receive).body()
-            cell[0].time.ns += 4 * MS
-            await PlainTextResponse(str(len(body)))(scope, receive, send)
+        """The delay counts from when the request is whole, which is the caller's own doing and no overrun."""
+        stage = Stage(4)
 
         async def slowly() -> Any:
             yield b"a"
-            cell[0].time.ns += 27 * MS
+            stage.time.ns += 27 * MS
             yield b"b"
 
-        cell.append(Held(app))
-        assert await cell[0].left_after_ms(content=slowly()) == 40  # due at 30 and, at 31, not ready
-        assert cell[0].telemetry.overruns == 1
+        assert await stage.left_after_ms(content=slowly()) == 40  # whole at 27, ready at 31
+        assert stage.telemetry.overruns == 0
 
-    async def test_other_paths_are_not_held(self) -> None:
-        """Only what analysts ask for."""
-        cell: list[Held] = []
-        cell.append(Held(working(lambda: cell[0], 3), [re.compile("/queries")]))
-        assert await cell[0].left_after_ms("/livez") == 3
-        assert await cell[0].left_after_ms("/queries") == 10
+    async def test_each_path_has_its_own_delay_and_others_are_not_held(self) -> None:
+        """An analyst's, an individual's, and an operator's."""
+        held = [
+            Held(paths=[re.compile("/queries")], slots=1),
+            Held(paths=[re.compile("/me"), re.compile("/ledger")], slots=5),
+        ]
+        lefts = {
+            path: await Stage(3, held=held).left_after_ms(path) for path in ("/queries", "/me", "/ledger", "/livez")
+        }
+        assert lefts == {"/queries": 10, "/me": 50, "/ledger": 50, "/livez": 3}
 
     async def test_nothing_is_sent_before_the_instant(self) -> None:
         """Not even the status line; once it is out, the body follows at once."""
         time, sent = FakeTime(), list[tuple[str, int]]()
         layer = ReleaseSlots(
-            working(lambda: pytest.fail("no step")),
+            PlainTextResponse("done"),
             slots=Slots(length_ns=10 * MS),
             clock=time.clock(),
-            paths=EVERY,
+            held=EVERY,
             telemetry=Silent(),
         )
 
@@ -151,7 +191,7 @@ class TestReleaseSlots:
         async def inner(scope: Scope, receive: Receive, send: Send) -> None:
             seen.append(scope["type"])
 
-        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), paths=EVERY, telemetry=Silent())
+        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), held=EVERY, telemetry=Silent())
         for layer in (held, Deadline(inner, deadline_s=1, exempt=[])):
             await layer({"type": "lifespan"}, _nothing, _nowhere)
         assert seen == ["lifespan"] * 2
@@ -246,7 +286,7 @@ class TestDeadline:
         slow, time, sent = Slow(), FakeTime(), list[Message]()
         deadline = Deadline(slow, deadline_s=0.001, exempt=[])
         slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), paths=EVERY, telemetry=Silent())
+        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), held=EVERY, telemetry=Silent())
 
         async def send(message: Message) -> None:
             sent.append(message)

@@ -18,12 +18,23 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
     assert refused.status_code == 503
     assert refused.json()["type"] == "urn:sparing:problem:draining"
     assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+    assert refused.headers["x-not-started"] == "1"
     ready = await world.client.get("/readyz")
     assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
     assert (await world.client.get("/livez")).status_code == 200
     assert len(world.house.ledger("care", cursor=None, limit=10).items) == 2
     await world.client.aclose()
     world.house.close()
+
+
+def test_whoever_has_to_know_is_told_when_it_begins() -> None:
+    """With every signal, and not before the first."""
+    told: list[bool] = []
+    life = Life(lambda: told.append(life.draining))
+    assert told == []
+    life.drain()
+    life.drain()
+    assert told == [True, True]
 
 
 async def test_what_was_accepted_is_answered() -> None:

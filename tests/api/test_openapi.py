@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from service.workflows.views import HALF_WIDTH
 from tests.api.routes import PUBLIC, ROUTES
 from tests.api.world import World
 
@@ -62,6 +63,15 @@ async def test_the_answer_describes_what_is_sent(world: World) -> None:
     answer = (await world.ask("k")).json()
     assert set(schema["properties"]) == set(answer)
     assert set(schema["required"]) == set(answer)
+
+
+async def test_a_half_width_says_what_it_covers(world: World) -> None:
+    """Of an answer and of a preview in the same words: what was counted, and not the truth."""
+    schemas = (await _document(world))["components"]["schemas"]
+    told = {schemas[name]["properties"]["half_width_95"]["description"] for name in ("Answer", "Preview")}
+    assert told == {HALF_WIDTH}
+    assert "counted" in HALF_WIDTH
+    assert "truth" in HALF_WIDTH
 
 
 async def test_every_operation_has_a_short_name_of_its_own(world: World) -> None:

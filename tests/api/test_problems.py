@@ -14,7 +14,7 @@ from service.api.problems import MEDIA_TYPE, STATUSES, Problem, Refusal, problem
 from service.query.problems import QueryProblem
 from service.workflows import errors
 from service.workflows.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.api.routes import REGISTRATION
 from tests.api.world import COUNT, World
 
@@ -48,7 +48,8 @@ class TestMap:
 
     def test_what_is_not_known_is_a_500_without_a_word_of_it(self) -> None:
         """Even a workflow's own error, if nobody gave it a status."""
-        for stranger in (ValueError("Kari, 42"), WorkflowError("Kari, 42"), HTTPException(418, "Kari, 42")):
+        strangers = ValueError, WorkflowError, CommitRejected
+        for stranger in (*(kind("Kari, 42") for kind in strangers), HTTPException(418, "Kari, 42")):
             problem, headers = problem_of(stranger, "r")
             assert (problem.status, problem.type, headers) == (500, "urn:sparing:problem:internal-error", {})
             assert b"Kari" not in problem_bytes(problem)
@@ -62,9 +63,11 @@ class TestMap:
             assert b"password" not in problem_bytes(problem)
 
     def test_what_time_cures_says_when_to_come_back(self) -> None:
-        """503 with Retry-After."""
-        problem, headers = problem_of(Busy(), "r")
-        assert (problem.status, headers) == (503, {"Retry-After": "1"})
+        """429 with Retry-After: the seconds until there may be room, at least one."""
+        for given_s, stated_s in ((0, 1), (1, 1), (7, 7)):
+            problem, headers = problem_of(Busy(given_s), "r")
+            assert (problem.status, problem.type) == (429, "urn:sparing:problem:busy")
+            assert headers == {"Retry-After": str(stated_s)}
 
     def test_a_query_problem_names_its_field(self) -> None:
         """As the query room found it."""

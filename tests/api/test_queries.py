@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -15,10 +16,10 @@ from service.api.problems import Refusal
 from service.api.queries import arrived, checked_key
 from service.workflows.errors import AllowanceExceeded
 from service.workflows.views import PendingAnswer, StoredAnswer
+from tests.api.slotted import MS, Client, Slotted, settled
+from tests.api.world import COUNT
 
-ANSWER = StoredAnswer(
-    query_id=UUID(int=1), sequence=1, body=b"{}", values=lambda: np.zeros(1, dtype=np.int64), grid=1.0
-)
+ANSWER = StoredAnswer(query_id=UUID(int=1), sequence=1, body=b"{}", values=lambda: np.zeros(1))
 
 
 @given(key=st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=128))
@@ -113,3 +114,67 @@ async def test_a_refusal_reaches_the_caller() -> None:
     future.set_exception(AllowanceExceeded())
     with pytest.raises(AllowanceExceeded):
         await arrived(future)
+
+
+ASK = "/v1/datasets/care/queries"
+
+
+def count(sigma: int) -> bytes:
+    """A count that nobody has asked for before."""
+    return COUNT.replace(b"20.0", b"%d.0" % sigma)
+
+
+def batch(size: int) -> bytes:
+    """A batch of new counts."""
+    entries = (b'{"idempotency_key":"b%d","query":%s}' % (n, count(100 + n)) for n in range(size))
+    return b'{"queries":[' + b",".join(entries) + b"]}"
+
+
+@pytest.fixture
+async def slotted() -> AsyncIterator[Slotted]:
+    """A fresh world at the beginning of a slot, with one entry in its ledger."""
+    made = Slotted()
+    yield made
+    await made.world.client.aclose()
+    made.world.house.close()
+
+
+@pytest.mark.parametrize(("path", "body"), [(ASK, count(30)), (f"{ASK}/batch", batch(5))], ids=["query", "batch"])
+async def test_a_client_that_goes_before_its_slot_has_asked_nothing(slotted: Slotted, path: str, body: bytes) -> None:
+    """No entry, no memory, nobody to answer; the next query has the slot and the next sequence number."""
+    gone, other = Client(slotted.world, "POST", path), Client(slotted.world, "POST", ASK, key="other")
+    gone.body(body)
+    await slotted.arrived(1)
+    other.body(count(40))
+    await slotted.arrived(2)
+    await slotted.at(9.9)
+    gone.go()
+    await gone.task
+    await slotted.at(10.5)
+    await slotted.at(20)
+    await other.task
+    assert (gone.sent, other.status, other.document["sequence"]) == ([], 200, 2)
+    assert slotted.world.store.head(1).seq == 2
+    assert slotted.events == ["arrived", "arrived", "cancelled", "begun"]
+    assert slotted.admission.memory.requests == 0
+
+
+@pytest.mark.parametrize("goes_at_ms", [10, 10.3, 12])
+@pytest.mark.parametrize(("path", "body", "size"), [(ASK, count(30), 1), (f"{ASK}/batch", batch(5), 5)])
+async def test_a_client_that_goes_after_its_slot_has_come_is_answered_all_the_same(
+    slotted: Slotted, path: str, body: bytes, size: int, goes_at_ms: float
+) -> None:
+    """The entries are there, whenever the writer comes to them; the next query has the next sequence number."""
+    gone = Client(slotted.world, "POST", path)
+    gone.body(body)
+    await slotted.arrived(1)
+    await slotted.at(9.9)
+    slotted.time.pass_to(slotted.zero + int(goes_at_ms * MS))
+    gone.go()
+    await settled()
+    for now_ms in (12, 20, 30, 40):
+        await slotted.at(now_ms)
+    await gone.task
+    assert slotted.world.store.head(1).seq == 1 + size
+    assert slotted.events == ["arrived", "begun"]
+    assert slotted.admission.memory.requests == 0

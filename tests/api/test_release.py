@@ -1,27 +1,31 @@
-"""Every outcome of a query leaves at the same instants: an answer, a replay, and each refusal after validation."""
+"""Every outcome of a query leaves when its slots end: an answer, a replay, and each refusal after its admission."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from service.api.app import Edge
-from service.api.slots import COORDINATE_NS, QUERY_NS, Slots
+from service.api.slots import Slots
+from service.query.cost import Speed
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
-from service.workflows.errors import Busy
+from service.workflows.admission import Admission
 from service.workflows.ports import CommitUnclear, StoreUnavailable
 from service.workflows.records import Asked
+from service.workflows.scheduler import slot_rules
 from service.workflows.telemetry import Silent
-from tests.api.clocks import FakeTime
+from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.routes import ROUTES
 from tests.api.world import COUNT, World, build_world
 
 MS = 1_000_000
 SLOT = 10 * MS
+SPEED = Speed(coordinate=100_000.0)
+"""The speed of a server that needs 36.5 ms for the 365 days of `WIDE`."""
 FRESH = COUNT.replace(b"20.0", b"21.0")
 OTHER = COUNT.replace(b"20.0", b"22.0")
 WIDE = b'{"version":1,"select":[{"histogram":{"column":"day"}}],"from":"visits","noise":{"sigma":90.0}}'
@@ -60,39 +64,62 @@ class Overruns(Silent):
 
 
 class Timed:
-    """A world on slots of 10 ms, and when its last response left."""
+    """A world on slots of 10 ms, and when its last response left.
 
-    def __init__(self) -> None:
+    A request comes at the beginning of a slot, so that its work begins with the next one, 10 ms later.
+    """
+
+    def __init__(self, *, deadline_ms: int = 30_000) -> None:
         self.time, self.overruns = FakeTime(passing=True), Overruns()
         self.store = TakingStore(self.time)
         edge = Edge(slots=Slots(length_ns=SLOT), clock=self.time.clock(), telemetry=self.overruns)
-        self.world: World = build_world(edge=edge, store=self.store)
+        dispatcher = PassingDispatcher(slot_rules(SLOT, SPEED), self.time, deadline_ns=deadline_ms * MS)
+        admission = Admission(speed=SPEED, scheduler=dispatcher)
+        self.world: World = build_world(edge=edge, store=self.store, admission=admission)
+        self.time.pass_to(self.time.ns // SLOT * SLOT + SLOT)
+
+    async def send(self, method: str, path: str, *, role: str = "analyst", **options: Any) -> tuple[int, float]:
+        """(status, ms from the request's arrival to the response's leaving) of one request under /v1."""
+        arrived = self.time.ns
+        response = await self.world.call(role, method, f"/v1/{path}", **options)
+        return response.status_code, (self.time.ns - arrived) / MS
 
     async def post(self, path: str, body: bytes, *, key: str = "k", role: str = "analyst") -> tuple[int, float]:
-        """(status, ms from the request's arrival to the response's leaving) of one POST under /v1."""
-        arrived = self.time.ns
+        """The same of one POST."""
         headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
-        response = await self.world.call(role, "POST", f"/v1/{path}", headers=headers, content=body)
-        return response.status_code, (self.time.ns - arrived) / MS
+        return await self.send("POST", path, role=role, headers=headers, content=body)
 
     async def ask(self, body: bytes, *, key: str = "k", role: str = "analyst") -> tuple[int, float]:
         """The same of one query."""
         return await self.post("datasets/care/queries", body, key=key, role=role)
 
+    async def stated_ms(self, body: bytes) -> float:
+        """The delay that a preview states for a query."""
+        response = await self.world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=body)
+        delay_ms: float = response.json()["public_cost"]["delay_ms"]
+        return delay_ms
 
-@pytest.fixture
-async def timed() -> Any:
+
+@asynccontextmanager
+async def timed_world(**options: int) -> AsyncIterator[Timed]:
     """A fresh world; the analyst `poor` may ask for next to nothing."""
-    made = Timed()
+    made = Timed(**options)
     made.world.enrol("poor", "analyst", allowance_rho=Decimal("0.0000001"))
     yield made
     await made.world.client.aclose()
     made.world.house.close()
 
 
-@pytest.mark.parametrize("takes_ms", [0, 0.3, 7, 9.9])
+@pytest.fixture
+async def timed() -> AsyncIterator[Timed]:
+    """A world with the usual deadline."""
+    async with timed_world() as made:
+        yield made
+
+
+@pytest.mark.parametrize("takes_ms", [0, 0.3, 7, 9.4])
 async def test_every_outcome_leaves_at_the_same_instant(timed: Timed, takes_ms: float) -> None:
-    """One slot after arrival, whatever it is and however long it took."""
+    """When the one slot ends that a count needs, whatever it is and however long it took."""
     timed.store.takes_ms = takes_ms
     outcomes = {
         "answered": await timed.ask(FRESH, key="a"),
@@ -111,65 +138,100 @@ async def test_every_outcome_leaves_at_the_same_instant(timed: Timed, takes_ms: 
         "allowance exceeded": 403,
         "database away": 503,
     }
-    assert {left for _, left in outcomes.values()} == {10}
+    assert {left for _, left in outcomes.values()} == {20}
     assert timed.overruns.count == 0
 
 
-async def test_busy_leaves_with_the_rest(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full line refuses at the door; the refusal leaves when the answer would have, which for a wide one is later."""
-    monkeypatch.setattr("service.api.slots.COORDINATE_NS", 100_000)  # 365 days are then 36.5 ms
-    house = timed.world.house
-
-    def full(_: object) -> None:
-        raise Busy
-
-    monkeypatch.setattr(house.lines.line(house.lines.record("care")), "_enqueue", full)
-    assert await timed.ask(FRESH) == (503, 10)
-    assert await timed.ask(WIDE) == (503, 40)
+async def test_a_refusal_before_admission_leaves_a_slot_later(timed: Timed) -> None:
+    """No slots were reserved: whatever is wrong, it leaves at the beginning of the next slot."""
+    assert await timed.ask(b"{}") == (422, 10)
+    assert await timed.ask(FRESH, key="") == (400, 10)
+    assert await timed.post("datasets/none/queries", FRESH) == (404, 10)
+    assert await timed.ask(FRESH, role="auditor") == (404, 10)
+    assert timed.overruns.count == 0
 
 
-async def test_an_unclear_commit_that_stays_unclear_leaves_on_a_slot(timed: Timed) -> None:
-    """Two transactions, 12 ms: the next slot, counted."""
+async def test_busy_leaves_a_slot_later(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is reserved for a request for which there is no room, however wide."""
+    monkeypatch.setattr("service.workflows.schedule.WAITING_MAX", 0)
+    assert await timed.ask(FRESH) == (429, 10)
+    assert await timed.ask(WIDE) == (429, 10)
+    assert timed.overruns.count == 0
+
+
+async def test_what_could_never_leave_in_time_is_refused_with_both_numbers() -> None:
+    """By its public cost alone: 422, when its key has been looked up, which takes the next slot."""
+    async with timed_world(deadline_ms=50) as timed:
+        headers = {"Idempotency-Key": "k"}
+        assert (await timed.ask(FRESH))[0] == 200
+        arrived = timed.time.ns
+        path = "/v1/datasets/care/queries"
+        refused = await timed.world.call("analyst", "POST", path, headers=headers, content=WIDE)
+        assert (refused.status_code, timed.time.ns - arrived) == (422, 2 * SLOT)
+        needed_ms = 10 + await timed.stated_ms(WIDE)
+        assert f"{needed_ms:.0f} ms" in refused.json()["detail"]
+        assert "50 ms" in refused.json()["detail"]
+
+
+async def test_an_unclear_commit_that_stays_unclear_leaves_at_twice_the_delay(timed: Timed) -> None:
+    """Two transactions, 12 ms: too late for the slot, and counted."""
     timed.store.takes_ms, timed.store.fault = 6, "unclear"
-    assert await timed.ask(FRESH) == (503, 20)
+    assert await timed.ask(FRESH) == (503, 40)
     assert timed.overruns.count == 1
 
 
-async def test_work_that_takes_longer_leaves_at_the_next_slot(timed: Timed) -> None:
-    """And the operator's count moves by one."""
-    timed.store.takes_ms = 33
-    assert await timed.ask(FRESH) == (200, 40)
+@pytest.mark.parametrize(("takes_ms", "left_ms"), [(9.6, 40), (29, 40), (30, 80), (69, 80), (70, 160)])
+async def test_what_is_late_leaves_at_two_four_eight_times_its_delay(
+    timed: Timed, takes_ms: float, left_ms: float
+) -> None:
+    """The operator's count moves by one."""
+    timed.store.takes_ms = takes_ms
+    assert await timed.ask(FRESH) == (200, left_ms)
     assert timed.overruns.count == 1
 
 
-async def test_a_wide_answer_is_due_by_its_dimension(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is public, and holds for its replay and for every refusal of it alike."""
-    monkeypatch.setattr("service.api.slots.COORDINATE_NS", 100_000)  # 365 days are then 36.5 ms
-    timed.store.takes_ms = 30
-    assert await timed.ask(WIDE, key="w") == (200, 40)
-    assert await timed.ask(WIDE, key="w") == (200, 40)
-    assert await timed.ask(WIDE.replace(b"90.0", b"91.0"), role="poor") == (403, 40)
+async def test_a_wide_answer_has_the_slots_that_its_preview_states(timed: Timed) -> None:
+    """The number is public, and holds for its replay and for every refusal of it alike."""
+    delay_ms = await timed.stated_ms(WIDE)
+    assert delay_ms == 50
+    timed.store.takes_ms = 45
+    assert await timed.ask(WIDE, key="w") == (200, 10 + delay_ms)
+    assert await timed.ask(WIDE, key="w") == (200, 10 + delay_ms)
+    assert await timed.ask(WIDE.replace(b"90.0", b"91.0"), role="poor") == (403, 10 + delay_ms)
     assert timed.overruns.count == 0
+
+
+async def test_an_answer_states_its_public_cost_and_delay(timed: Timed) -> None:
+    """The same numbers as its preview."""
+    preview = await timed.world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=WIDE)
+    cost, answer = preview.json()["public_cost"], await timed.world.ask("w", WIDE)
+    assert float(answer.headers["public-cost-ms"]) == pytest.approx(cost["time_ms"], abs=0.001)
+    assert int(answer.headers["public-cost-bytes"]) == cost["memory_bytes"]
+    assert float(answer.headers["public-delay-ms"]) == cost["delay_ms"]
 
 
 async def test_a_batch_leaves_once(timed: Timed) -> None:
-    """All of it at one instant, by how many queries it has and how many numbers they ask for."""
-    count = 2 + SLOT // QUERY_NS
-    entries = [{"idempotency_key": f"k{n}", "query": json.loads(FRESH)} for n in range(count)]
+    """All of it at one instant, after the slots that all its valid queries need together."""
+    entries = [{"idempotency_key": f"k{n}", "query": json.loads(FRESH)} for n in range(20)]
     entries[1] = {"idempotency_key": "k1", "query": {"version": 1}}
     body = json.dumps({"queries": entries}).encode()
-    timed.store.takes_ms = 4
-    assert await timed.post("datasets/care/queries/batch", body) == (200, 20)
+    timed.store.takes_ms = 25
+    assert await timed.post("datasets/care/queries/batch", body) == (200, 40)
     assert await timed.post("datasets/care/queries/batch", body[:-1]) == (422, 10)
-    assert count * COORDINATE_NS < SLOT
     assert timed.overruns.count == 0
 
 
-async def test_all_that_analysts_read_is_held(timed: Timed) -> None:
-    """Every route of theirs but the catalogue, which looks at no record; nobody else's."""
+async def test_every_read_is_held(timed: Timed) -> None:
+    """An analyst's until its slots end, an individual's or auditor's for five slots, a curator's not at all."""
     for route in ROUTES:
-        role = "analyst" if "analyst" in route.roles else min(route.roles)
-        arrived = timed.time.ns
-        await route.call(timed.world, role)
-        held = (timed.time.ns - arrived) / MS
-        assert held == (10 if route.roles == {"analyst"} else 0), route
+        role = "analyst" if "analyst" in route.roles else min(route.roles, key="auditor individual curator".find)
+        arrived, alarms = timed.time.ns, len(timed.time.alarms)
+        response = await route.call(timed.world, role)
+        assert response.status_code == route.status, route
+        held_ms = (timed.time.ns - arrived) / MS
+        if role == "curator":
+            assert len(timed.time.alarms) == alarms or route.template == "/v1/datasets", route
+        else:
+            assert held_ms == (20 if role == "analyst" else 50), route
+        timed.time.pass_to(-(-timed.time.ns // SLOT) * SLOT)
+    assert timed.overruns.count == 0

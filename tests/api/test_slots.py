@@ -1,58 +1,66 @@
-"""The arithmetic of instants: public numbers in, an instant out, and nothing between two slots."""
+"""The arithmetic of instants: public numbers in, an instant out, and nothing between two beginnings of slots."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.slots import COORDINATE_NS, QUERY_NS, PublicWork, Slots
+from service.api.slots import Slots
 
 MS = 1_000_000
 SLOTS = Slots(length_ns=10 * MS)
 lengths = st.integers(1, 60_000).map(lambda ms: Slots(length_ns=ms * MS))
 instants = st.integers(0, 2**62)
-works = st.builds(PublicWork, queries=st.integers(1, 256), coordinates=st.integers(0, 2**28))
+spans = st.integers(0, 10**12)
 
 
-def test_one_small_query_is_due_after_one_slot() -> None:
-    """And so is whatever nobody has said anything about."""
-    assert SLOTS.count(PublicWork()) == SLOTS.count(PublicWork(coordinates=1)) == 1
-    assert SLOTS.due(PublicWork(coordinates=1), arrived_ns=7, whole_ns=8) == 7 + 10 * MS
-
-
-def test_more_numbers_and_more_queries_are_given_more_slots() -> None:
-    """By what is public of them, and by nothing else."""
-    assert SLOTS.count(PublicWork(coordinates=10 * MS // COORDINATE_NS - 1)) == 1
-    assert SLOTS.count(PublicWork(coordinates=10 * MS // COORDINATE_NS)) == 2
-    assert SLOTS.count(PublicWork(queries=1 + 10 * MS // QUERY_NS, coordinates=6)) == 2
-
-
-@given(slots=lengths, one=works, other=works)
-def test_what_asks_for_more_is_never_due_sooner(slots: Slots, one: PublicWork, other: PublicWork) -> None:
-    """The number of slots grows with both numbers."""
-    both = PublicWork(queries=max(one.queries, other.queries), coordinates=max(one.coordinates, other.coordinates))
-    assert slots.count(both) >= max(slots.count(one), slots.count(other)) >= 1
-
-
-@given(slots=lengths, work=works, arrived=instants, body=st.integers(0, 10**12))
-def test_a_response_is_due_on_the_grid_and_has_its_time_after_the_body(
-    slots: Slots, work: PublicWork, arrived: int, body: int
+@pytest.mark.parametrize(
+    ("whole_ms", "slots", "leaves_ms"), [(0, 1, 10), (0.1, 1, 10), (5, 1, 10), (5.1, 1, 20), (9.9, 1, 20), (10, 5, 60)]
+)
+def test_a_response_without_a_reservation_leaves_about_so_many_slots_later(
+    whole_ms: float, slots: int, leaves_ms: float
 ) -> None:
-    """A whole number of slots after the arrival: at least its own after the slot in which the body was whole."""
-    due = slots.due(work, arrived_ns=arrived, whole_ns=arrived + body)
-    assert (due - arrived) % slots.length_ns == 0
-    assert due > arrived + body + (slots.count(work) - 1) * slots.length_ns
-    assert due <= arrived + body + slots.count(work) * slots.length_ns
+    """At the first beginning of a slot that leaves it at least half a slot less than that."""
+    assert SLOTS.after(int(whole_ms * MS), slots) == leaves_ms * MS
 
 
-@given(slots=lengths, arrived=instants, taken=st.integers(0, 10**12))
-def test_what_is_late_leaves_at_the_next_multiple(slots: Slots, arrived: int, taken: int) -> None:
-    """The first of the grid after now: of how late it was, only the slot is left."""
-    leaves = slots.next(arrived_ns=arrived, now_ns=arrived + taken)
-    assert (leaves - arrived) % slots.length_ns == 0
-    assert 0 < leaves - (arrived + taken) <= slots.length_ns
+@given(slots=lengths, whole=instants, count=st.integers(1, 5))
+def test_such_a_response_leaves_at_a_beginning_within_half_a_slot_of_its_delay(
+    slots: Slots, whole: int, count: int
+) -> None:
+    """Never sooner than half a slot before its delay is over, and never half a slot after."""
+    leaves = slots.after(whole, count)
+    assert leaves % slots.length_ns == 0
+    assert -1 <= 2 * (leaves - whole - count * slots.length_ns) + slots.length_ns < 2 * slots.length_ns
 
 
-@given(slots=lengths, work=works, arrived=instants, moved=instants)
-def test_the_hour_of_day_does_not_matter(slots: Slots, work: PublicWork, arrived: int, moved: int) -> None:
-    """The grid begins anew with every request: nothing depends on where the clock stands."""
-    here = slots.due(work, arrived_ns=arrived, whole_ns=arrived) - arrived
-    assert here == slots.due(work, arrived_ns=moved, whole_ns=moved) - moved
+@pytest.mark.parametrize(
+    ("arrived_ms", "due_ms", "now_ms", "leaves_ms"),
+    [
+        (2, 30, 30.1, 60),  # twice 28 ms after 2 is 58
+        (2, 30, 57.9, 60),
+        (2, 30, 58, 120),  # four times 28 ms after 2 is 114
+        (2, 30, 113.9, 120),
+        (2, 30, 114, 230),  # eight times 28 ms after 2 is 226
+        (9, 10, 10.1, 20),  # a delay below a slot counts as a slot
+        (9, 10, 19, 30),
+    ],
+)
+def test_what_is_late_leaves_at_two_four_eight_times_its_delay(
+    arrived_ms: float, due_ms: float, now_ms: float, leaves_ms: float
+) -> None:
+    """Rounded up to the beginning of a slot."""
+    arrived, due, now = (int(ms * MS) for ms in (arrived_ms, due_ms, now_ms))
+    assert SLOTS.late(arrived_ns=arrived, due_ns=due, now_ns=now) == leaves_ms * MS
+
+
+@given(slots=lengths, arrived=instants, delay=spans, late=spans)
+def test_of_how_late_it_was_only_the_number_of_doublings_is_left(
+    slots: Slots, arrived: int, delay: int, late: int
+) -> None:
+    """The instant is one of a few that arrival and due instant determine; it is never past."""
+    due = arrived + delay
+    leaves = slots.late(arrived_ns=arrived, due_ns=due, now_ns=due + late)
+    counted = max(delay, slots.length_ns)
+    possible = (-(-(arrived + counted * 2**doublings) // slots.length_ns) * slots.length_ns for doublings in range(64))
+    assert leaves in possible
+    assert due + late < leaves

@@ -14,7 +14,9 @@ from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
+from service.workflows.admission import Admission
 from service.workflows.house import House
+from service.workflows.ownership import Ownership
 from service.workflows.ports import Witness
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
@@ -34,6 +36,7 @@ TABLES: dict[str, Any] = {
 }
 PEOPLE = b"person_id,country,age\nada,NO,40\nbo,SE,41\ncy,NO,42\ndi,SE,43\ned,NO,44\n"
 COUNT = b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}'
+PEPPER = Pepper(b"p" * 32)
 CSV = {"Content-Type": "text/csv"}
 
 
@@ -76,23 +79,41 @@ class World:
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    """A client without sockets."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
+
+
 def build_world(
-    *, edge: Edge | None = None, store: MemoryStore | None = None, witness: Witness | None = None, **settings: int
+    *,
+    edge: Edge | None = None,
+    store: MemoryStore | None = None,
+    witness: Witness | None = None,
+    admission: Admission | None = None,
+    ownership: Ownership | None = None,
+    **settings: int,
 ) -> World:
-    """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names."""
+    """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
+
+    With `ownership`, the house owns the dataset.
+    """
     store = store or MemoryStore()
     house = House(
         store=store,
         witness=witness or MemoryWitness(),
-        pepper=Pepper(b"p" * 32),
+        pepper=PEPPER,
         entropy=system_entropy,
         clock=lambda: datetime.now(UTC),
+        admission=admission,
     )
+    if ownership is not None:
+        house.share(ownership)
     app = create_app(house, Settings(**settings), edge)
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
-    world = World(house=house, store=store, app=app, client=client)
+    world = World(house=house, store=store, app=app, client=client_of(app))
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}
     house.register(Registration.model_validate(registration))
+    if ownership is not None:
+        ownership.claim(1)
     house.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
     for role in ROLES:
         world.enrol(role, role, **({"dataset": "care", "individual": "ada"} if role == "individual" else {}))
@@ -100,6 +121,8 @@ def build_world(
     analyst = house.authenticate(world.keys["analyst"])
     if analyst is None:
         raise RuntimeError("a key just made must be known")
-    released = house.submit(analyst, "care", "first", parse_query(COUNT)).result(timeout=30)
-    world.query_id = str(released.query_id)
+    promise = house.submit(analyst, "care", "first", parse_query(COUNT))
+    world.query_id = str(promise.result(timeout=30).query_id)
+    if promise.unit is not None and promise.unit.ticket is not None:
+        promise.unit.ticket.release()
     return world

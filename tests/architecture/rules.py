@@ -24,12 +24,14 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "settings": frozenset(),
     "door": frozenset(),
     "home": frozenset({"settings", "store"}),
-    "adapters": frozenset({"home", "settings", "store", "workflows"}),
+    "speed": frozenset({"query", "settings", "store", "workflows"}),
+    "adapters": frozenset({"home", "query", "speed", "settings", "store", "workflows"}),
     "premises": frozenset({"adapters", "home", "settings", "workflows"}),
     "metrics": frozenset({"workflows"}),
     "failures": frozenset({"store", "workflows"}),
     "server": frozenset({"api", "door", "settings", "workflows"}),
-    "main": frozenset({"door", "metrics", "premises", "server", "settings", "workflows"}),
+    "allocator": frozenset(),
+    "main": frozenset({"allocator", "door", "metrics", "premises", "server", "settings", "workflows"}),
     "workers": frozenset({"door", "failpoints", "failures", "home", "main", "settings", "store"}),
 }
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli", "demo"})  # they start things, and may import every room
@@ -52,7 +54,7 @@ HOME_OF: dict[str, frozenset[str]] = {
 
 CORE_MAY_IMPORT = """
 __future__ bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator scipy
-typing
+statistics typing
 """.split()
 PURE_ROOMS = frozenset({"core", "accounting", "query"})
 IMPURE = """

@@ -62,7 +62,8 @@ def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: in
     """Three accounts at a place."""
     place = Place(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
     limits, spent = np.array([2**62, 7, 0], dtype=np.int64), np.array([seq, 7, 0], dtype=np.int64)
-    return AccountSlice(place=place, number=number, limits=limits, spent=spent)
+    paused = np.array([False, True, False])
+    return AccountSlice(place=place, number=number, limits=limits, spent=spent, paused=paused)
 
 
 def news(seq: int, *hints: int) -> News:

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
+from service.core.uniform import uniform
 from service.query.schema import Schema
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
@@ -65,11 +66,20 @@ def dataset(name: str = "survey") -> DatasetRecord:
     )
 
 
-def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *, query_hash: str = "q") -> LedgerEntry:
-    """The entry that follows on a head: `charged` units by slot."""
+def entry(
+    head: Head,
+    charged: dict[int, int],
+    left_out: tuple[int, ...] = (),
+    *,
+    query_hash: str = "q",
+    slots: int = 200_000,
+    one_charge: bool = False,
+) -> LedgerEntry:
+    """The entry that follows on a head: `charged` units by slot, of which there are `slots`."""
     touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
     active = np.isin(touched, list(charged))
     charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
+    charges = uniform(int(charges[0]), charges.size) if one_charge else charges
     draft = LedgerEntry(
         seq=head.seq + 1,
         query_id=uuid4(),
@@ -83,7 +93,7 @@ def entry(head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *
         dimension=2,
         worst_case_units=1_374_389_535,
         worst_case_total_units=head.worst_case_units + 1_374_389_535,
-        charges=EncodedCharges.of(touched=touched, active=active, charges=charges),
+        charges=EncodedCharges.of(touched=touched, active=active, charges=charges, slots=slots, one_charge=one_charge),
         charged_count=len(charged),
         left_out_count=len(left_out),
         charged_units=sum(charged.values()),

@@ -1,6 +1,6 @@
 """The cache's port, over a shelf in memory and over a real Valkey: what one promises, the other keeps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -105,6 +105,23 @@ def test_a_slice_moves_only_forward(make: Make) -> None:
     assert found.place == order[-1].place
 
 
+def test_a_slice_is_not_put_over_one_that_came_meanwhile(make: Make) -> None:
+    """Between the look at what lies there and the putting, another replica may leave its own."""
+    ours, theirs = make(), make()
+    ours.share([account_slice(3)], [])
+    look = ours._shelf.get
+
+    def look_early(names: Sequence[str]) -> list[object]:
+        seen = look(names)
+        theirs.share([account_slice(9)], [])
+        return seen
+
+    ours._shelf.get = look_early  # type: ignore[method-assign]
+    ours.share([account_slice(5), account_slice(4)], [])
+    (found,) = theirs.slices(GENESIS, [0])
+    assert found.place.seq == 9
+
+
 def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
     """Those that are held, in the order asked for."""
     cache.share([account_slice(5, number=7), account_slice(6, number=2)], [])
@@ -112,6 +129,7 @@ def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
     assert [(each.number, each.place.seq) for each in found] == [(2, 6), (7, 5)]
     np.testing.assert_array_equal(found[0].limits, [2**62, 7, 0])
     np.testing.assert_array_equal(found[0].spent, [6, 7, 0])
+    np.testing.assert_array_equal(found[0].paused, [False, True, False])
 
 
 def test_news_reach_everybody_who_listens(make: Make) -> None:

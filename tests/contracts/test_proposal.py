@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.ledger import EncodedCharges, LedgerEntry
 from service.workflows.ports import Outdated, Store
 from service.workflows.records import AnswerRecord, Asked, DatasetRecord, Head
@@ -23,11 +24,12 @@ def propose(
     replies: Sequence[AnswerRecord],
     *,
     hashes: Sequence[str | None] = (None,),
+    units: int = 7,
 ) -> Head:
     """Commit a proposal on `head`; the head that it has come to."""
     asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in replies for each in hashes]
     with store.proposal(record.id, head, asked=asked) as proposal:
-        proposal.append(entries, replies, {ANALYST: 7})
+        proposal.append(entries, replies, {ANALYST: units})
         proposal.commit()
         return proposal.head
 
@@ -68,13 +70,25 @@ def test_a_million_charges_and_numbers_travel_whole(store: Store, record: Datase
     """Megabytes in one column, and a sum beyond 64 bits beside it."""
     start = store.head(record.id)
     slots = np.arange(100_000)
-    charges = EncodedCharges.of(touched=slots, active=slots >= 0, charges=2**59 + slots)
+    charges = EncodedCharges.of(
+        touched=slots, active=slots >= 0, charges=2**59 + slots, slots=slots.size, one_charge=False
+    )
     large = entry(start, {0: 1})
     large = replace(
         large, charges=charges, charged_units=2**80, dimension=2**20, values=bytes(2**23), analyst="å\u2028"
     )
     propose(store, record, start, [large], [reply(large)])
     assert ledger(store, record) == [large]
+
+
+@pytest.mark.parametrize("units", [CHARGE_UNITS_MAX, CHARGE_UNITS_MAX - 1, 1])
+def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord, units: int) -> None:
+    """At the most that one query can cost, from below and from there on."""
+    for number in range(3):
+        head = store.head(record.id)
+        following = replace(entry(head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
+        propose(store, record, head, [following], [reply(following, f"key-{number}")], units=units)
+        assert store.worst_cases_of(ANALYST) == {"survey": min((number + 1) * units, CHARGE_UNITS_MAX)}
 
 
 def _appended(store: Store, record: DatasetRecord) -> None:

@@ -4,20 +4,45 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from service.core.units import CHARGE_UNITS_MAX
 from service.query.coding import coding_of
 from service.query.schema import Schema
 from service.workflows.errors import NameTaken
+from service.workflows.journal import JournalAct
+from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import Store
-from service.workflows.records import Asked, DatasetRecord, PrincipalRecord
+from service.workflows.records import (
+    ERASED_NAME,
+    AnswerRecord,
+    Asked,
+    DatasetRecord,
+    OwnAnswer,
+    PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+)
 from tests.contracts.stores import ANALYST, AT, burn, dataset, entry, reply
 
 pytestmark = pytest.mark.slow
+MANY_BYTES = 2**20
+
+
+def listed(store: Store, before: ReleasePlace | None = None, limit: int = 10) -> list[ReleaseRecord]:
+    """The analyst's own releases."""
+    return store.releases_of(ANALYST, before=before, limit=limit, bytes_max=MANY_BYTES)
+
+
+def _address(asked: tuple[int, int, str, int]) -> tuple[int, str]:
+    number, _, key, _ = asked
+    return number, key
 
 
 def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: Store) -> None:
@@ -50,14 +75,24 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
     with store.transaction(record.id, lock=False, asked=asked) as transaction:
         assert list(transaction.entries(after=0)) == [first]
         assert list(transaction.entries(after=1)) == []
-        assert transaction.entries_before(before=5, limit=10) == [first]
         assert transaction.known.answers == {(ANALYST, "key-1"): reply(first)}
-        assert transaction.known.reusable == {"q": first}
+        assert transaction.known.reusable == {"q": first.public()}
         assert transaction.known.worst_cases.get(ANALYST) == 1_374_389_535
         assert transaction.known.worst_cases.get(nobody, 0) == 0
         assert (transaction.head.seq, transaction.head.hash) == (1, first.hash)
         assert transaction.head.worst_case_units == 1_374_389_535
     assert store.worst_cases_of(ANALYST) == {"survey": 1_374_389_535}
+
+
+def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord) -> None:
+    """Two queries at the most that one can cost add up to that, and the analyst can go on: 2^63 is no bigint."""
+    for number in range(3):
+        with store.transaction(record.id, lock=True) as transaction:
+            following = replace(entry(transaction.head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
+            transaction.append([following], [reply(following, f"key-{number}")], {ANALYST: CHARGE_UNITS_MAX})
+            transaction.commit()
+        assert store.worst_cases_of(ANALYST) == {"survey": CHARGE_UNITS_MAX}
+    assert store.head(record.id).worst_case_units == CHARGE_UNITS_MAX
 
 
 @pytest.mark.parametrize(("entries", "people"), [(1, 100_000), (256, 40)])
@@ -139,7 +174,7 @@ def test_people_records_and_limits_read_back_by_slot(store: Store, record: Datas
         assert transaction.head.slots == 3
         assert transaction.head.data_version == 1
         assert transaction.slots_of(["eve", "nobody", "ann"]).tolist() == [2, -1, 0]
-        assert transaction.keys_of(after_slot=0, limit=5) == [(1, "bob"), (2, "eve")]
+        assert transaction.keys_of(after_slot=0, limit=5, bytes_max=MANY_BYTES) == [(1, "bob"), (2, "eve")]
         people = transaction.individuals()
         order = np.argsort(people.slots)
         assert people.limits[order].tolist() == [10, 20, 30]
@@ -155,6 +190,62 @@ def test_people_records_and_limits_read_back_by_slot(store: Store, record: Datas
     assert store.row_counts(record.id) == (3, {"people": 3, "visits": 3})
 
 
+def test_rows_and_accounts_of_some_slots_read_back(store: Store, record: DatasetRecord) -> None:
+    """Runs of slots and single ones, with many rows, one or none; of an erased individual the account alone."""
+    people = np.arange(200)
+    rows = np.repeat(people, people % 4)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(people, [f"p{slot}" for slot in people], 5 + people)
+        transaction.add_records("visits", rows, {"item": rows.astype(np.uint32)})
+        transaction.journal("rows", {}, slots=200)
+        transaction.set_paused(50, paused=True)
+        transaction.erase(7, bytes(32))
+        transaction.commit()
+    wanted = {0, 1, 2, 3, 7, 50, 51, 199}
+    for of in ([], [7], sorted(wanted), people.tolist()):
+        with store.transaction(record.id, lock=False) as transaction:
+            slots, codes = transaction.records("visits", of=np.array(of, dtype=np.int64))
+            found = transaction.individuals(of=np.array(of, dtype=np.int64))
+        assert sorted(slots.tolist()) == [slot for slot in rows.tolist() if slot in set(of) - {7}]
+        assert codes["item"].tolist() == slots.tolist()
+        assert codes["item"].dtype == np.uint32
+        order = np.argsort(found.slots)
+        assert found.slots[order].tolist() == of
+        assert found.limits[order].tolist() == [5 + slot for slot in of]
+        assert found.present[order].tolist() == [slot != 7 for slot in of]
+        assert found.paused[order].tolist() == [slot == 50 for slot in of]
+
+
+def test_acts_are_read_back_in_order_and_chained(store: Store, record: DatasetRecord) -> None:
+    """Each as it was journalled, the first on the dataset's genesis, the last under the head's own hash."""
+    assert store.head(record.id).journal_hash == record.genesis
+    details: list[dict[str, Any]] = [
+        {"epoch": 2},
+        {"table": "people", "slots": {"first": 5, "bits": "eJw="}},
+        {"slot": 3},
+    ]
+    for number, detail in enumerate(details):
+        with store.transaction(record.id, lock=True) as transaction:
+            following = entry(transaction.head, {})
+            transaction.append([following], [reply(following, f"key-{number}")], {})
+            transaction.journal(f"act {number}", detail)
+            head = transaction.head
+            transaction.commit()
+        assert store.head(record.id) == head
+    with store.transaction(record.id, lock=False) as transaction:
+        acts = transaction.acts(after=0)
+        assert transaction.acts(after=1) == acts[1:]
+        assert transaction.acts(after=3) == []
+    assert [(act.number, act.at_seq, act.act, act.detail) for act in acts] == [
+        (number + 1, number + 1, f"act {number}", detail) for number, detail in enumerate(details)
+    ]
+    hashes = [act.hash for act in acts]
+    assert [act.previous_hash for act in acts] == [record.genesis, *hashes[:-1]]
+    assert hashes[-1] == head.journal_hash
+    again = JournalAct.following(hashes[0], number=2, at_seq=2, act="act 1", detail=details[1])
+    assert again == acts[1]
+
+
 def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record: DatasetRecord) -> None:
     """The dataset's own limit, a lower one, none at all, and a record that has gone; with no slot left out or some."""
     usual = record.budget_units
@@ -164,6 +255,7 @@ def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record
         transaction.journal("rows", {}, slots=4)
         transaction.erase(0, bytes(32))
         transaction.erase(2, b"x" * 32)
+        transaction.set_paused(1, paused=True)
         dense = transaction.individuals()
         transaction.add_individuals(np.array([9]), ["kim"], np.array([usual]))
         sparse = transaction.individuals()
@@ -173,6 +265,7 @@ def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record
         assert people.slots[order].tolist() == slots
         assert people.limits[order].tolist() == [usual, usual, 7, 0, usual][: len(slots)]
         assert people.present[order].tolist() == [False, True, False, True, True][: len(slots)]
+        assert people.paused[order].tolist() == [False, True, False, False, False][: len(slots)]
 
 
 @pytest.mark.parametrize(
@@ -227,6 +320,69 @@ def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
         assert not transaction.has_tombstones()
 
 
+def test_the_acts_on_one_slot_are_found(store: Store, record: DatasetRecord) -> None:
+    """Those of the kinds asked, in order, as the journal has them; acts that name no slot and others' are not read."""
+    made: list[tuple[str, dict[str, object]]] = [
+        ("rows", {"rows": 3}),
+        ("limit", {"slot": 1, "limit_units": "5"}),
+        ("limit", {"slot": 11, "limit_units": "4"}),
+        ("erase", {"slot": 1}),
+        ("epoch", {}),
+        ("limit", {"slot": 1, "limit_units": "3", "limit_before_units": "5"}),
+        ("pause", {"slot": 1}),
+    ]
+    with store.transaction(record.id, lock=True) as transaction:
+        for act, detail in made:
+            transaction.journal(act, detail)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        acts = transaction.acts(after=0)
+        assert transaction.acts_on(1, "limit", "erase") == [acts[1], acts[3], acts[5]]
+        assert transaction.acts_on(1, "limit") == [acts[1], acts[5]]
+        assert transaction.acts_on(11, "limit", "erase") == [acts[2]]
+        assert transaction.acts_on(2, "limit", "erase") == []
+
+
+def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, record: DatasetRecord) -> None:
+    """Those of others stay; one that was revoked before stays revoked as of then."""
+    made = {
+        name: PrincipalRecord(
+            id=uuid4(),
+            role="individual",
+            name=name,
+            dataset=record.name,
+            individual=key,
+            allowance_units=None,
+            key_hash=bytes(32),
+            created_at=AT,
+        )
+        for name, key in (("ann's", "ann"), ("ann's old one", "ann"), ("bob's", "bob"))
+    }
+    for each in made.values():
+        store.add_principal(each)
+    store.revoke_principal(made["ann's old one"].id, AT)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
+        transaction.journal("rows", {}, slots=2)
+        transaction.commit()
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.erase(0, bytes(32))
+    assert store.principal(made["ann's"].id) == made["ann's"], "erased without a commit"
+
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.erase(0, bytes(32))
+        transaction.commit()
+
+    left = {name: store.principal(each.id) for name, each in made.items()}
+    assert left["bob's"] == made["bob's"]
+    for name in ("ann's", "ann's old one"):
+        kept = left[name]
+        assert kept is not None
+        assert (kept.individual, kept.name, kept.dataset) == (None, ERASED_NAME, record.name)
+        assert kept.revoked_at is not None
+        assert (kept.revoked_at == AT) == (name == "ann's old one")
+
+
 def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
     """Lowering sticks; an attempt to raise changes nothing."""
     with store.transaction(record.id, lock=True) as transaction:
@@ -236,6 +392,39 @@ def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.individuals().limits.tolist() == [4]
+
+
+def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) -> None:
+    """It touches no limit and nobody else, is repeated without harm, and outlives an erasure and a return."""
+
+    def paused() -> list[bool]:
+        with store.transaction(record.id, lock=False) as transaction:
+            return [transaction.account_of(slot).paused for slot in (0, 1)]
+
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
+        transaction.journal("rows", {}, slots=2)
+        transaction.set_paused(0, paused=True)
+        transaction.set_paused(0, paused=True)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.account_of(0) == (10, 0, True)
+    assert paused() == [True, False]
+    with store.long_act(record.id) as act:
+        act.lock()
+        act.erase(0, bytes(32))
+        act.commit()
+    assert paused() == [True, False]
+    with store.long_act(record.id) as act:
+        act.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        act.lock()
+        act.commit()
+    assert paused() == [True, False]
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.set_paused(0, paused=False)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.account_of(0) == (9, 0, False)
 
 
 def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:
@@ -262,7 +451,7 @@ def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRe
         transaction.append([third], [reply(third, "third")], {})
         transaction.commit()
     assert store.head(record.id).seq == 3
-    assert sorted(shown.seq for _, shown, _ in store.answers_of(ANALYST, before=None, limit=10)) == [1, 3]
+    assert [shown.place.seq for shown in listed(store)] == [3, 1]
 
 
 def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: DatasetRecord) -> None:
@@ -285,7 +474,7 @@ def test_what_can_be_reused_is_the_newest_of_this_epoch(store: Store, record: Da
         transaction.append([second], [reply(second, "b")], {})
         transaction.commit()
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
-        assert transaction.known.reusable == {"q": second}
+        assert transaction.known.reusable == {"q": second.public()}
         transaction.journal("epoch", {"epoch": 2}, epoch=2)
         transaction.commit()
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
@@ -330,12 +519,80 @@ def test_own_replies_are_found_newest_first_and_by_query(store: Store, record: D
         transaction.append([second], [later], {})
         transaction.commit()
 
-    assert store.answers_of(ANALYST, before=None, limit=10) == [
-        (record, later, second),
-        (record, reply(first, "a"), first),
-    ]
-    assert store.answers_of(ANALYST, before=(later.at, later.query_id), limit=1) == [(record, reply(first, "a"), first)]
-    assert store.answers_of(UUID(int=8), before=None, limit=10) == []
-    assert store.answer_of(ANALYST, first.query_id) == (record, reply(first, "a"), first)
+    both = listed(store)
+    assert both == [_as_listed(record, second, later), _as_listed(record, first, reply(first, "a"))]
+    assert listed(store, before=both[0].place, limit=1) == both[1:]
+    assert store.releases_of(UUID(int=8), before=None, limit=10, bytes_max=MANY_BYTES) == []
+    assert store.answer_of(ANALYST, first.query_id) == OwnAnswer(dataset=record.name, reply=reply(first, "a"))
     assert store.answer_of(UUID(int=8), first.query_id) is None
     assert store.problems() == []
+
+
+def _as_listed(record: DatasetRecord, shown: LedgerEntry, by: AnswerRecord) -> ReleaseRecord:
+    return ReleaseRecord(
+        dataset=record.name,
+        place=ReleasePlace(by.at, record.id, shown.seq, by.key),
+        query_id=shown.query_id,
+        epoch=shown.epoch,
+        canonical=shown.canonical,
+        sigma=shown.sigma,
+        dimension=shown.dimension,
+        worst_case_units=shown.worst_case_units,
+    )
+
+
+def test_of_several_replies_that_show_a_query_the_oldest_is_given(store: Store, record: DatasetRecord) -> None:
+    """The one that was charged, and where another analyst's entry was reused, the first under any key."""
+    other = UUID(int=8)
+    with store.transaction(record.id, lock=True) as transaction:
+        first = entry(transaction.head, {0: 1})
+        replies = [reply(first, "a"), replace(reply(first, "B"), at=AT + timedelta(seconds=1))]
+        theirs = [
+            replace(reply(first, key), principal_id=other, at=AT + timedelta(seconds=seconds))
+            for key, seconds in (("x", 9), ("b", 5), ("B", 5), ("a", 7))
+        ]
+        transaction.append([first], [*replies, *theirs], {})
+        transaction.commit()
+    for who, key in ((ANALYST, "a"), (other, "B")):
+        own = store.answer_of(who, first.query_id)
+        assert own is not None
+        assert own.reply.key == key
+
+
+SECONDS, KEYS = st.integers(0, 1), st.text(st.sampled_from("aB/-~ "), min_size=1, max_size=3)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    asked=st.lists(st.tuples(st.integers(0, 1), SECONDS, KEYS, st.integers(0, 3000)), max_size=30, unique_by=_address),
+    limit=st.integers(1, 7),
+    bytes_max=st.integers(1, 9000),
+)
+def test_pages_of_releases_lose_and_repeat_nothing(
+    store: Store, asked: list[tuple[int, int, str, int]], limit: int, bytes_max: int
+) -> None:
+    """Against a sorted list: many of one second, of two datasets, of one entry; pages end by number and by bytes."""
+    who = uuid4()
+    records = [store.add_dataset(dataset(f"d{uuid4().hex}")) for _ in range(2)]
+    expected = []
+    for number, seconds, key, length in asked:
+        with store.transaction(records[number].id, lock=True) as transaction:
+            made = replace(entry(transaction.head, {0: 1}), canonical=b"x" * length).sealed()
+            again = reply(made, f"{key}|")  # a second reply shows the same entry
+            replies = [
+                replace(each, principal_id=who, at=AT + timedelta(seconds=seconds))
+                for each in (reply(made, key), again)
+            ]
+            transaction.append([made], replies, {})
+            transaction.commit()
+        expected += [_as_listed(records[number], made, each) for each in replies]
+    expected.sort(key=lambda each: each.place, reverse=True)
+
+    seen: list[ReleaseRecord] = []
+    while page := store.releases_of(who, before=seen[-1].place if seen else None, limit=limit, bytes_max=bytes_max):
+        assert len(page) <= limit
+        assert sum(len(each.canonical) for each in page[:-1]) < bytes_max
+        is_short = len(page) < limit and len(seen) + len(page) < len(expected)
+        assert not is_short or sum(len(each.canonical) for each in page) >= bytes_max
+        seen += page
+    assert seen == expected

@@ -17,7 +17,7 @@ from service.workflows.secrets import Pepper
 
 DATASET = "survey-" + "0f" * 32
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=2**40, hash=bytes(31) + b"a")
-SEAL = Pepper(bytes(32)).witness_seal
+PEPPER = Pepper(bytes(32))
 REMEMBERS_ALL = ["memory", "file", "several"]
 
 
@@ -32,7 +32,7 @@ def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]
     if request.param != "redis":
         yield made[request.param]()
         return
-    redis = RedisWitness(request.getfixturevalue("redis_url"), SEAL)
+    redis = RedisWitness(request.getfixturevalue("redis_url"), PEPPER.witness_key(), PEPPER.clear_witness_mac)
     yield redis
     redis.close()
 

@@ -154,3 +154,14 @@ def test_arrays_that_do_not_belong_together_are_refused(broken: dict[str, Any]) 
     """Lengths are checked when the block is made."""
     with pytest.raises(ValueError, match=r"one norm|dimension"):
         sound(**broken)
+
+
+def test_norms_that_are_one_by_the_query_are_a_view() -> None:
+    """What is a fact of the query must not hang on the data; of nobody there is no number to tell."""
+    one = np.broadcast_to(np.int64(25), 2)
+
+    assert sound(norms_squared=one, one_norm=True).one_norm
+    nobody = {"slots": row(), "norms_squared": row(), "owners": row(), "coordinates": row(), "values": row()}
+    assert sound(**nobody, one_norm=True).one_norm
+    with pytest.raises(ValueError, match="view"):
+        sound(norms_squared=row(25, 25), one_norm=True)

@@ -46,13 +46,16 @@ def count_block(slots: Iterable[int]) -> Contributions:
     """A count of some slots, in the form in which nothing is materialised."""
     people = row(*slots)
     one, zero = np.broadcast_to(np.int64(1), people.shape), np.broadcast_to(np.int64(0), people.shape)
-    return Contributions(slots=people, norms_squared=one, dimension=1, owners=None, coordinates=zero, values=one)
+    return Contributions(
+        slots=people, norms_squared=one, dimension=1, owners=None, coordinates=zero, values=one, one_norm=True
+    )
 
 
 def accounts_of(limits: Iterable[int], spent: Iterable[int] | None = None) -> Accounts:
     """Accounts with these limits, nothing spent unless said."""
     limit = row(*limits)
-    return Accounts(spent=np.zeros_like(limit) if spent is None else row(*spent), limit=limit)
+    nobody = np.zeros(limit.shape, dtype=np.bool_)
+    return Accounts(spent=np.zeros_like(limit) if spent is None else row(*spent), limit=limit, paused=nobody)
 
 
 def ask(accounts: Accounts, blocks: Iterable[Contributions], sigma: float, dimension: int = 1) -> Release:
@@ -215,7 +218,38 @@ def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
     assert release.touched[~release.active].tolist() == [3]
     assert release.charges.tolist() == [54975582] * 7
     assert release.charges.strides == (0,)
+    assert release.one_charge
     assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
+
+
+@pytest.mark.parametrize("pages", [[[0, 1], []], [[], [2]], [[], []], [[3]], [[]]])
+def test_a_count_has_one_charge_however_few_it_touches(pages: list[list[int]]) -> None:
+    """Nobody, one individual or several: the form of a release is the query's."""
+    blocks = [count_block(page) for page in pages]
+    release = answer(blocks, accounts_of([10**9] * 4), dimension=1, sigma_steps=100.0, entropy=seeded(3))
+
+    assert release.one_charge
+    assert release.charges.strides == (0,)
+    assert release.charges.tolist() == [54975582] * sum(map(len, pages))
+
+
+@pytest.mark.parametrize("norms", [(4, 4), (4, 1), (4,), ()])
+def test_charges_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) -> None:
+    """A sum's charges are a number for each individual, also where all are equal, or only one is there, or nobody."""
+    slots = row(*range(len(norms)))
+    block = Contributions(
+        slots=slots,
+        norms_squared=row(*norms),
+        dimension=1,
+        owners=None,
+        coordinates=np.zeros_like(slots),
+        values=np.sqrt(row(*norms)).astype(np.int64),
+    )
+
+    release = answer([block], accounts_of([2**40] * 2), dimension=1, sigma_steps=100.0, entropy=seeded(3))
+
+    assert not release.one_charge
+    assert release.charges.tolist() == [{4: 219902326, 1: 54975582}[norm] for norm in norms]
 
 
 def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
@@ -227,6 +261,7 @@ def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
         owners=None,
         coordinates=row(0, 0),
         values=row(2, -2),
+        one_norm=True,
     )
     for blocks in ([count_block([0, 1]), dear], [dear, count_block([4, 5])]):
         release = answer(blocks, accounts_of([2**40] * 6), dimension=1, sigma_steps=100.0, entropy=seeded(3))
@@ -234,6 +269,7 @@ def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
         paid = dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True))
         assert paid == {slot: 219902326 if slot in {2, 3} else 54975582 for slot in paid}
         assert len(paid) == 4
+        assert not release.one_charge
 
 
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])

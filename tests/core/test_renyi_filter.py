@@ -18,28 +18,35 @@ def row(*numbers: int) -> NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64)
 
 
+def nobody(size: int) -> NDArray[np.bool_]:
+    """Nobody has paused."""
+    return np.zeros(size, dtype=np.bool_)
+
+
 def accounts(spent: NDArray[np.int64], limit: NDArray[np.int64]) -> Accounts:
     """Accounts of a writable copy."""
-    return Accounts(spent=spent.copy(), limit=limit.copy())
+    return Accounts(spent=spent.copy(), limit=limit.copy(), paused=nobody(limit.size))
 
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]:
     """Accounts, some of their slots, scattered or consecutive, and a charge for each of these."""
-    people = draw(st.lists(st.tuples(UNITS, UNITS), min_size=1, max_size=8))
-    spent, limit = zip(*people, strict=True)
+    people = draw(st.lists(st.tuples(UNITS, UNITS, st.booleans()), min_size=1, max_size=8))
+    spent, limit, paused = zip(*people, strict=True)
     slots = sorted(draw(st.sets(st.integers(0, len(people) - 1))))
     charges = [draw(CHARGES) for _ in slots]
-    return accounts(row(*spent), row(*limit)), row(*slots), row(*charges)
+    book = accounts(row(*spent), row(*limit))
+    book.paused[:] = paused
+    return book, row(*slots), row(*charges)
 
 
 @given(ledgers())
 def test_active_is_the_inequality_of_algorithm_2(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
-    """Spent plus charge at most the limit, in Python's integers, person by person."""
+    """Spent plus charge at most the limit, in Python's integers, person by person; and nobody who has paused."""
     book, slots, charges = ledger
 
     expected = [
-        int(book.spent[slot]) + charge <= int(book.limit[slot])
+        int(book.spent[slot]) + charge <= int(book.limit[slot]) and not book.paused[slot]
         for slot, charge in zip(slots.tolist(), charges.tolist(), strict=True)
     ]
 
@@ -58,16 +65,51 @@ def test_one_charge_for_all_is_the_same_inequality(
 
 
 @pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
-@pytest.mark.parametrize("poor", [None, 0, 5])
-def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], poor: int | None) -> None:
+@pytest.mark.parametrize("poor", [(), (1,), (0, 1), (1, 5)])
+def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], poor: tuple[int, ...]) -> None:
     """Whether the accounts are read in one stretch or picked one by one; a poor neighbour in between changes nobody."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
-    for slot in (1, *([] if poor is None else [poor])):
-        book.spent[slot] = 8
+    book.spent[list(poor)] = 8
 
     active = book.active(slots, np.broadcast_to(np.int64(3), slots.shape))
 
-    assert active.tolist() == [slot not in {1, poor} for slot in slots.tolist()]
+    assert active.tolist() == [slot not in poor for slot in slots.tolist()]
+
+
+@pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
+@pytest.mark.parametrize("resting", [(), (5,), (0, 9), (1,)])
+@pytest.mark.parametrize("charge", [0, 3])
+def test_whoever_has_paused_is_left_out(slots: NDArray[np.int64], resting: tuple[int, ...], charge: int) -> None:
+    """Of what is free too, and however the accounts are read; it makes no difference to anybody else."""
+    book = accounts(row(*[0] * 100), row(*[10] * 100))
+    book.paused[list(resting)] = True
+
+    once = book.active(slots, np.broadcast_to(np.int64(charge), slots.shape))
+
+    assert once.tolist() == [slot not in resting for slot in slots.tolist()]
+    assert book.active(slots, np.full(slots.shape, charge)).tolist() == once.tolist()
+
+
+def test_a_pause_stops_no_debit() -> None:
+    """What was charged before a pause is replayed after it, and a burn takes from everybody: as far as the limit."""
+    book = accounts(row(0, 0), row(10, 10))
+    book.paused[:] = True
+
+    book.debit(row(0, 1), row(10, 4))
+
+    assert book.spent.tolist() == [10, 4]
+    with pytest.raises(FilterViolation):
+        book.debit(row(0, 1), row(1, 1))
+
+
+def test_the_first_accounts_share_their_memory() -> None:
+    """A part is made without looking at the whole, and what is written to it is written to the whole."""
+    book = accounts(row(1, 2, 3), row(4, 5, 6))
+    part = book.first(2)
+    part.paused[1] = True
+
+    assert (part.spent.tolist(), part.limit.tolist()) == ([1, 2], [4, 5])
+    assert book.paused.tolist() == [False, True, False]
 
 
 @given(ledgers())
@@ -90,6 +132,7 @@ def test_one_who_cannot_pay_stops_the_whole_debit(
 ) -> None:
     """All or nothing: a violation leaves every account as it was."""
     book, slots, charges = ledger
+    book.paused[:] = False
     before = book.spent.tolist()
     if book.active(slots, charges).all():
         slots, charges = row(0), row(int(book.limit[0]) + 1)
@@ -179,4 +222,11 @@ def test_accounts_on_which_the_arithmetic_could_fail_cannot_be_made(
 ) -> None:
     """int64 units in range, one limit each."""
     with pytest.raises(ValueError, match="limit"):
-        Accounts(spent=spent, limit=limit)
+        Accounts(spent=spent, limit=limit, paused=nobody(limit.size).reshape(limit.shape))
+
+
+@pytest.mark.parametrize("paused", [nobody(1), nobody(3), np.zeros(2, dtype=np.int64), nobody(2).reshape(2, 1)])
+def test_accounts_without_a_pause_for_each_cannot_be_made(paused: NDArray[np.bool_]) -> None:
+    """One truth value each."""
+    with pytest.raises(ValueError, match="one pause"):
+        Accounts(spent=row(0, 0), limit=row(1, 1), paused=paused)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.uniform import is_uniform, uniform
+from service.core.uniform import first, is_uniform, kept, uniform
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**40))
@@ -37,3 +37,20 @@ def test_a_number_that_does_not_fit_is_refused(value: int) -> None:
 def test_equal_by_chance_is_not_uniform() -> None:
     """Only what says so of itself."""
     assert not is_uniform(np.ones(3, dtype=np.int64))
+
+
+def test_the_first_of_none_is_zero() -> None:
+    """Whatever the array would have held."""
+    assert [first(np.array(numbers, dtype=np.int64)) for numbers in ([], [3], [4, 5])] == [0, 3, 4]
+    assert [first(uniform(7, count)) for count in (0, 1, 2)] == [0, 7, 7]
+
+
+@given(elements=st.lists(st.tuples(st.integers(-9, 9), st.booleans()), max_size=9), is_one=st.booleans())
+def test_what_is_kept_is_what_is_marked(elements: list[tuple[int, bool]], *, is_one: bool) -> None:
+    """In order; one number stays one, and numbers that are equal by chance do not become one."""
+    numbers = np.array([number for number, _ in elements], dtype=np.int64)
+    array = uniform(5, numbers.size) if is_one else numbers
+    found = kept(np.array([is_kept for _, is_kept in elements], dtype=np.bool_), array)
+
+    assert found.tolist() == [5 if is_one else number for number, is_kept in elements if is_kept]
+    assert found.size == 0 or is_uniform(found) == is_one

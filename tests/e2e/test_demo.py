@@ -1,6 +1,7 @@
 """The demo as a newcomer runs it: real data, real servers, one command."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,4 +27,5 @@ def test_the_demo_answers_all_questions_and_charges_nobody_twice(server_director
     assert report
 
     verified = sparing("ledger", "verify", home=home)
-    assert (verified.returncode, verified.stdout) == (0, "web-visits: 294 entries replayed, 0 findings\n")
+    assert verified.returncode == 0
+    assert re.match(r"web-visits: 294 entries, \d+ answers, .* verified, 0 findings\n$", verified.stdout)

@@ -92,7 +92,8 @@ def test_killed_it_leaves_no_process_and_loses_nothing(home: Path) -> None:
         assert [(row["sequence"], row["charged"]) for row in ledger] == [(1, 3)]
         assert {row["spent_units"] for row in budgets} == {1_374_389_535}
     verified = sparing("ledger", "verify", home=home)
-    assert (verified.returncode, verified.stdout) == (0, "survey: 1 entries replayed, 0 findings\n")
+    told = "survey: 1 entries, 1 answers, 1 acts, 3 accounts verified, 0 findings\n"
+    assert (verified.returncode, verified.stdout) == (0, told)
 
 
 def test_terminated_it_drains_and_exits_zero(home: Path) -> None:
@@ -154,6 +155,17 @@ def test_commands_that_cannot_work_say_so_in_one_line(home: Path) -> None:
         taken = sparing("serve", "--port", port, home=home)
     assert taken.returncode == 1
     assert taken.stderr.count("\n") == 1
+
+
+def test_verify_makes_no_house_where_there_is_none(home: Path) -> None:
+    """A home that was spelt wrong must not pass for one without damage; one without datasets says so."""
+    missing = home / "nowhere"
+    refused = sparing("ledger", "verify", home=missing)
+    assert (refused.returncode, refused.stdout, missing.exists()) == (1, "", False)
+    assert refused.stderr == f"sparing: there is no database of a deployment in {missing}: nothing was verified\n"
+    assert sparing("migrate", home=home).returncode == 0
+    empty = sparing("ledger", "verify", home=home)
+    assert (empty.returncode, empty.stdout) == (0, "no dataset is registered here\n")
 
 
 def test_migrate_is_ready_to_be_run_before_anything(home: Path) -> None:

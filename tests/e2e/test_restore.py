@@ -129,7 +129,8 @@ def test_a_restored_database_answers_nothing_until_it_was_reconciled(deployment:
     with deployment.running() as url:
         assert met(deployment, url) == {(503, "ledger-rollback")}
         verified = deployment.ledger("verify")
-        assert (verified.returncode, verified.stdout) == (1, "survey: 1 entries replayed, 1 findings\n")
+        expected = "survey: 1 entries, 1 answers, 1 acts, 3 accounts verified, 1 findings\n"
+        assert (verified.returncode, verified.stdout) == (1, expected)
         assert re.match("survey: witness: has seen sequence 4 under fence 1 .* here are 1 under 1 ", verified.stderr)
         told = deployment.ledger("reconcile", "--dataset", "survey")
         assert (told.returncode, told.stderr) == (1, "sparing: nothing was done yet; add --yes to do it\n")
@@ -143,7 +144,8 @@ def test_a_restored_database_answers_nothing_until_it_was_reconciled(deployment:
         assert deployment.spent(url) == truth
         assert deployment.ask(url).json()["sequence"] == 3
         again = deployment.ledger("verify")
-    assert (again.returncode, again.stdout) == (0, "survey: 3 entries replayed, 0 findings\n")
+    expected = "survey: 3 entries, 2 answers, 2 acts, 3 accounts verified, 0 findings\n"
+    assert (again.returncode, again.stdout) == (0, expected)
 
 
 def test_a_witness_that_was_deleted_is_not_begun_anew(deployment: Deployment) -> None:

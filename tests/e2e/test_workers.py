@@ -6,43 +6,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.e2e.processes import Served, children_of, living, new_key, served, sparing
-from tests.e2e.test_process import analyst_of, client, register
+from tests.e2e.processes import children_of, living, sparing
+from tests.e2e.surveys import Survey, ask, insist, surveyed
 from tests.e2e.workers import await_that, clients_of_all, workers_of
 
 pytestmark = pytest.mark.slow
 
-QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 2000.0}, "reuse": False}
 ASKING = 8
-
-
-@dataclass
-class Survey:
-    """A running service with three people and an analyst."""
-
-    served: Served
-    curator_key: str
-    analyst_key: str
-
-    @property
-    def parent(self) -> int:
-        return self.served.process.pid
-
-    def analyst(self) -> httpx.Client:
-        return client(self.served.url, self.analyst_key)
-
-    def sequences(self) -> list[int]:
-        """Of the ledger, as the curator reads it."""
-        with client(self.served.url, self.curator_key) as curator:
-            rows = curator.get("/v1/datasets/survey/ledger", params={"limit": 1000}).json()["items"]
-        return [row["sequence"] for row in reversed(rows)]
 
 
 @pytest.fixture
@@ -54,31 +30,8 @@ def home(server_directory: Path) -> Path:
 @pytest.fixture
 def survey(home: Path, request: pytest.FixtureRequest) -> Iterator[Survey]:
     """Two workers, with settings by parameter."""
-    with served(home, "--workers", "2", **getattr(request, "param", {})) as running:
-        curator_key = new_key(home, "curator")
-        register(running.url, curator_key)
-        yield Survey(running, curator_key, analyst_of(running.url, curator_key))
-
-
-def ask(analyst: httpx.Client, key: str) -> httpx.Response:
-    """One query."""
-    return analyst.post("/v1/datasets/survey/queries", json=QUERY, headers={"Idempotency-Key": key})
-
-
-def insist(survey: Survey, key: str) -> httpx.Response:
-    """One query under one key, until it is answered, over a new connection each time."""
-    answers: list[httpx.Response] = []
-
-    def is_answered() -> bool:
-        try:
-            with survey.analyst() as analyst:
-                answers.append(ask(analyst, key))
-        except httpx.TransportError:
-            return False
-        return answers[-1].status_code == 200
-
-    await_that(is_answered)
-    return answers[-1]
+    with surveyed(home, **getattr(request, "param", {})) as opened:
+        yield opened
 
 
 def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
@@ -99,7 +52,9 @@ def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
     answered = leave_under_load(survey)
     verified = sparing("ledger", "verify", home=home)
     assert verified.returncode == 0
-    (entries,) = map(int, re.findall(r"^survey: (\d+) entries replayed, 0 findings$", verified.stdout, re.MULTILINE))
+    (entries,) = map(
+        int, re.findall(r"^survey: (\d+) entries, .* verified, 0 findings$", verified.stdout, re.MULTILINE)
+    )
     assert entries >= max(answered, default=0)
 
 
@@ -120,7 +75,10 @@ def leave_under_load(survey: Survey) -> list[int]:
                     answered.append(answer.json()["sequence"])
                     warm.set()
                 else:
-                    assert (answer.status_code, answer.json()["type"]) == (503, "urn:sparing:problem:draining")
+                    # `unavailable` is the answer of a worker whose neighbour has gone in the middle of a request.
+                    problem = answer.json()["type"].rpartition(":")[2]
+                    assert (answer.status_code, problem in {"draining", "unavailable"}) == (503, True)
+                    assert answer.headers["retry-after"] == "1"
 
     with ThreadPoolExecutor(ASKING) as crowd:
         asking = crowd.map(keep_asking, range(ASKING))
@@ -155,14 +113,15 @@ def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey,
             assert analyst.get("/readyz").json() == {"status": "ready"}
     for line in metrics:
         read = httpx.get(line.split()[1], trust_env=False).text
-        assert 'sparing_requests_total{route="GET /readyz",status="200"} 1.0' in read
+        assert 'sparing_other_requests_total{route="GET /readyz",status="200"} 1.0' in read
 
     family = children_of(survey.parent)
     assert len(family) >= 4
     survey.served.kill()
     await_that(lambda: not living(family))
     verified = sparing("ledger", "verify", home=home)
-    assert (verified.returncode, verified.stdout) == (0, "survey: 60 entries replayed, 0 findings\n")
+    assert verified.returncode == 0
+    assert re.match(r"survey: 60 entries, 60 answers, .* verified, 0 findings\n$", verified.stdout)
 
 
 def test_a_fault_at_the_start_is_told_in_one_line_by_each(home: Path) -> None:

@@ -6,10 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+import psycopg
 
+from service.store.embedded import attach_postgres
 from tests.e2e.processes import children_of
 
 PATIENCE_S = 60
+LISTENING = "0A"
 
 
 def workers_of(parent: int) -> set[int]:
@@ -25,6 +28,19 @@ def server_of(client: httpx.Client, parent: int) -> int:
     sockets = {f"socket:[{row[9]}]" for row in rows if int(row[2].partition(":")[2], 16) == port}
     (server,) = [pid for pid in workers_of(parent) if sockets & _open_in(pid)]
     return server
+
+
+def owner_of(home: Path, parent: int) -> int:
+    """The pid of the worker that owns the one dataset of a home, by the address at which it can be reached."""
+    with psycopg.connect(str(attach_postgres(home))) as connection:
+        row = connection.execute("SELECT url FROM dataset_owners WHERE expires_at > clock_timestamp()").fetchone()
+    if row is None:
+        raise LookupError("no worker owns the dataset")
+    port = int(row[0].rpartition(":")[2])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    doors = {f"socket:[{row[9]}]" for row in rows if row[3] == LISTENING and int(row[1].partition(":")[2], 16) == port}
+    (owner,) = [pid for pid in workers_of(parent) if doors & _open_in(pid)]
+    return owner
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from service.engine.access import SCAN_WORTH, Cover, Stretch, candidates, covers, listings_of, shortest
+from service.engine import access
+from service.engine.access import Cover, Stretch, candidates, covers, listings_of, shortest
 from service.engine.inverted import Codes, Inverted, InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
 A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)
 OF_A, OF_B = Stretch(("a",), 3, 3), Stretch(("b",), 1, 2)
@@ -106,6 +108,20 @@ def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
     assert candidates(rare, indexes, page_rows=size).tolist() == [0, 1, 2]
     assert shortest([common, rare], indexes, rows=size - 1) is None
     assert shortest([], indexes, rows=size) is None
+
+
+def test_more_rows_than_are_looked_up_at_a_time_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their numbers would take memory without a public bound."""
+    size = LISTED_MAX
+    codes = np.zeros(size, dtype=np.uint8)
+    codes[:3] = 1
+    indexes: dict[Listing, InvertedPages] = {
+        ("a",): InvertedPages([Inverted.of(codes, Coding(offset=0, span=6, step_log2=0))])
+    }
+    rare: Cover = (Stretch(("a",), 1, 1),)
+    for listed_max, found in ((3, rare), (2, None)):
+        monkeypatch.setattr(access, "LISTED_MAX", listed_max)
+        assert shortest([rare], indexes, rows=size) == found
 
 
 def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:

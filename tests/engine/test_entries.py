@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.entries import Entries
+from service.engine.entries import Entries, folded
 from service.engine.invariants import BrokenInvariant
 
 DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])
@@ -53,9 +53,23 @@ def test_equal_values_are_counted(data: st.DataObject, owners: list[int], dimens
         owners=np.array(owners, dtype=np.int64),
         coordinates=np.array(coordinates, dtype=np.int64),
         values=np.broadcast_to(np.int64(3), (len(owners),)),
+        one_value=True,
     ).merged(dimension)
     for name in ("owners", "coordinates", "values"):
         assert getattr(quick, name).tolist() == getattr(slow, name).tolist()
+
+
+@given(data=st.data(), dimension=DIMENSIONS, sizes=st.lists(st.integers(0, 6), min_size=1, max_size=8))
+def test_one_individuals_parts_add_up(data: st.DataObject, dimension: int, sizes: list[int]) -> None:
+    """Merged part by part, whatever is left over and however little of it may wait, they are the sum of all at once."""
+    near = st.integers(0, min(dimension - 1, 3))
+    drawn = [data.draw(st.lists(st.tuples(near, st.integers(-2, 2)), min_size=size, max_size=size)) for size in sizes]
+    parts = [entries([9] * len(part), [c for c, _ in part], [v for _, v in part]).merged(dimension) for part in drawn]
+    whole = [entry for part in drawn for entry in part]
+    at_once = entries([9] * len(whole), [c for c, _ in whole], [v for _, v in whole]).merged(dimension)
+    by_parts = folded(parts, dimension)
+    for name in ("owners", "coordinates", "values"):
+        assert getattr(by_parts, name).tolist() == getattr(at_once, name).tolist()
 
 
 def test_whoever_is_clipped_to_nothing_is_not_touched() -> None:

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from service.core.contribution import Contributions
 from service.core.release import answer
-from service.engine.evaluate import BLOCK_SLOTS, contributions
+from service.engine.evaluate import contributions
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema
+from service.query.working_memory import BLOCK_ROWS
 from tests.core.injected import seeded
 from tests.engine.reference import Row, vector
 from tests.engine.worlds import CAPACITY, SCHEMA, TABLES, Vector, memory_of, people, planned, queries, vectors, visits
@@ -115,6 +116,20 @@ def test_an_erased_individual_is_as_if_never_there(
     assert vectors(plan, memory) == {slot: vector for slot, vector in before.items() if slot != gone}
 
 
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), records=people(), query=queries("people") | queries("visits"))
+def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+) -> None:
+    """However few there are, and also where all norms happen to be equal."""
+    plan = planned(query)
+    assume(plan is not None)
+    assert plan is not None
+    blocks = list(contributions(plan, memory_of(records, [data.draw(visits(records))])))
+    assert blocks
+    assert {block.one_norm for block in blocks} == {plan.has_one_norm}
+
+
 def test_two_rows_of_value_one_cost_four_times_one_row() -> None:
     """T1.4: the rows are added up before the norm; at sigma 10 the charge is 4/200, not 2/200."""
     row = {"item": 5, "amount": 1, "cost": 0, "online": True}
@@ -146,7 +161,7 @@ def test_an_empty_slot_is_not_counted() -> None:
 @pytest.mark.parametrize("select", [[{"count": {}}], [{"count": {}}, {"sum": {"column": "level"}}]])
 def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
     """The last slot of a block and the first of the next; blocks are shorter for more select items."""
-    size = BLOCK_SLOTS // len(select)
+    size = BLOCK_ROWS // len(select)
     edge = (0, size - 1, size, size + 1, 2 * size)
     plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
     assert plan is not None
@@ -158,7 +173,7 @@ def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
 def test_a_crowd_is_found_however_dense(selected: float) -> None:
     """Sparse and dense selections are looked for in different ways, which must find the same people."""
     random = np.random.default_rng(5)
-    count = BLOCK_SLOTS + PAGE_SLOTS + 77
+    count = BLOCK_ROWS + PAGE_SLOTS + 77
     memory = DatasetMemory(SCHEMA)
     codes = memory.null_codes("people", count)
     codes["member"] = (random.random(count) < selected).astype(np.uint8)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from service.core.contribution import Contributions
 from service.engine import access
 from service.engine.evaluate import contributions
+from service.engine.indexes import INSERTED_MAX
 from service.engine.inverted import VALUES_MAX, Inverted, InvertedPages, is_indexed
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
@@ -110,7 +111,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
         plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": {"and": parts}})
         assert plan is not None
         assert answered(plan, memory, scan_worth=ALWAYS) == answered(plan, memory, scan_worth=NEVER)
-    assert any(len(listing) > 1 for listing in memory._indexes._made)
+    assert any(len(listing) > 1 for listing in memory._people.indexes.made)
 
 
 @settings(max_examples=150, deadline=None)
@@ -187,11 +188,12 @@ def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
 
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
 def test_a_value_nobody_has_touches_nobody(scan_worth: int) -> None:
-    """No block comes at all."""
+    """A block of nobody comes, as of one it would be a block of one."""
     memory = memory_of({7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}})
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
     assert plan is not None
-    assert answered(plan, memory, scan_worth=scan_worth) == []
+    (block,) = answered(plan, memory, scan_worth=scan_worth)
+    assert (block["slots"], block["norms_squared"], block["values"]) == ([], [], [])
 
 
 def _both_ways() -> dict[str, Any]:
@@ -203,7 +205,7 @@ ANN: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "
 
 
 def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of all categories are, of a number none is; and again where somebody came, but on no other page."""
+    """Those of all categories are, of a number none is; an arrival is put into all lists that are made, unsorted."""
     made = _counted(monkeypatch)
     memory = memory_of(dict.fromkeys(SLOTS, ANN))
     categories = ("country", "area")
@@ -215,10 +217,38 @@ def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyP
     assert _asked(memory, "level") == len(SLOTS)
     assert len(made) == 6
     take(Step(8, ANN), memory)
-    memory.index_categories()
-    assert len(made) == 8
-    assert [_asked(memory, column) for column in categories] == [len(SLOTS) + 1] * 2
-    assert len(made) == 8
+    assert [_asked(memory, column) for column in (*categories, "level")] == [len(SLOTS) + 1] * 3
+    assert len(made) == 6
+
+
+def test_where_many_come_the_page_is_sorted_again_ahead_of_any_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That page alone, for every list that was made."""
+    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    columns = ("country", "area", "level")
+    assert [_asked(memory, column) for column in columns] == [len(SLOTS)] * 3
+    made = _counted(monkeypatch)
+    slots = np.arange(100, 101 + INSERTED_MAX)
+    memory.add_individuals(
+        slots, uploaded("people", list(slots), [ANN] * slots.size).codes, np.full(slots.size, BUDGET)
+    )
+    assert len(made) == len(columns)
+    assert [_asked(memory, column) for column in columns] == [len(SLOTS) + slots.size] * 3
+    assert len(made) == len(columns)
+
+
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=40), st.data())
+def test_rows_inserted_into_the_lists_are_listed_as_if_sorted(listed: list[int], data: st.DataObject) -> None:
+    """Some rows were NULL and get a value; one that got the value it is listed under already is listed once."""
+    coding = Coding(offset=0, span=6, step_log2=0)
+    codes: NDArray[np.unsignedinteger] = np.array(listed, dtype=np.uint8)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, codes.size - 1)))), dtype=np.int64)
+    before = codes.copy()
+    before[rows] = data.draw(st.sampled_from([np.full(rows.size, 7, dtype=np.uint8), codes[rows]]))
+    index = Inverted.of(before, coding).with_rows(rows, codes[rows])
+    wanted = Inverted.of(codes, coding)
+    assert index.rows.tolist() == wanted.rows.tolist()
+    assert index.rows.dtype == wanted.rows.dtype
+    assert index.edges.tolist() == wanted.edges.tolist()
 
 
 def test_of_nobody_there_is_nothing_to_make_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

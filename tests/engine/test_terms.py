@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from service.core.uniform import uniform
 from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
-from service.engine.terms import Unit, Value, groups_of, terms_of
+from service.engine.terms import Unit, Value, groups_of, stacked, terms_of
 from service.query.coding import Coding
 from service.query.plan import Plan
 from tests.engine.worlds import SCHEMA, planned
 
 CODINGS = DatasetMemory(SCHEMA).codings("people")
-ROWS = np.arange(3)
+ROWS = 3
 
 
 def plan_of(**fields: Any) -> Plan:
@@ -37,8 +37,11 @@ def plan_of(**fields: Any) -> Plan:
 def test_a_value_is_rounded_half_up_to_the_grid(codes: list[int], offset: int, shift: int) -> None:
     """Exactly, also below zero; a grid finer than the column's step loses nothing."""
     term = Value(offset=0, column="c", coding_offset=offset, shift=shift)
-    values = term.values({"c": np.array(codes, dtype=np.uint64)}, np.arange(len(codes)))
-    assert values.tolist() == [floor((code + offset) * Fraction(2) ** shift + Fraction(1, 2)) for code in codes]
+    columns = {"c": np.array(codes, dtype=np.uint64)}
+    wanted = [floor((code + offset) * Fraction(2) ** shift + Fraction(1, 2)) for code in codes]
+    assert term.values(columns, len(codes)).tolist() == wanted
+    stack = stacked([term, Unit(offset=1, column=None, value=7)], {"c": Coding(offset=offset, span=2**40, step_log2=0)})
+    assert stack.values(stack.codes(columns, len(codes))).tolist() == [wanted, [7] * len(wanted)]
 
 
 def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
@@ -54,19 +57,34 @@ def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
     bases = groups_of(plan, CODINGS).bases(columns, ROWS)
     assert bases.tolist() == [7, 28, 21]
     terms = terms_of(plan, CODINGS, rows_max=1)
-    places = [term.coordinates(columns, ROWS, bases).tolist() for term in terms]
+    places = [term.coordinates(columns, bases).tolist() for term in terms]
     assert places == [[7, 28, 21], [12, 29, 24], [13, 34, 27]]
-    assert [term.values(columns, ROWS).tolist() for term in terms] == [[1, 1, 1], [1, 1, 1], [-2, 3, 0]]
+    values = [term.values(columns, ROWS).tolist() for term in terms]
+    assert values == [[1, 1, 1], [1, 1, 1], [-2, 3, 0]]
+    stack = stacked(terms, CODINGS)
+    codes = stack.codes(columns, ROWS)
+    assert stack.coordinates(codes, bases).tolist() == places
+    assert stack.values(codes).tolist() == values
+
+
+def test_null_is_known_to_be_none() -> None:
+    """A term without a column has no NULL, and one with a column has one: the code above the domain."""
+    select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
+    stack = stacked(terms_of(plan_of(select=select), CODINGS, rows_max=1), CODINGS)
+    nulls = {name: np.array([0, CODINGS[name].null_code], dtype=CODINGS[name].dtype) for name in ("area", "level")}
+    assert stack.known(stack.codes(nulls, 2)).tolist() == [[True, True], [True, False], [True, False]]
+    swapped = nulls | {"area": nulls["area"][::-1]}
+    assert stack.known(stack.codes(swapped, 2)).tolist() == [[True, True], [False, True], [True, False]]
 
 
 def test_what_is_the_same_for_all_is_one_number() -> None:
     """A count without groups is a view of one coordinate and one value, whatever the number of people."""
     count = Unit(offset=3, column=None, value=5)
     bases = groups_of(plan_of(), CODINGS).bases({}, ROWS)
-    for numbers, number in ((count.coordinates({}, ROWS, bases), 3), (count.values({}, ROWS), 5)):
+    for numbers, number in ((count.coordinates({}, bases), 3), (count.values({}, ROWS), 5)):
         assert numbers.strides == (0,)
         assert numbers.tolist() == [number] * 3
-    assert count.coordinates({}, ROWS[:0], uniform(0, 0)).tolist() == []
+    assert count.coordinates({}, uniform(0, 0)).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
     }
     return st.builds(
         lambda select, rest: {"version": 1, "from": table, "select": select, "noise": {"sigma": 30.0}} | rest,
-        st.lists(st.sampled_from(_ITEMS[table]), min_size=1, max_size=3),
+        st.lists(st.sampled_from(_ITEMS[table]), min_size=1, max_size=3, unique_by=str),
         st.fixed_dictionaries({}, optional=optional),
     )
 

@@ -114,7 +114,10 @@ def _expected(stage: Stage, place: str, key: str, seen: Answer) -> bool:
 
 
 def kill_under_load(stage: Stage, servers: Servers, place: str, kills: int, seed: int) -> int:
-    """Two replicas that keep dying at a place while three clients ask both and a curator reads. Returns the deaths."""
+    """Two replicas that keep dying at a place while three clients ask both and a curator reads. Returns the deaths.
+
+    With SPARING_RELEASE_SLOT_MS=0 (`Nursery.start`), so that both work on the dataset.
+    """
     source = random.Random(f"{place}-{seed}")
     crowd = Crowd(stage, place)
     deaths = 0

@@ -98,10 +98,11 @@ class OwnValkey:
         names = list(values)
         way = self._random.choice(["noise", "short", "turned", "swapped", "list", "number"])
         if way == "list":
-            with self.client() as client:
+            with self.client() as client, client.pipeline() as transaction:
                 for name in names:
-                    client.delete(name)
-                    client.rpush(name, b"x")
+                    transaction.delete(name)
+                    transaction.rpush(name, b"x")
+                transaction.execute()
             return
         turned = names[1:] + names[:1]
         shuffled = self._random.sample(names, len(names))

@@ -1,4 +1,7 @@
-"""Two replicas and one last unit: whoever comes second must find it spent."""
+"""Two replicas and one last unit: whoever comes second must find it spent.
+
+The houses own nothing, as with SPARING_RELEASE_SLOT_MS=0: both work on the dataset at the same time.
+"""
 
 import io
 import threading

@@ -1,4 +1,7 @@
-"""Processes of the service for the drills: started through the nursery, killed for real, asked over raw sockets."""
+"""Processes of the service for the drills: started through the nursery, killed for real, asked over raw sockets.
+
+They run with SPARING_RELEASE_SLOT_MS=0, so that two of them work on one dataset at the same time.
+"""
 
 import json
 import os
@@ -96,8 +99,13 @@ class Nursery:
             raise RuntimeError(f"the nursery ended with {self._process.wait()}: {directory / 'replicas.log'}")
 
     def start(self, database_url: str, redis_url: str, **more: str) -> Replica:
-        """Start `sparing serve`, and wait until it takes connections."""
+        """Start `sparing serve`, and wait until it takes connections.
+
+        Nothing is held unless `more` says so: replicas are then symmetrical, and each answers for itself. With release
+        slots one of them would own the dataset, and the others would forward to it instead of racing with it.
+        """
         environment = {
+            "SPARING_RELEASE_SLOT_MS": "0",
             "PATH": os.environ.get("PATH", ""),
             "SPARING_PEPPER": PEPPER,
             "DATABASE_URL": database_url,

@@ -1,4 +1,7 @@
-"""A process that stands still while others go on, and then wakes up believing that it is still its turn."""
+"""A process that stands still while others go on, and then wakes up believing that it is still its turn.
+
+With SPARING_RELEASE_SLOT_MS=0 (`Nursery.start`): both work on the dataset, and no lease keeps them apart.
+"""
 
 import random
 import signal

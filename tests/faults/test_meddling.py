@@ -7,16 +7,22 @@ says at that moment, and at the end both memories, the ledger and the verifier a
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 
 from service.core.units import rho_of_units
 from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
+from service.store.witness.redis import RedisWitness
+from service.store.witness.several import SeveralWitnesses
+from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal
 from tests.contracts.caches import caches
 from tests.faults.meddling import OwnValkey
 from tests.houses import ask, upload
+from tests.leaks.opaque import fixed_in, written
 from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
 
 pytestmark = pytest.mark.slow
@@ -44,9 +50,16 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
-    """Two replicas before the server, as impatient as the service is."""
-    with caches(server.url, timeout_s=0.05) as make, replicas(store, shelves=make) as made:
-        yield made
+    """Two replicas before the server, as impatient as the service is; one folder and Redis are their witnesses."""
+    pepper, folder = Pepper(bytes(32)), MemoryWitness()
+    with ExitStack() as opened:
+
+        def witness() -> SeveralWitnesses:
+            second = RedisWitness(server.url, pepper.witness_key(), pepper.clear_witness_mac)
+            return SeveralWitnesses(folder, [opened.enter_context(closing(second))])
+
+        make = opened.enter_context(caches(server.url, timeout_s=0.05))
+        yield opened.enter_context(replicas(store, shelves=make, witnesses=witness))
 
 
 class Drill:
@@ -88,6 +101,7 @@ class Drill:
         for house in world.houses:
             house.budget_summary("survey")  # a reading in the line: memory is at the head
         assert world.spent(0) == world.spent(1) == truth(world.store)
+        assert [house.fenced() for house in world.houses] == [0, 0]
         assert world.store.head(1).seq == len(self.seen)
         assert [each for report in verify_all(world.store) for each in report.findings] == []
 
@@ -149,19 +163,26 @@ def test_replicas_share_again_when_redis_is_back(world: Replicas, server: OwnVal
 
 
 def test_nothing_of_anybody_can_be_read_there(world: Replicas, server: OwnValkey) -> None:
-    """No key of a person, no idempotency key, name, number or word of an answer, in any name or value."""
+    """No key of a person, no idempotency key, name, count or word of an answer, in any name or value.
+
+    Nor do the values of many rounds have a byte in common, as they would if one told in the clear how far it is.
+    """
     upload(world.houses[0], "people", [("canary-person-17", "NO", 20, 1)])
     drill = Drill(world)
 
+    seen: set[tuple[bytes, bytes]] = set()
+
     def sizes() -> int:
         drill.round()
-        return len({len(value) for value in server.values().values()})
+        seen.update(server.values().items())
+        return len({len(value) for _, value in seen})
 
-    eventually(lambda: sizes() >= 2 and len(server.values()) >= 10)
+    eventually(lambda: sizes() >= 2 and len(seen) >= 40)
+    assert [name for name, _ in seen if name.startswith(b"sparing:witness:")] != []
     head = world.store.head(1)
-    numbers = [*truth(world.store), head.worst_case_units]
-    canaries = [*CANARIES, head.hash, head.hash.hex().encode()]
-    canaries += [each for n in numbers for each in (str(n).encode(), n.to_bytes(8, "big"), n.to_bytes(8, "little"))]
+    numbers = [*truth(world.store), head.worst_case_units, head.seq, head.data_version, head.slots]
+    canaries = [*CANARIES, head.hash, head.hash.hex().encode(), *written(numbers)]
     assert min(map(len, canaries)) >= 6  # a shorter one would turn up by chance
-    for name, value in server.values().items():
+    for name, value in seen:
         assert [canary for canary in canaries if canary in name or canary in value] == []
+    assert fixed_in(value for _, value in seen) == {}

@@ -16,6 +16,7 @@ class Person:
     areas: list[int] = field(default_factory=list)
     spent: int = 0
     present: bool = True
+    paused: bool = False
 
 
 @dataclass
@@ -36,7 +37,10 @@ class ReferenceDataset:
             known.limit = max(known.spent, min(known.limit, wanted))
 
     def ask(self, vector: "dict[str, dict[int, int]]", sigma: float) -> tuple[dict[str, int], set[str], dict[int, int]]:
-        """Algorithm 2: (charges of those who can pay, those left out, the sum over those who can pay)."""
+        """Algorithm 2: (charges of those who can pay, those left out, the sum over those who can pay).
+
+        Whoever has paused is left out too.
+        """
         charges: dict[str, int] = {}
         left_out: set[str] = set()
         total: dict[int, int] = {}
@@ -46,7 +50,7 @@ class ReferenceDataset:
                 continue
             charge = ceil(Fraction(norm_squared) / (2 * Fraction(sigma) ** 2) / UNIT)
             person = self.people[key]
-            if person.spent + charge > person.limit:
+            if person.paused or person.spent + charge > person.limit:
                 left_out.add(key)
                 continue
             person.spent += charge

@@ -184,20 +184,30 @@ class FilterMachine(RuleBasedStateMachine):
             self.house.erase_individual(name, key)
             person.present = False
 
-    @rule(name=st.sampled_from(DATASETS), key=KEYS, to=st.none() | st.integers(0, 2))
-    def lower(self, name: str, key: str, to: int | None) -> None:
-        """An individual lowers its limit or pauses; it never rises and never falls below what is spent."""
+    @rule(name=st.sampled_from(DATASETS), key=KEYS, to=st.integers(0, 2))
+    def lower(self, name: str, key: str, to: int) -> None:
+        """An individual lowers its limit; it never rises and never falls below what is spent."""
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
         me = self.house.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
-        if to is not None and to * 2**40 > person.limit:
+        if to * 2**40 > person.limit:
             with pytest.raises(InvalidRequest):
                 self.house.lower_my_limit(me, name, limit_rho=Decimal(to))
             return
-        limit = None if to is None else Decimal(to)
-        self.house.lower_my_limit(me, name, limit_rho=limit, pause=to is None)
-        person.limit = max(person.spent, person.spent if to is None else to * 2**40)
+        self.house.lower_my_limit(me, name, limit_rho=Decimal(to))
+        person.limit = max(person.spent, to * 2**40)
+
+    @rule(name=st.sampled_from(DATASETS), key=KEYS, paused=st.booleans())
+    def pause(self, name: str, key: str, paused: bool) -> None:
+        """An individual pauses, or ends a pause, perhaps once more: the limit stays what it is."""
+        person = self.models[name].people.get(key)
+        if person is None or not person.present:
+            return
+        me = self.house.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
+        told = self.house.lower_my_limit(me, name, pause=True) if paused else self.house.resume(me, name)
+        assert (told.paused, Fraction(told.budget_rho)) == (paused, person.limit * UNIT)
+        person.paused = paused
 
     @rule()
     def restart(self) -> None:
@@ -211,8 +221,8 @@ class FilterMachine(RuleBasedStateMachine):
         for name, model in self.models.items():
             rows = {row.key: row for row in self.house.budgets(name, cursor=None, limit=100).items}
             present = {key: person for key, person in model.people.items() if person.present}
-            assert {key: (row.spent_units, row.budget_units) for key, row in rows.items()} == {
-                key: (person.spent, person.limit) for key, person in present.items()
+            assert {key: (row.spent_units, row.budget_units, row.paused) for key, row in rows.items()} == {
+                key: (person.spent, person.limit, person.paused) for key, person in present.items()
             }
             assert all(row.spent_units <= row.budget_units for row in rows.values())
             assert all(Fraction(row.spent_rho) == row.spent_units * UNIT for row in rows.values())

@@ -1,5 +1,7 @@
 """Whatever backup is restored whenever: once reconciled, nobody has more left than the truth allows.
 
+Nor by pausing: who pauses, and when the pause ends, is up to individuals, and a restore may bring any of it back.
+
 The truth is kept beside the service: every charge of every answer that ever left it, in whichever history, is added
 up and never taken back. Then any copy of the database is put in the place of the newest, also a copy of a history that
 was given up before, under a running house or a new one.
@@ -33,11 +35,13 @@ from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.ledger import replay
+from service.workflows.promising import promised
 from service.workflows.reconciling import reconcile
 from service.workflows.records import Head
 from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
+from service.workflows.views import Principal
 from tests.houses import SeededEntropy
 from tests.laws.test_filter import registration
 
@@ -117,14 +121,16 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(age=st.sampled_from([0, 5]), sigma=st.sampled_from([1.0, 3.0]))
     def ask(self, age: int, sigma: float) -> None:
-        """An answer leaves; its charges are true for ever."""
+        """An answer leaves; its charges are true for ever, and none of them is of somebody who has paused."""
         self.asked += 1
+        paused = {slot for slot, person in self.store.kept[1].people.items() if person.paused}
         self.answer(age, sigma)
         with self.store.transaction(1, lock=False) as transaction:
-            entry = transaction.entries_before(before=2**62, limit=1)[0]
+            (entry,) = transaction.entries(after=transaction.head.seq - 1)
         charged, charges, _ = entry.charges.decode()
         for slot, units in zip(charged.tolist(), charges.tolist(), strict=True):
             key = self.keys[slot]
+            assert slot not in paused
             self.truth.spent[key] = self.truth.spent.get(key, 0) + units
 
     def answer(self, age: int, sigma: float) -> None:
@@ -143,9 +149,22 @@ class RestoreMachine(RuleBasedStateMachine):
     def lower(self, key: str, to: str = "0.5") -> None:
         """A limit falls; a restore may forget that."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
-            me = self.house.create_principal(role="individual", name=key, dataset=NAME, individual=key)[0]
+            me = self.individual(key)
             limit = min(Decimal(to), Decimal(self.house.my_budgets(me)[0].budget_rho))
             self.house.lower_my_limit(me, NAME, limit_rho=limit)
+
+    @rule(key=KEYS, paused=st.booleans())
+    def pause(self, key: str, paused: bool = True) -> None:
+        """Somebody pauses or resumes, perhaps once more; a restore may bring a pause, or its end, back."""
+        if key in {person.key for person in self.store.kept[1].people.values()}:
+            me = self.individual(key)
+            before = self.house.my_budgets(me)[0]
+            after = self.house.lower_my_limit(me, NAME, pause=True) if paused else self.house.resume(me, NAME)
+            assert after == replace(before, paused=paused)
+
+    def individual(self, key: str) -> Principal:
+        """Whose account it is."""
+        return self.house.create_principal(role="individual", name=key, dataset=NAME, individual=key)[0]
 
     @rule()
     def epoch(self) -> None:
@@ -205,6 +224,7 @@ class RestoreMachine(RuleBasedStateMachine):
     def hold(self) -> None:
         """Check all of it, in a history by hand."""
         self.nobody_has_more_left_than_the_truth_allows()
+        self.nobody_is_promised_less_than_what_may_be_spent_on_them()
         self.the_ledger_replays()
 
     @invariant()
@@ -218,8 +238,20 @@ class RestoreMachine(RuleBasedStateMachine):
         for slot, key in self.keys.items():
             limit, truth = self.store.kept[1].people[slot].limit_units, self.truth.spent.get(key, 0)
             assert spent[slot] <= limit
+            assert truth <= Truth.limit(key)
             assert limit - spent[slot] + truth <= Truth.limit(key)
             assert key in self.forgotten or spent[slot] >= min(truth, limit)
+
+    @invariant()
+    def nobody_is_promised_less_than_what_may_be_spent_on_them(self) -> None:
+        """The promise covers the limit that each has stated, and "so far" what truly was spent, forgotten or not."""
+        spent, kept = self.spent(), self.store.kept[1]
+        with self.store.transaction(1, lock=False) as transaction:
+            for slot, key in [(slot, person.key) for slot, person in kept.people.items() if person.key is not None]:
+                limit, truth = kept.people[slot].limit_units, self.truth.spent.get(key, 0)
+                found = promised(kept.record, transaction, slot)
+                assert found.limit_units >= max(Truth.limit(key), truth)
+                assert found.spent_units_max(limit_units=limit, spent_units=int(spent[slot])) >= truth
 
     @invariant()
     def the_ledger_replays(self) -> None:
@@ -271,3 +303,39 @@ def test_whoever_spent_more_than_a_limit_that_was_lowered_elsewhere_has_nothing_
     assert machine.account("p0") == (2**40, 2**40)
     machine.ask(0, 1.0)
     machine.hold()
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_nothing_that_was_forgotten_is_had_again_by_pausing(machine: RestoreMachine, is_running: bool) -> None:
+    """p0 pauses before the backup and pays for answers after it; the backup comes back, with the pause.
+
+    If a burn took a pause for a limit, it would find nothing left to take, and the end of the pause would give p0 the
+    whole limit once more.
+    """
+    machine.pause("p0")
+    machine.back_up()
+    resting = machine.backups[-1]
+    machine.pause("p0", paused=False)
+    machine.ask(0, 1.0)
+    machine.ask(0, 1.0)
+    assert machine.truth.spent["p0"] == 2**40
+    machine.put_back(resting, is_running)
+    assert machine.account("p0") == (2**40, 2**40)
+    machine.pause("p0", paused=False)
+    machine.ask(0, 1.0)
+    assert machine.truth.spent["p0"] == 2**40
+    machine.hold()
+
+
+def test_whoever_paused_left_and_came_back_has_the_limit_and_the_pause(machine: RestoreMachine) -> None:
+    """The account outlives the record, and only its owner ends a pause."""
+    machine.ask(0, 1.0)
+    machine.pause("p0")
+    machine.erase("p0")
+    machine.join({"p0"}, 5)
+    assert machine.account("p0") == (2**39, 2**40)
+    machine.ask(0, 1.0)
+    assert machine.truth.spent["p0"] == 2**39
+    machine.pause("p0", paused=False)
+    machine.ask(0, 1.0)
+    assert machine.truth.spent["p0"] == 2**40

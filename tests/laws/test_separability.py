@@ -1,6 +1,7 @@
 """Invariant (A): nobody's vector, norm, charge or participation depends on anybody else's record (theory: T0.1, T0.2).
 
 T0.1: a vector evaluated alone, in a full block and after any deletion is the same, bit by bit, for every type of query.
+The same holds wherever the engine ends one run of rows and begins the next: it is made to do so between any two people.
 T0.2: a session is frozen, its questions and its noise, and replayed without one individual: everybody else is charged,
 left out and left over as before, and each answer moves by exactly that individual's vector, if it was let in.
 Both laws are also shown to catch an evaluation that looks at others.
@@ -8,6 +9,7 @@ Both laws are also shown to catch an evaluation that looks at others.
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.release import Release, answer
+from service.engine import evaluate as engine
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
@@ -108,6 +111,20 @@ def crowd(*, seed: int, size: int) -> Crowd:
 
 
 CROWD = crowd(seed=1, size=150)
+RUNS = [1, 2, 7, None]
+
+
+@contextmanager
+def runs_of(rows: int | None) -> Iterator[None]:
+    """The engine looks at so many rows at a time and works on so many, or on one individual's; None: as it always does.
+
+    With one row at a time every individual is in a run of its own, and those who have more rows are added up by parts.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if rows is not None:
+            patch.setattr(engine, "STRETCH_ROWS", rows)
+            patch.setattr(engine, "rows_in_run", lambda **_: rows)
+        yield
 
 
 def vectors(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions) -> dict[int, Vector]:
@@ -138,23 +155,38 @@ def check_vectors_are_ones_own(plan: Plan, people_there: Crowd, evaluate: Evalua
         assert vectors(plan, memory, evaluate) == del_together
 
 
+@pytest.mark.parametrize("rows", RUNS)
 @pytest.mark.parametrize("name", TYPES)
-def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str) -> None:
+def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str, rows: int | None) -> None:
     """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip somebody."""
-    assert len(vectors(PLANS[name], CROWD.memory())) > 20
-    check_vectors_are_ones_own(PLANS[name], CROWD)
+    with runs_of(rows):
+        assert len(vectors(PLANS[name], CROWD.memory())) > 20
+        check_vectors_are_ones_own(PLANS[name], CROWD)
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), records=people(), query=queries("people") | queries("visits"))
+@given(data=st.data(), records=people(), query=queries("people") | queries("visits"), rows=st.sampled_from(RUNS))
 def test_a_vector_is_ones_own_whatever_is_asked(
-    data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
+    data: st.DataObject, records: dict[int, Row], query: dict[str, Any], rows: int | None
 ) -> None:
     """T0.1 over random queries and datasets."""
     plan = planned(query)
     assume(plan is not None)
     assert plan is not None
-    check_vectors_are_ones_own(plan, Crowd(records=records, events=data.draw(visits(records))))
+    with runs_of(rows):
+        check_vectors_are_ones_own(plan, Crowd(records=records, events=data.draw(visits(records))))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_vector_is_the_same_wherever_runs_end(name: str) -> None:
+    """Between any two people, and in the middle of one individual's rows."""
+    memory, found, blocks = CROWD.memory(), [], []
+    for rows in RUNS:
+        with runs_of(rows):
+            found.append(vectors(PLANS[name], memory))
+            blocks.append(len(list(contributions(PLANS[name], memory))))
+    assert found == found[:1] * len(RUNS)
+    assert blocks[0] >= len(found[0]) > blocks[1] > blocks[2] > blocks[3]
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -286,12 +318,13 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
             assert moved.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4])
-def test_a_frozen_session_without_somebody_moves_by_their_vectors_and_nothing_else(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "rows"), [(2, None), (3, 1), (4, 2)])
+def test_a_frozen_session_without_somebody_moves_by_their_vectors_and_nothing_else(seed: int, rows: int | None) -> None:
     """T0.2 on a session in which people run out of budget, for a few individuals."""
     people_there = crowd(seed=seed, size=60)
-    for slot in sorted(people_there.records)[5::17]:
-        check_replay(people_there, slot)
+    with runs_of(rows):
+        for slot in sorted(people_there.records)[5::17]:
+            check_replay(people_there, slot)
 
 
 def test_the_session_exhausts_some_and_not_others() -> None:

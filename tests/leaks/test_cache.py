@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import Item, SealedCache
+from service.store.cache.sealed import Item, SealedCache, Swap
 from tests.houses import ask, open_house, register, upload
 from tests.workflows.replicas import analyst_like, eventually
 
@@ -22,8 +22,8 @@ class Watched(MemoryShelf):
         self.names: list[str] = []
         self.journeys = 0
 
-    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
-        self.names += [name for name, _ in (*items, *forward)]
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
+        self.names += [*(name for name, _ in items), *(name for name, _, _ in swaps)]
         self.journeys += len(messages)
 
     def audience(self) -> int:

@@ -1,209 +1,135 @@
-"""Two worlds that differ in one person, with the same entropy: what an analyst receives, byte for byte.
+"""Worlds that differ in one person, with the same entropy: what everybody else receives, byte for byte.
 
-The strongest privacy test is deterministic. Everything but the values must be identical in the two worlds. The values
-may differ by exactly the one person's own vector, where that person was active. Everybody else's account, charge and
-part in every query must not move.
+The strongest privacy test is deterministic. Everything but the values must be identical in all worlds of the table
+(`tests.leaks.worlds`). The values may differ by exactly the one person's own vector, where that person was active.
+Everybody else's account, charge and part in every query must not move.
 """
 
-import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
-from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import numpy as np
-import orjson
 import pytest
+from numpy.typing import NDArray
 
-from service.api.app import Edge, create_app
-from service.store.memory.store import MemoryStore
 from service.workflows.house import House
 from service.workflows.ledger import LedgerEntry
-from service.workflows.telemetry import SILENT, Telemetry
-from tests.houses import SeededEntropy, open_house, register, upload
+from service.workflows.views import MyBudget, Principal
+from tests.leaks.worlds import KINDS, World, lived, public_parts, released, slot_of_one
 
-N = 40
-RHO = "0.09"
-SETTINGS = SimpleNamespace(upload_bytes_max=10_000_000)
-Exchange = tuple[int, list[tuple[str, str]], bytes]
+pytestmark = pytest.mark.slow
 
-SESSION: list[dict[str, Any]] = [
-    {"noise": {"sigma": 3.0}},
-    {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 5.0}},
-    {"select": [{"count": {}}, {"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"sigma": 900.0}},
-    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}},
-    {"select": [{"count": {}}], "from": "visits", "where": {"lt": [{"col": "item"}, 5]}, "noise": {"sigma": 9.0}},
-    {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"sigma": 300.0}},
-    {"noise": {"rho": 0.02}},
-    {"noise": {"half_width": 12.0, "confidence": 0.9}},
-    {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
-    {"noise": {"sigma": 3.0}},
-    {"where": {"in": [{"col": "country"}, ["NO"]]}, "noise": {"sigma": 2.0}},
-    {"noise": {"sigma": -1}},
-    {"where": {"eq": [{"col": "nothing"}, 1]}, "noise": {"sigma": 3.0}},
-    {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 0.5}},
-    {"where": {"ge": [{"col": "age"}, 200]}, "noise": {"sigma": 1.0}},
-    {"select": [{"sum": {"column": "spend"}}], "from": "visits", "noise": {"sigma": 1.0}},
+ONES = ("p3", "p7", "p39")
+"""The one person; p7 has no age."""
+
+PLACED = [
+    (kind, is_last)
+    for kind in KINDS
+    for is_last in (True, False)
+    if kind != "absent" and (is_last or kind != "joined")  # a person who joins later has the highest slot
 ]
 
 
-@dataclass
-class World:
-    """One dataset and all that was said about it."""
-
-    exchanges: list[Exchange]
-    entries: list[LedgerEntry]
-    accounts: dict[str, int]
-    slots: dict[str, int]
+@lru_cache(maxsize=2 * len(ONES))
+def without(one: str, *, is_last: bool) -> World:
+    """The world to which all others are compared: the person is not there, or left an empty slot."""
+    return lived(one, "absent" if is_last else "erased", is_last=is_last)
 
 
-def people() -> list[list[Any]]:
-    """Forty people, some with gaps."""
-    source = np.random.default_rng(2)
-    return [
-        [
-            f"p{n}",
-            [None, "NO", "SE", "XX"][int(source.integers(0, 4))],
-            None if n % 7 == 0 else int(source.integers(0, 121)),
-            round(float(source.uniform(0, 500)), 2),
-        ]
-        for n in range(N)
-    ]
-
-
-def visits(keys: set[str]) -> list[list[Any]]:
-    """About three visits each; who is not there has none, and nobody else's move."""
-    source = np.random.default_rng(3)
-    rows = [[f"p{n}", int(source.integers(0, 60))] for n in source.integers(0, N, size=120)]
-    return [row for row in rows if row[0] in keys]
-
-
-def lived(without: str | None, kind: str, telemetry: Telemetry = SILENT) -> World:
-    """Register, upload, let the whole session happen, and look at everything."""
-    store = MemoryStore()
-    with open_house(store, SeededEntropy(9), telemetry=telemetry) as house:
-        register(house, rho=RHO)
-        # A slot is a matter of order of arrival: the one person who may be missing comes last.
-        rows = sorted(people(), key=lambda row: row[0] == without)
-        present = [row for row in rows if row[0] != without] if kind == "absent" else rows
-        upload(house, "people", present)
-        upload(house, "visits", visits({row[0] for row in present}))
-        if kind == "erased" and without is not None:
-            house.erase_individual("survey", without)
-        exchanges = asyncio.run(session(house, telemetry))
-        with store.transaction(1, lock=False) as transaction:
-            entries = list(transaction.entries(after=0))
-        accounts = {row.key: row.spent_units for row in house.budgets("survey", cursor=None, limit=1000).items}
-        slots = {person.key: slot for slot, person in store.kept[1].people.items() if person.key}
-    return World(exchanges, entries, accounts, slots)
-
-
-def calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
-    """Every query with its preview, a retry, a misused key, the listings, and routes that are not an analyst's."""
-    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}]} | query) for query in SESSION]
-    for n, body in enumerate(bodies):
-        yield "POST", "/v1/datasets/survey/queries", body, {"Idempotency-Key": f"key-{n}"}
-        yield "POST", "/v1/datasets/survey/queries/preview", body, {}
-    yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
-    yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
-    for path in ("", "/survey", "/survey/budgets", "/survey/ledger", "/survey/budgets/summary"):
-        yield "GET", f"/v1/datasets{path}", b"", {}
-    for path in ("/v1/queries", "/v1/allowances", "/v1/me/budgets", "/livez", "/readyz", "/nothing"):
-        yield "GET", path, b"", {}
-    yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
-
-
-async def session(house: House, telemetry: Telemetry) -> list[Exchange]:
-    """All the calls of one analyst, over HTTP."""
-    _, key = house.create_principal(role="analyst", name="ana", dataset="survey")
-    app = create_app(house, SETTINGS, Edge(telemetry=telemetry))
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    common = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    exchanges: list[Exchange] = []
-    async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=common) as client:
-        for n, (method, path, body, headers) in enumerate(calls()):
-            named = {"X-Request-Id": f"r{n}", **headers}
-            response = await client.request(method, path, content=body, headers=named)
-            exchanges.append((response.status_code, sorted(response.headers.items()), response.content))
-    return exchanges
-
-
-def without_values(exchange: Exchange) -> tuple[int, list[tuple[str, str]], bytes]:
-    """An exchange with the released numbers, which are the mechanism's output, taken out: all else must not move."""
-    status, headers, body = exchange
-    start = body.find(b'"values":[')
-    if status != 200 or start < 0:
-        return exchange
-    stop = body.index(b"]", start)
-    kept = [(name, value) for name, value in headers if name != "content-length"]
-    return status, kept, body[:start] + body[stop:]
-
-
-def released(exchange: Exchange) -> list[float] | None:
-    """The values of an answer."""
-    status, _, body = exchange
-    document = orjson.loads(body) if status == 200 and body.startswith(b"{") else {}
-    return document.get("values")
-
-
-@pytest.fixture(scope="module")
-def whole() -> World:
-    """The world with everybody in it, in the order in which p39 comes last."""
-    return lived("p39", "present")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", [f"p{n}" for n in range(0, N, 3)])
-@pytest.mark.parametrize("kind", ["absent", "erased"])
-def test_one_person_moves_nothing_but_the_values(victim: str, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "is_last"), PLACED)
+@pytest.mark.parametrize("one", ONES)
+def test_one_person_moves_nothing_but_the_values(one: str, kind: str, is_last: bool) -> None:
     """Status, headers, text and length of every exchange are equal; values differ by that person's own vector alone."""
-    ours, theirs = lived(victim, "present"), lived(victim, kind)
-    assert [without_values(exchange) for exchange in ours.exchanges] == [
-        without_values(exchange) for exchange in theirs.exchanges
-    ]
-    assert [status for status, _, _ in ours.exchanges].count(200) > 30
-
-    slot = ours.slots[victim]
+    ours, theirs = lived(one, kind, is_last=is_last), without(one, is_last=is_last)
+    assert public_parts(ours.exchanges) == public_parts(theirs.exchanges)
+    assert [status for status, _, _ in ours.exchanges].count(200) > 40
+    slot = slot_of_one(is_last=is_last)
     for mine, other in zip(ours.entries, theirs.entries, strict=True):
-        charged, charges, left_out = (array.tolist() for array in mine.charges.decode())
-        paid = dict(zip(charged, charges, strict=True))
-        charged_there, charges_there, left_out_there = (array.tolist() for array in other.charges.decode())
-        own = paid.pop(slot, 0)
-        assert paid == dict(zip(charged_there, charges_there, strict=True))
-        assert [s for s in left_out if s != slot] == left_out_there
-        difference = mine.steps() - other.steps()
-        norm_squared = sum(int(step) ** 2 for step in difference)
-        sigma_steps = Fraction(mine.sigma) / Fraction(mine.grid)
-        assert own == ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
-    assert {key: units for key, units in ours.accounts.items() if key != victim} == {
-        key: units for key, units in theirs.accounts.items() if key != victim
-    }
+        (paid, left_out), (paid_there, left_out_there) = parts_in(mine), parts_in(other)
+        assert paid.pop(slot, 0) == price_of(mine, mine.steps() - other.steps())
+        assert (paid, left_out - {slot}) == (paid_there, left_out_there)
+    others = {key: units for key, units in ours.accounts.items() if key != one}
+    assert others == {key: units for key, units in theirs.accounts.items() if key != one}
 
 
-@pytest.mark.slow
-def test_the_session_is_worth_watching(whole: World) -> None:
-    """The comparison would be empty if nobody were ever left out, or everybody always were."""
+def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
+    """Charges by slot, and the slots left out."""
+    charged, charges, left_out = (array.tolist() for array in entry.charges.decode())
+    return dict(zip(charged, charges, strict=True)), set(left_out)
+
+
+def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
+    """What a vector in grid steps costs in the query of an entry, in units."""
+    sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
+    norm_squared = sum(int(step) ** 2 for step in vector)
+    return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)
+
+
+def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:
+    """The one person's account ends at many totals; queries leave some out, and some leave out everybody they touch."""
+    spent = {kind: lived("p39", kind).accounts.get("p39") for kind in KINDS}
+    assert len(set(spent.values())) >= 7
+    whole = lived("p39", "present")
     assert any(entry.charged_count > 0 and entry.left_out_count > 0 for entry in whole.entries)
     assert any(entry.charged_count == 0 and entry.left_out_count > 0 for entry in whole.entries)
-    answered = [released(exchange) for exchange in whole.exchanges if released(exchange) is not None]
-    assert len(answered) >= 13
+    assert sum(released(exchange) is not None for exchange in whole.exchanges) >= 13
 
 
-@pytest.mark.slow
-def test_the_comparison_sees_a_count_in_a_header(whole: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seeded leak: were the number of people charged in a header, the comparison would not hold."""
+# Planted leaks
+
+
+def count_in_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the sum of the values in a header of every answer."""
     from service.api import answers  # noqa: PLC0415 - the patient
 
     real = answers.respond
 
-    def leaky(answer: Any, accept: str | None) -> Any:
-        response = real(answer, accept)
+    def leaky(answer: Any, *form: Any) -> Any:
+        response = real(answer, *form)
         response.headers["X-Rows"] = str(int(abs(answer.values()).sum()))
         return response
 
     monkeypatch.setattr("service.api.analyst.respond", leaky)
-    ours, theirs = lived("p39", "present"), lived("p39", "absent")
-    assert [without_values(e) for e in ours.exchanges] != [without_values(e) for e in theirs.exchanges]
+
+
+def status_by_charges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a refusal of every query that touches an odd number of people."""
+    real = LedgerEntry.sealed
+
+    def leaky(self: LedgerEntry) -> LedgerEntry:
+        if self.charges.touched().size % 2:
+            raise RuntimeError("too odd")
+        return real(self)
+
+    monkeypatch.setattr(LedgerEntry, "sealed", leaky)
+
+
+def counts_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the number of people charged in what an auditor reads: the curator's rows."""
+    monkeypatch.setattr("service.api.auditor.without_counts", lambda row: row)
+
+
+def counts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the number of people in what another individual reads of its own account."""
+    real = House.my_budgets
+
+    def leaky(self: House, principal: Principal) -> list[MyBudget]:
+        people = self.dataset("survey").counts.individuals
+        return [replace(view, delta=str(people)) for view in real(self, principal)]
+
+    monkeypatch.setattr(House, "my_budgets", leaky)
+
+
+@pytest.mark.parametrize("kind", ["present", "joined"])
+@pytest.mark.parametrize("plant", [count_in_a_header, status_by_charges, counts_for_auditors, counts_for_others])
+def test_a_planted_leak_is_seen(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], kind: str
+) -> None:
+    """A seeded leak: a header, a status, an auditor's row, another's account; the comparison would not hold."""
+    plant(monkeypatch)
+    ours, theirs = lived("p39", kind), lived("p39", "absent")
+    assert public_parts(ours.exchanges) != public_parts(theirs.exchanges)

@@ -1,5 +1,29 @@
 """Every seeded bug, in the order of the rooms."""
 
-from tests.mutants import arithmetic, cache, edges, events, faults, witness
+from tests.mutants import (
+    arithmetic,
+    cache,
+    edges,
+    events,
+    faults,
+    owners,
+    pauses,
+    schedule,
+    statements,
+    verifying,
+    witness,
+)
 
-MUTANTS = [*arithmetic.MUTANTS, *events.MUTANTS, *edges.MUTANTS, *cache.MUTANTS, *faults.MUTANTS, *witness.MUTANTS]
+MUTANTS = [
+    *arithmetic.MUTANTS,
+    *events.MUTANTS,
+    *edges.MUTANTS,
+    *schedule.MUTANTS,
+    *cache.MUTANTS,
+    *faults.MUTANTS,
+    *witness.MUTANTS,
+    *owners.MUTANTS,
+    *statements.MUTANTS,
+    *verifying.MUTANTS,
+    *pauses.MUTANTS,
+]

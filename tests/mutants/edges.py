@@ -4,8 +4,25 @@ from tests.mutants.mutant import Mutant
 
 CONTRACT = "tests/contracts/test_store.py"
 SCHEMA = "tests/store/postgres/test_schema.py"
+LISTINGS = "tests/contracts/test_listings.py"
 
 MUTANTS = [
+    Mutant(
+        name="an erased person's principals keep the key",
+        incident="Somebody asks to be erased, and the key that names them stays in the table of principals.",
+        file="service/store/postgres/transaction.py",
+        find="revoked_at = coalesce(p.revoked_at, now()), individual = NULL, name = %s",
+        put="revoked_at = coalesce(p.revoked_at, now()), name = %s",
+        killed_by=f"{CONTRACT}::test_an_erased_individuals_principals_are_revoked_and_blanked[postgres]",
+    ),
+    Mutant(
+        name="an erased person's key is remembered",
+        incident="For a second after an erasure the erased person's API key still opens.",
+        file="service/workflows/house.py",
+        find="        self._principals.forget_individual(dataset, key)\n",
+        put="",
+        killed_by="tests/api/test_individual.py::test_an_erased_individual_is_told_nothing",
+    ),
     Mutant(
         name="no row lock",
         incident="Two replicas read the same head and both believe that the last unit is theirs.",
@@ -21,6 +38,14 @@ MUTANTS = [
         find=" AND hash = $6 AND fence = $7 AND",
         put=" AND hash = $6 AND fence >= $7 AND",
         killed_by=f"{SCHEMA}::test_a_writer_that_was_fenced_off_appends_nothing",
+    ),
+    Mutant(
+        name="worst cases beyond a bigint",
+        incident="Two queries of one analyst, each at the most that one can cost, and no batch with a third commits.",
+        file="service/store/postgres/extension.py",
+        find="units = worst_cases.units + least(excluded.units, {CHARGE_UNITS_MAX} - worst_cases.units))",
+        put="units = least(worst_cases.units + excluded.units, {CHARGE_UNITS_MAX}))",
+        killed_by=f"{CONTRACT}::test_an_analysts_worst_cases_saturate",
     ),
     Mutant(
         name="reuse across epochs",
@@ -65,9 +90,9 @@ MUTANTS = [
     Mutant(
         name="another's release by its id",
         incident="Whoever learns a query id reads the answer.",
-        file="service/store/postgres/store.py",
-        find='WHERE a.principal_id = %s"',
-        put='WHERE (a.principal_id = %s OR true)"',
+        file="service/store/postgres/releases.py",
+        find="WHERE a.principal_id = %s AND",
+        put="WHERE (a.principal_id = %s OR true) AND",
         killed_by=f"{CONTRACT}::test_own_replies_are_found_newest_first_and_by_query",
     ),
     Mutant(
@@ -82,8 +107,8 @@ MUTANTS = [
         name="count in a header",
         incident="The same through the sequence of a header.",
         file="service/api/answers.py",
-        find="    return Released(body, media_type, answer.query_id)\n",
-        put="    released = Released(body, media_type, answer.query_id)\n"
+        find="    return Released(body, media_type, answer.query_id, ticket)\n",
+        put="    released = Released(body, media_type, answer.query_id, ticket)\n"
         '    released.headers["X-Sum"] = str(int(abs(answer.values().sum())))\n'
         "    return released\n",
         killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",
@@ -125,5 +150,29 @@ MUTANTS = [
         find=" or record is None or record.revoked_at is not None:",
         put=" or record is None:",
         killed_by="tests/api/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
+    ),
+    Mutant(
+        name="an erasure says whose it was",
+        incident="Whoever was erased and has come back is shown to have been away.",
+        file="service/store/postgres/listings.py",
+        find=" AND act <> 'erase') AS page",
+        put=") AS page",
+        killed_by=f"{LISTINGS}::test_acts_are_listed_newest_first_with_whom_they_concern[postgres]",
+    ),
+    Mutant(
+        name="the log of acts finds the erased by their slot",
+        incident="An erased person's limit is shown under the key of whoever is next in the table.",
+        file="service/store/memory/kept.py",
+        find='people.get(act.detail.get("slot", -1))',
+        put="next((each for each in people.values() if each.key is not None), None)",
+        killed_by="tests/workflows/test_act_log.py::test_an_erased_key_does_not_come_back",
+    ),
+    Mutant(
+        name="the log tells all of an act",
+        incident="What a later kind of act keeps for replicas alone is shown to curators.",
+        file="service/workflows/act_log.py",
+        find="plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}",
+        put="plain = {name: detail[name] for name in detail if name not in _TOLD_AS_RHO.get(act, {})}",
+        killed_by="tests/workflows/test_act_log.py::test_an_act_of_a_kind_that_is_not_known_tells_that_it_was_done",
     ),
 ]

@@ -3,8 +3,10 @@
 from tests.mutants.mutant import Mutant
 
 WRITER = "tests/workflows/test_writer.py"
+ACTING = "tests/workflows/test_acting.py"
 PAGES = "tests/contracts/test_checkpoints.py"
 CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_tail_are_the_ledger_whatever_happens_when"
+FOLLOWING = "tests/laws/test_acts.py::test_a_memory_that_follows_holds_what_a_start_would_load"
 SIMULATION = "tests/simulation/test_simulation.py::test_no_seed_breaks_a_law"
 
 MUTANTS = [
@@ -27,9 +29,9 @@ MUTANTS = [
     Mutant(
         name="reuse is not part of the request",
         incident="Asking for fresh noise under a used key silently returns the old.",
-        file="service/workflows/house.py",
-        find='b"%d:%s" % (plan.reuse, plan.canonical)',
-        put='b"%d:%s" % (1, plan.canonical)',
+        file="service/query/canonical.py",
+        find='b"%d:%s" % (reuse, canonical)',
+        put='b"%d:%s" % (1, canonical)',
         killed_by=f"{WRITER}::test_another_query_under_a_used_key_is_refused",
     ),
     Mutant(
@@ -85,8 +87,8 @@ MUTANTS = [
         name="reuse of another query",
         incident="A question is answered with whatever was asked last in its batch.",
         file="service/workflows/answering.py",
-        find="            if entry.query_hash == plan.query_hash:",
-        put="            if entry.dimension == plan.dimension:",
+        find="if entry.query_hash == plan.query_hash)",
+        put="if entry.dimension == plan.dimension)",
         killed_by="tests/workflows/test_batch.py::test_only_the_same_question_is_answered_from_the_batch",
     ),
     Mutant(
@@ -109,8 +111,8 @@ MUTANTS = [
         name="fresh account on re-registration",
         incident="Erase, register again, and a used-up budget is new.",
         file="service/workflows/uploads.py",
-        find="if not self.transaction.has_tombstones():",
-        put="if self.transaction.head.slots >= 0:",
+        find="if self.transaction.has_tombstones():",
+        put="if self.transaction.head.slots < 0:",
         killed_by=f"{SIMULATION}[0]",
     ),
     Mutant(
@@ -122,15 +124,28 @@ MUTANTS = [
         killed_by=f"{SIMULATION}[0]",
     ),
     Mutant(
-        name="refused rows leave people behind",
-        incident="Found by the simulation: people of a refused upload stayed in memory, and were counted and charged.",
+        name="rows are in memory before they are durable",
+        incident="People of an upload whose commit failed are counted and charged.",
         file="service/workflows/uploads.py",
-        find="        self._check_rows_per_individual(table, slots)\n        if new:\n"
-        "            joined = self._create(list(new))\n            slots = self.transaction.slots_of(self.keys)\n",
-        put="        if new:\n            joined = self._create(list(new))\n"
-        "            slots = self.transaction.slots_of(self.keys)\n"
-        "        self._check_rows_per_individual(table, slots)\n",
-        killed_by="tests/workflows/test_state.py::test_refused_events_leave_nobody_behind",
+        find="state.after_commit(lambda: state.put(change, upload.slots_used, joined, upload.limits))",
+        put="state.put(change, upload.slots_used, joined, upload.limits)",
+        killed_by=f"{ACTING}::test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable",
+    ),
+    Mutant(
+        name="what was prepared is taken, whatever came between",
+        incident="People who join while a restore is reconciled join with the budget that the restore has forgotten.",
+        file="service/workflows/desk.py",
+        find="            act.ground.check(self.state, act.transaction.head)\n",
+        put="",
+        killed_by=f"{ACTING}::test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms",
+    ),
+    Mutant(
+        name="long acts of two replicas at once",
+        incident="Two uploads at two replicas give the same slots to different people; one of them fails, or worse.",
+        file="service/store/postgres/transaction.py",
+        find='ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"',
+        put='ONE_LONG_ACT: Final = "SELECT %s, %s"',
+        killed_by="tests/store/postgres/test_store.py::test_a_long_act_waits_for_that_of_another_process",
     ),
     Mutant(
         name="half a load is a version",
@@ -208,16 +223,40 @@ MUTANTS = [
         name="records of an older version",
         incident="A replica goes on answering about people whom another replica has erased.",
         file="service/workflows/state.py",
-        find="        if self.data_version != head.data_version:",
+        find="        if (self.data_version, self._journal_hash) != (head.data_version, head.journal_hash):",
         put="        if self.data_version == _NEVER:",
         killed_by=f"{SIMULATION}[0]",
+    ),
+    Mutant(
+        name="an erasure elsewhere is not followed",
+        incident="A replica goes on counting, and charging, somebody whom another replica has erased.",
+        file="service/workflows/following.py",
+        find="emptied=union([erased])",
+        put="emptied=union([erased[:0]])",
+        killed_by=FOLLOWING,
+    ),
+    Mutant(
+        name="a lowered limit elsewhere is not followed",
+        incident="A replica goes on charging somebody up to a limit that was lowered at another replica.",
+        file="service/workflows/following.py",
+        find="            memory.accounts.limit[slot] = limit\n",
+        put="            pass\n",
+        killed_by=FOLLOWING,
+    ),
+    Mutant(
+        name="acts of another history are followed",
+        incident="After a restore a replica adds the new acts to people whom the backup does not have.",
+        file="service/workflows/following.py",
+        find="is_dense and is_chained and",
+        put="is_dense and",
+        killed_by="tests/workflows/test_state.py::test_acts_of_another_history_are_not_followed",
     ),
     Mutant(
         name="a limit can be raised",
         incident="An individual, or whoever has the key, raises a limit above what the dataset promises.",
         file="service/workflows/reading.py",
-        find="if limit_units is not None and limit_units > before:",
-        put="if limit_units is not None and limit_units > 2**61:",
+        find="if limit_units > own.limit:",
+        put="if limit_units > 2**61:",
         killed_by="tests/api/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",
     ),
     Mutant(

@@ -54,8 +54,8 @@ MUTANTS = [
         file="service/store/postgres/store.py",
         find="        tables = self._tables_of(dataset_id)  # first:"
         " whoever holds a connection must not wait for another one\n"
-        "        with self._sessions.one() as session:\n            yield",
-        put="        with self._sessions.one() as session:\n"
+        "        with self._sessions.one(for_writing=lock) as session:\n            yield",
+        put="        with self._sessions.one(for_writing=lock) as session:\n"
         "            tables = self._tables_of(dataset_id)\n            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
     ),
@@ -90,6 +90,22 @@ MUTANTS = [
         find="            trial.take_back()\n",
         put="",
         killed_by="tests/workflows/test_proposing.py::test_a_refused_proposal_leaves_memory_as_it_was",
+    ),
+    Mutant(
+        name="debits of a rejected batch stay",
+        incident="Each try of a rejected query takes from the accounts in memory what the ledger never charged.",
+        file="service/workflows/state.py",
+        find="        except (CommitRejected, Outdated):\n",
+        put="        except Outdated:\n",
+        killed_by="tests/workflows/test_desk.py::test_a_rejected_question_leaves_nothing_in_doubt[memory]",
+    ),
+    Mutant(
+        name="a rejection taken for an unclear commit",
+        incident="One query that Postgres rejects refuses everything that shares its batch, each time it is tried.",
+        file="service/store/postgres/faults.py",
+        find="fault.sqlstate.startswith(_REPEATING)",
+        put="fault.sqlstate.startswith(())",
+        killed_by="tests/workflows/test_desk.py::test_neighbours_of_a_rejected_question_are_answered[postgres]",
     ),
     Mutant(
         name="pages of a refused proposal are ahead",

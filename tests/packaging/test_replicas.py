@@ -1,9 +1,12 @@
 """The compose file for several replicas changes what one replica cannot share with another, and nothing else."""
 
+import socket
 from typing import Any
 
 import yaml
 
+from service.door import parted
+from service.settings import Settings
 from tests.architecture.source import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -14,7 +17,20 @@ def test_each_replica_has_a_port_of_its_own_on_this_machine() -> None:
     """The one published port is replaced, not added to, by a range on the loopback address."""
     assert "ports: !override " in TEXT
     replicas = yaml.safe_load(TEXT.replace("!override", ""))
-    assert replicas == {"services": {"service": {"ports": ["127.0.0.1:8000-8009:8000"]}}}
+    assert replicas["services"].keys() == {"service"}
+    service = replicas["services"]["service"]
+    assert service["ports"] == ["127.0.0.1:8000-8009:8000"]
+    assert service.keys() == {"ports", "environment"}
+
+
+def test_each_replica_is_reached_by_the_others_under_its_own_name() -> None:
+    """At a port that this machine does not publish, of a container that the others can look up."""
+    service = yaml.safe_load(TEXT.replace("!override", ""))["services"]["service"]
+    assert service["environment"].keys() == {"SPARING_FORWARD_URL"}
+    settings = Settings.of(service["environment"], home=ROOT)
+    host, port = parted(settings.forward_url)
+    assert host == socket.gethostname().lower()
+    assert port not in {8000, 0}
 
 
 def test_nothing_else_of_the_service_is_for_one_alone() -> None:

@@ -157,7 +157,7 @@ def _queries(
     )
     return st.builds(
         lambda select, noise, rest, source: {"version": 1, "select": select, "noise": noise} | rest | source,
-        st.lists(items, min_size=1, max_size=4),
+        st.lists(items, min_size=1, max_size=4, unique_by=str),
         noises(),
         optional,
         st.sampled_from(sources),

@@ -7,14 +7,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.canonical import canonical_bytes, query_hash
+from service.query.canonical import canonical_bytes, query_hash, request_hash, table_of
 from service.query.parse import parse_query
+from service.query.schema import Schema
 from tests.query.samples import body, queries, query
 
 
 def canonical(sent: bytes) -> bytes:
     """The canonical form of a body."""
     return canonical_bytes(parse_query(sent))
+
+
+def test_a_query_that_is_refused_today_has_its_form() -> None:
+    """Its key may have been answered by an earlier version, which took an item twice."""
+    twice = canonical(body(query(select=[{"count": {}}, {"count": {}}])))
+    assert b'"select":[{"count":{}},{"count":{}}]' in twice
+    assert canonical(twice) == twice
 
 
 def spelled(value: Any, data: st.DataObject) -> str:
@@ -95,3 +103,18 @@ def test_asking_for_a_fresh_answer_is_the_same_question() -> None:
 def test_the_hash_is_the_sha256_of_the_bytes() -> None:
     """So that anybody can recompute it."""
     assert query_hash(b"{}") == hashlib.sha256(b"{}").hexdigest()
+
+
+def test_a_request_is_its_query_and_its_wish_for_reuse() -> None:
+    """The hash that stored replies have: another query or wish is another request."""
+    asked = b'{"version":1}'
+    assert request_hash(asked, reuse=True) == hashlib.sha256(b"1:" + asked).digest()
+    assert request_hash(asked, reuse=False) == hashlib.sha256(b"0:" + asked).digest()
+
+
+@given(queries())
+def test_the_table_that_is_meant_needs_no_plan(asked: dict[str, Any]) -> None:
+    """The individuals where none is named, and else the name, whether there is such a table or not."""
+    sent = parse_query(json.dumps(asked).encode())
+    schema = Schema.model_validate({"everyone": {"kind": "individuals", "key": "id", "columns": {}}})
+    assert table_of(sent, schema) == (asked.get("from") or "everyone")

@@ -3,6 +3,7 @@
 import json
 import re
 from itertools import pairwise
+from math import erf, floor, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from service.query.coding import coding_of
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
 from service.query.plan import Plan, compile_query
+from service.query.precision import half_width_95
 from service.query.problems import QueryProblem
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
 from tests.query.samples import CAPACITY, holds
@@ -98,6 +100,26 @@ def test_no_block_of_the_page_goes_unread() -> None:
     assert kinds.count("query") == kinds.count("plan") + kinds.count("problem")
     assert all(later in {"plan", "problem"} for kind, later in pairwise(kinds) if kind == "query")
     assert PAGE.count("```json ") == len(BLOCKS)
+
+
+WIDTHS = re.findall(r"^\| ([\d.]+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("sigma", "steps", "probability", "before"), WIDTHS)
+def test_the_table_of_half_widths_is_right(sigma: str, steps: str, probability: str, before: str) -> None:
+    """Every number of it, to the digits that are shown."""
+
+    def within(reach: int) -> float:
+        return erf((reach + 0.5) / float(sigma) / sqrt(2))
+
+    assert half_width_95(sigma=float(sigma), grid_log2=0) == int(steps)
+    assert f"{within(int(steps)):.{len(probability) - 2}f}" == probability
+    assert f"{within(floor(1.959963984540054 * float(sigma))):.{len(before) - 2}f}" == before
+
+
+def test_the_table_of_half_widths_is_read() -> None:
+    """All five rows of it."""
+    assert len(WIDTHS) == 5
 
 
 def test_the_page_names_every_field_and_limit() -> None:

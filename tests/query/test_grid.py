@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
 from service.query.grid import NORM_SQUARED_MAX, TOTAL_MAX, Extent, Request, Scale, scale_of
-from service.query.precision import FixedSigma, Precision, WorstCase
+from service.query.precision import FixedHalfWidth, FixedSigma, Precision, WorstCase
 from service.query.problems import QueryProblem
 
 ONE = Extent(low=1, high=1, step_log2=0, integral=True)
 SIGMA_20 = FixedSigma(field="noise.sigma", sigma=20)
+
+
+def within(half_width: float, confidence: float = 0.95) -> FixedHalfWidth:
+    """A half width that is asked for."""
+    return FixedHalfWidth(field="noise.half_width", half_width=half_width, confidence=confidence)
 
 
 def integer(low: int, high: int) -> Extent:
@@ -53,6 +58,31 @@ def test_counts_are_on_grid_1() -> None:
         sigma_steps=20.0,
         worst_case_units=worst_case_units(1, 20.0),
     )
+
+
+@pytest.mark.parametrize(
+    ("half_width", "confidence", "sigma"),
+    [
+        (10, 0.95, 10.5 / 1.959964),
+        (10.9, 0.95, 10.5 / 1.959964),
+        (1, 0.95, 1.5 / 1.959964),
+        (0.1, 0.9, 0.5 / 1.644854),  # nine in ten answers are exact
+    ],
+)
+def test_a_half_width_on_grid_1_is_counted_in_whole_people(half_width: float, confidence: float, sigma: float) -> None:
+    """10.9 people are 10 and no part of an eleventh; the noise may round to 10 from up to 10.5."""
+    scale = scale_of(request(ONE, noise=within(half_width, confidence)))
+
+    assert scale.grid_log2 == 0
+    assert scale.sigma == pytest.approx(sigma, rel=1e-6)
+
+
+def test_a_half_width_finds_a_grid_as_a_sigma_does() -> None:
+    """The grid is chosen by the very sigma that the half width is on it."""
+    scale = scale_of(request(real(500), noise=within(5000, 0.9)))
+
+    assert scale == scale_of(request(real(500), noise=FixedSigma(field="noise.sigma", sigma=scale.sigma)))
+    assert scale.sigma == pytest.approx(5000 / 1.644854, rel=1e-6)
 
 
 def test_select_items_add_as_squares_and_rows_add_as_numbers() -> None:
@@ -134,7 +164,8 @@ def test_a_count_is_not_lost_beside_a_large_sum() -> None:
     [
         (request(integer(0, 0)), "select"),
         (request(ONE, noise=FixedSigma(field="noise.sigma", sigma=0.29)), "noise.sigma"),
-        (request(ONE, noise=FixedSigma(field="noise.half_width", sigma=0.29)), "noise.half_width"),
+        (request(ONE, noise=within(0.98)), "noise.half_width"),
+        (request(ONE, noise=within(2e10)), "noise.half_width"),
         (request(ONE, noise=WorstCase(field="noise.rho", units=6 * 2**40)), "noise.rho"),
         (request(ONE, noise=FixedSigma(field="noise.sigma", sigma=2.0**32 + 1)), "noise.sigma"),
         (request(ONE, noise=WorstCase(field="noise.rho", units=1), rows=2**20), "noise.rho"),
@@ -172,13 +203,14 @@ def requests(draw: st.DrawFn) -> Request:
         ),
     )
     sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSigma(field="noise.sigma", sigma=value))
+    width = st.builds(within, st.floats(1e-30, 1e40), st.floats(1e-9, 1 - 2**-53))
     units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2))
     return Request(
         extents=draw(st.lists(columns, min_size=1, max_size=3).map(tuple)),
         rows=draw(st.sampled_from([1, 2, 4096, 2**20])),
         capacity=draw(st.sampled_from([1, 10**6, 2**31])),
         l2_clip=draw(st.none() | st.floats(1e-30, 1e30)),
-        precision=draw(sigma | units),
+        precision=draw(sigma | width | units),
     )
 
 
@@ -192,6 +224,7 @@ def test_every_scale_keeps_its_bounds(asked: Request) -> None:
         assert problem.errors[0].field.partition("[")[0] in {  # noqa: PT017 - a refusal is one of the two outcomes
             "select",
             "noise.sigma",
+            "noise.half_width",
             "noise.rho",
             "per_individual.l2_clip",
         }

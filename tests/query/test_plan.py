@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from fractions import Fraction
+from math import erf, floor, sqrt
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ from tests.query.samples import CAPACITY, SCHEMA, body, queries, query
 def plan(asked: dict[str, Any], schema: Schema = SCHEMA) -> Plan:
     """What a query compiles to."""
     return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
+
+
+def covered(compiled: Plan, half_width: float) -> float:
+    """How likely the noise is within a distance, in query units."""
+    steps = floor(Fraction(half_width) / Fraction(2) ** compiled.grid_log2)
+    return erf((steps + 0.5) / compiled.sigma_steps / sqrt(2)) if steps >= 0 else 0.0
 
 
 def problem(asked: dict[str, Any]) -> str:
@@ -108,11 +115,15 @@ def test_every_kind_of_item_and_group_has_its_size() -> None:
         ({"group_by": ["country", "country"]}, "group_by[1]"),
         ({"group_by": ["country", "person_id"]}, "group_by[1]"),
         ({"from_": "visits", "group_by": ["item", "day"]}, "group_by[1]"),
-        ({"from_": "visits", "select": [{"histogram": {"column": "item"}}] * 11}, "select"),
+        ({"from_": "visits", "select": [{"histogram": {"column": "item"}}], "group_by": ["day"]}, "select"),
+        ({"select": [{"count": {}}, {"sum": {"column": "age"}}, {"count": {}}]}, "select[2]"),
+        ({"select": [{"sum": {"column": "age"}}, {"histogram": {"column": "age"}}, {"sum": {"column": "age"}}]},
+         "select[2]"),
+        ({"select": [{"count": {}}] * 64}, "select[1]"),
         ({"noise": {"sigma": 0.1}}, "noise.sigma"),
         ({"noise": {"rho": 100}}, "noise.rho"),
         ({"noise": {"rho": 1e-13}}, "noise.rho"),
-        ({"noise": {"half_width": 0.1, "confidence": 0.9}}, "noise.half_width"),
+        ({"noise": {"half_width": 0.98, "confidence": 0.95}}, "noise.half_width"),
         ({"noise": {"half_width": 1, "confidence": 1e-20}}, "noise.confidence"),
         ({"from_": "visits", "select": [{"sum": {"column": "paid"}}], "per_individual": {"l2_clip": 1e-20}},
          "per_individual.l2_clip"),
@@ -121,6 +132,15 @@ def test_every_kind_of_item_and_group_has_its_size() -> None:
 def test_what_the_schema_does_not_allow_is_named(change: dict[str, Any], field: str) -> None:
     """Unknown names, wrong types, too many coordinates, noise out of range."""
     assert problem(query(**change)) == field
+
+
+def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
+    """The same numbers twice are work without a question."""
+    asked = query(select=[{"sum": {"column": "age"}}, {"count": {}}, {"sum": {"column": "spend"}}, {"count": {}}])
+    with pytest.raises(QueryProblem) as refused:
+        compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY)
+    (error,) = refused.value.errors
+    assert (error.field, error.message) == ("select[3]", "repeats select[1]")
 
 
 def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
@@ -158,7 +178,10 @@ def test_every_plan_keeps_its_bounds(asked: dict[str, Any]) -> None:
     assert 1 <= compiled.clip_squared_steps <= 2**61
     assert compiled.grid_log2 == 0 or compiled.clip_squared_steps >= 2**34 - 2**20
     assert compiled.worst_case_units == worst_case_units(compiled.clip_squared_steps, compiled.sigma_steps)
-    assert compiled.half_width_95 == pytest.approx(1.959964 * compiled.sigma, rel=1e-6)
+    assert covered(compiled, compiled.half_width_95) >= 0.95
+    assert covered(compiled, compiled.half_width_95 - float(grid)) < 0.95 + 1e-12
+    if "half_width" in asked["noise"]:
+        assert covered(compiled, asked["noise"]["half_width"]) >= asked["noise"]["confidence"] - 1e-15
     assert 1 <= compiled.dimension <= 2**20
     assert len(compiled.labels) == (compiled.dimension if compiled.dimension <= 10_000 else 0)
     assert canonical_bytes(parse_query(compiled.canonical)) == compiled.canonical

@@ -1,7 +1,7 @@
 """The three ways to ask for noise, and the sigma that each comes to."""
 
 from fractions import Fraction
-from math import nextafter
+from math import floor, ldexp, nextafter
 
 import pytest
 from hypothesis import example, given
@@ -10,8 +10,9 @@ from scipy.stats import norm
 
 from service.core.charge import worst_case_units
 from service.query.language import HalfWidth, Rho, Sigma
-from service.query.precision import FixedSigma, WorstCase, half_width_95, precision_of
+from service.query.precision import FixedHalfWidth, WorstCase, half_width_95, precision_of
 from service.query.problems import QueryProblem
+from sparing import half_width
 
 
 @given(st.integers(1, 2**61), st.integers(1, 2**61))
@@ -43,22 +44,47 @@ def test_a_sigma_in_steps_is_exact(sigma: float, grid_log2: int) -> None:
 
 
 @pytest.mark.parametrize("confidence", [1e-9, 0.3, 0.5, 0.9, 0.95, 0.999, 1 - 1e-12, 1 - 2**-53])
-def test_a_half_width_is_a_two_sided_normal_quantile(confidence: float) -> None:
+def test_on_a_fine_grid_a_half_width_is_a_two_sided_normal_quantile(confidence: float) -> None:
     """Of the given confidence, also where one minus it is nearly nothing."""
     precision = precision_of(HalfWidth(half_width=10.0, confidence=confidence))
 
-    assert isinstance(precision, FixedSigma)
-    assert precision.field == "noise.half_width"
-    assert precision.sigma == pytest.approx(10 / norm.isf((1 - confidence) / 2), rel=1e-7)
+    assert precision == FixedHalfWidth(field="noise.half_width", half_width=10.0, confidence=confidence)
+    sigma = ldexp(precision.sigma_steps(1, -40), -40)
+    assert sigma == pytest.approx(10 / norm.isf((1 - confidence) / 2), rel=1e-6)
+    assert precision.estimate(1, -40) == precision.sigma_steps(1, -40)
 
 
-def test_the_95_percent_half_width_undoes_itself() -> None:
-    """Asking for half a width at 95 % gives back that half width."""
-    precision = precision_of(HalfWidth(half_width=10.0, confidence=0.95))
+@given(st.floats(1e-3, 1e6), st.floats(0.01, 0.999999), st.integers(-20, 10))
+def test_a_half_width_buys_the_most_noise_that_it_holds(half_width: float, confidence: float, grid_log2: int) -> None:
+    """Noise lies on the grid: what is asked for between two of its multiples is the lower one."""
+    steps = floor(half_width / 2.0**grid_log2)
+    sigma = FixedHalfWidth(field="", half_width=half_width, confidence=confidence).sigma_steps(1, grid_log2)
 
-    assert isinstance(precision, FixedSigma)
-    assert half_width_95(precision.sigma) == pytest.approx(10, rel=1e-12)
-    assert half_width_95(1) == pytest.approx(1.9599639845400545, rel=1e-12)
+    assert 2 * norm.cdf((steps + 0.5) / sigma) - 1 == pytest.approx(confidence, abs=1e-12)
+
+
+@given(st.floats(0.5, 1e6), st.integers(-20, 10))
+def test_the_95_percent_half_width_is_never_more_than_was_asked_for(half_width: float, grid_log2: int) -> None:
+    """And less by less than a step of the grid."""
+    steps = FixedHalfWidth(field="", half_width=half_width, confidence=0.95).sigma_steps(1, grid_log2)
+    stated = half_width_95(sigma=ldexp(steps, grid_log2), grid_log2=grid_log2)
+
+    assert half_width - 2.0**grid_log2 < stated <= half_width
+
+
+def test_a_half_width_is_in_query_units() -> None:
+    """Whole steps, times the grid."""
+    assert half_width_95(sigma=20.0, grid_log2=0) == 39.0
+    assert half_width_95(sigma=20.0, grid_log2=2) == 40.0
+    assert half_width_95(sigma=20.0, grid_log2=-40) == pytest.approx(20 * 1.9599639845400545, rel=1e-12)
+
+
+@given(st.floats(0.3, 2.0**32), st.integers(-40, 10))
+def test_the_python_client_works_out_the_same(sigma_steps: float, grid_log2: int) -> None:
+    """It cannot import the service, and has the formula a second time."""
+    sigma = ldexp(sigma_steps, grid_log2)
+
+    assert half_width(sigma=sigma, grid=2.0**grid_log2) == half_width_95(sigma=sigma, grid_log2=grid_log2)
 
 
 @pytest.mark.parametrize(("rho", "units"), [(2.0**-40, 1), (0.01, 10995116277), (2.0**21, 2**61)])

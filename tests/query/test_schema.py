@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from service.query.schema import CategoryColumn, Schema
+from service.query.schema import CategoryColumn, EventsTable, Schema
 from tests.query.samples import SCHEMA, TABLES
 
 KEY = {"kind": "individuals", "key": "id"}
+VISITS = {"kind": "events", "key": "id", "columns": {}}
 
 
 def people(**columns: Any) -> dict[str, Any]:
@@ -33,6 +34,35 @@ def test_defaults_of_an_events_table_are_the_documented_ones() -> None:
 
     assert visits.kind == "events"
     assert (visits.unknown_individuals, visits.rows_per_individual) == ("reject", 4096)
+
+
+def test_rows_capacity_is_written_only_where_it_is_declared() -> None:
+    """A schema from before there was the field is stored, hashed and shown as it was; a declared number is shown."""
+    declared = Schema.model_validate(people() | {"visits": VISITS | {"rows_capacity": 500}})
+
+    assert "rows_capacity" not in SCHEMA.model_dump(mode="json")["visits"]
+    assert "rows_capacity" not in SCHEMA.model_dump_json()
+    assert declared.model_dump(mode="json")["visits"]["rows_capacity"] == 500
+    assert Schema.model_validate(declared.model_dump(mode="json", exclude_none=True)) == declared
+
+
+@pytest.mark.parametrize(
+    ("fields", "rows"),
+    [
+        ({}, 32_000),
+        ({"rows_capacity": 500}, 500),
+        ({"rows_capacity": 2**40}, 4_096_000),
+        ({"rows_capacity": 2**40, "rows_per_individual": 2**20}, 1000 * 2**20),
+        ({"rows_per_individual": 2}, 2000),
+        ({"rows_per_individual": 2, "rows_capacity": 1999}, 1999),
+    ],
+)
+def test_a_table_has_room_for_its_rows(fields: dict[str, int], rows: int) -> None:
+    """As many as declared, by default 32 for each individual of the capacity, and no more than these can have."""
+    table = Schema.model_validate(people() | {"visits": VISITS | fields}).table("visits")
+
+    assert isinstance(table, EventsTable)
+    assert table.rows_max(1000) == rows
 
 
 def test_the_budget_column_is_found() -> None:
@@ -103,9 +133,14 @@ def test_a_domain_that_is_not_one_is_refused(column: dict[str, Any]) -> None:
         people(a={"type": "budget"}, b={"type": "budget"}),
         people(**{f"c{place}": {"type": "boolean"} for place in range(201)}),
         people() | {"visits": {"kind": "events", "key": "id", "columns": {"b": {"type": "budget"}}}},
-        people() | {"visits": {"kind": "events", "key": "id", "columns": {}, "rows_per_individual": 0}},
-        people() | {"visits": {"kind": "events", "key": "id", "columns": {}, "unknown_individuals": "drop"}},
-        people() | {"visits": {"kind": "events", "key": "id", "columns": {}, "extra": 1}},
+        people(rows_capacity=5),
+        people() | {"visits": VISITS | {"rows_per_individual": 0}},
+        people() | {"visits": VISITS | {"rows_capacity": 0}},
+        people() | {"visits": VISITS | {"rows_capacity": 2**40 + 1}},
+        people() | {"visits": VISITS | {"rows_capacity": 5.0}},
+        people() | {"visits": VISITS | {"rows_capacity": True}},
+        people() | {"visits": VISITS | {"unknown_individuals": "drop"}},
+        people() | {"visits": VISITS | {"extra": 1}},
     ],
 )
 def test_tables_that_break_a_rule_are_refused(tables: dict[str, Any]) -> None:

@@ -13,14 +13,36 @@ from random import Random
 from typing import Any
 
 from service.store.memory.store import MemoryProposal, MemoryStore
-from service.store.memory.transaction import MemoryTransaction
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.store.memory.transaction import CHECK_VIOLATION, MemoryTransaction
+from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
 from service.workflows.records import Asked, Checkpoint, Head
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 
-READS = ("entries", "entries_before", "pages", "individuals", "records", "slots_of", "slots_of_tombstones", "keys_of")
-WRITES = ("append", "add_individuals", "add_records", "erase", "set_limit", "journal")
+READS = (
+    "acts",
+    "entries",
+    "entry_records",
+    "own_charges",
+    "account_of",
+    "pages",
+    "individuals",
+    "records",
+    "slots_of",
+    "slots_of_tombstones",
+    "keys_of",
+)
+WRITES = (
+    "append",
+    "add_individuals",
+    "add_records",
+    "delete_records",
+    "erase",
+    "set_limit",
+    "set_paused",
+    "journal",
+    "lock",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +95,10 @@ class Flaws:
 
 @dataclass(eq=False)
 class Disk:
-    """The durable dataset, who holds its lock, and the COMMIT that is still under way (`limbo`)."""
+    """The durable dataset, who holds its lock, and the COMMIT that is still under way (`limbo`).
+
+    `rejects` says of a question's canonical form whether no transaction with its entry can ever be committed.
+    """
 
     store: MemoryStore
     scheduler: Scheduler
@@ -84,8 +109,10 @@ class Disk:
     checkpointed: Callable[[Any], None]
     trace: Callable[[str], None]
     holder: "SimulatedTransaction | None" = None
+    actor: "SimulatedTransaction | None" = None
     limbo: "SimulatedTransaction | None" = None
     life: int = 0
+    rejects: Callable[[bytes], bool] = lambda _canonical: False
     faults: Counter[str] = field(default_factory=Counter)
     versions: list[Any] = field(default_factory=list)
 
@@ -123,15 +150,17 @@ class Disk:
         """The server restarts: open transactions are gone, committed ones are not."""
         self.settle()
         self.life += 1
-        self.holder = None
+        self.holder = self.actor = None
         if self.flaws.asynchronous_commit and len(self.versions) > 1:
             self.versions.pop()
             self.store.kept[1] = self.versions[-1]
 
     def free(self, transaction: "SimulatedTransaction") -> None:
-        """Let the lock go, if it is this transaction's and not still needed by its COMMIT under way."""
+        """Let the locks go that are this transaction's, unless they are still needed by its COMMIT under way."""
         if self.holder is transaction and self.limbo is not transaction:
             self.holder = None
+        if self.actor is transaction and self.limbo is not transaction:
+            self.actor = None
 
 
 class SimulatedTransaction(MemoryTransaction):
@@ -140,10 +169,10 @@ class SimulatedTransaction(MemoryTransaction):
     `act` is the client's request that a curator's transaction is for; `words` are the entropy drawn since it began.
     """
 
-    def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked]) -> None:
+    def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked] = ()) -> None:
         """As of now, unless the database is one that shows old states: behind its witness it must be refused."""
         self.owner, self.disk, self.life = owner, owner.disk, owner.disk.life
-        super().__init__(self.disk.store, 1, lock=lock, asked=asked)
+        super().__init__(self.disk.store, 1, lock=lock, asked=asked, wait_for_lock=self._await_lock)
         if self.disk.flaws.old_locked_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
             self._draft = self.disk.versions[-self.disk.random.randint(2, min(4, len(self.disk.versions)))].draft()
         self.act: object = None
@@ -170,11 +199,19 @@ class SimulatedTransaction(MemoryTransaction):
         if self.life != self.disk.life or self.disk.happens("unavailable"):
             raise StoreUnavailable(name)
 
+    def _await_lock(self) -> None:
+        self.owner.await_lock()
+        if not self.disk.flaws.no_lock:
+            self.disk.holder = self
+
     def commit(self) -> None:
         disk = self.disk
         disk.scheduler.pause()
         if self.life != disk.life or disk.happens("lost_request"):
             raise CommitUnclear
+        if any(disk.rejects(entry.canonical) for entry in self._draft.entries[len(self.dataset.entries) :]):
+            disk.faults["rejected_commit"] += 1
+            raise CommitRejected(CHECK_VIOLATION)
         if disk.happens("refused_commit"):
             raise StoreUnavailable
         if disk.holder is self and disk.happens("slow_commit"):
@@ -209,7 +246,7 @@ class ReplicaStore(MemoryStore):
         super().__init__()
         self.name, self.disk, self.entropy = name, disk, entropy
         self.kept = disk.store.kept
-        self._principals = disk.store._principals
+        self.principal_records = disk.store.principal_records
 
     @contextmanager
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[SimulatedProposal]:
@@ -223,10 +260,25 @@ class ReplicaStore(MemoryStore):
         disk = self.disk
         self._connect()
         if lock:
-            self._await_lock()
+            self.await_lock()
         transaction = SimulatedTransaction(self, lock=lock, asked=asked)
         if lock and not disk.flaws.no_lock:
             disk.holder = transaction
+        try:
+            disk.scheduler.pause()
+            yield transaction
+        finally:
+            disk.free(transaction)
+
+    @contextmanager
+    def long_act(self, dataset_id: int) -> Iterator[SimulatedTransaction]:
+        disk = self.disk
+        self._connect()
+        if disk.actor is not None and disk.happens("lock_timeout"):
+            raise StoreUnavailable("lock timeout")
+        while disk.actor is not None:
+            disk.scheduler.pause(lambda: disk.actor is None)
+        disk.actor = transaction = SimulatedTransaction(self, lock=False)
         try:
             disk.scheduler.pause()
             yield transaction
@@ -241,7 +293,7 @@ class ReplicaStore(MemoryStore):
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         self._connect()
-        self._await_lock()
+        self.await_lock()
         is_moved = super().move_checkpoint(dataset_id, checkpoint)
         self.disk.keep_pages()
         self._hear()
@@ -252,7 +304,7 @@ class ReplicaStore(MemoryStore):
         if self.disk.happens("unavailable"):
             raise StoreUnavailable("no connection")
 
-    def _await_lock(self) -> None:
+    def await_lock(self) -> None:
         disk = self.disk
         if disk.flaws.no_lock:
             return

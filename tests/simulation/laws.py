@@ -21,7 +21,7 @@ from service.workflows.state import DatasetState
 from service.workflows.views import BudgetRow
 from tests.laws.reference import ReferenceDataset
 from tests.simulation.disk import SimulatedTransaction
-from tests.simulation.requests import ANALYSTS, Ask, Look
+from tests.simulation.requests import ANALYSTS, Ask, Look, Pause
 from tests.simulation.witnesses import FirstWitness
 
 
@@ -70,8 +70,12 @@ class Laws:
         self.commits += 1
         after = transaction.dataset
         self.keys |= {slot: person.key for slot, person in after.people.items() if person.key is not None}
+        is_new = transaction.act is not None
         if isinstance(transaction.act, Look):
             self.law(holds=False, sentence="a reading was committed")
+        elif isinstance(transaction.act, Pause):
+            is_new = transaction.act.changes(self.model)
+            transaction.act.apply(self.model)
         elif transaction.act is not None:
             transaction.act.apply(self.model)  # type: ignore[attr-defined]
         words = iter(transaction.words)
@@ -83,7 +87,7 @@ class Laws:
         self._answers(after)
         self.checkpointed(after)
         moved = after.head.data_version - self.data_version
-        self.law(moved == (transaction.act is not None), "an act was lost, or came twice")
+        self.law(moved == is_new, "an act was lost, or came twice")
         self.data_version = after.head.data_version
 
     def replied(self, ask: Ask, body: bytes, stored: Any) -> None:
@@ -143,6 +147,8 @@ class Laws:
             limits = {slot: int(accounts.limit[slot]) for slot in stored.people}
             kept = {slot: person.limit_units for slot, person in stored.people.items()}
             self.law(limits == kept, f"{name} holds other limits")
+            paused = {slot for slot, person in stored.people.items() if person.paused}
+            self.law(set(np.flatnonzero(accounts.paused).tolist()) == paused, f"{name} holds other pauses")
 
     def _entry(self, entry: LedgerEntry, words: Any) -> None:
         """One new ledger entry against the reference: who pays what, who is left out, and which noise was added."""
@@ -174,8 +180,9 @@ class Laws:
             name, spent = self.keys[slot], int(self.spent[-1][slot])
             known = self.model.people.get(name)
             self.law(spent <= person.limit_units, f"A2: {name} has spent {spent} of {person.limit_units}")
-            same = known is not None and (known.spent, known.limit) == (spent, person.limit_units)
-            self.law(same, f"A3: {name} has {spent} of {person.limit_units}, the reference {known}")
+            account = spent, person.limit_units, person.paused
+            same = known is not None and (known.spent, known.limit, known.paused) == account
+            self.law(same, f"A3: {name} has {account}, the reference {known}")
             self.law(known is not None and known.present == (person.key is not None), f"{name} is there, or not")
         self.law(len(after.people) == len(self.model.people), "G6: somebody has two accounts")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -9,14 +10,16 @@ from service.core.noise import Entropy
 from service.store.cache.sealed import SealedCache
 from service.workflows.desk import Act
 from service.workflows.house import House
-from service.workflows.ports import Witness
+from service.workflows.ports import Transaction, Witness
+from service.workflows.prepared import Prepared
 from service.workflows.recalling import Recall
 from service.workflows.records import DatasetRecord
 from service.workflows.secrets import Pepper
 from service.workflows.sharing import Exchange
+from service.workflows.state import DatasetState
 from service.workflows.views import BudgetRow, Page
 from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
+from service.workflows.writer import Line, Look
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler
@@ -43,15 +46,25 @@ class SteppedLine(Line):
         task = self._scheduler.current
         request = task.note if task is not None else None
 
-        def noted(transaction: object, state: object) -> Result:
+        def noted(transaction: Transaction, state: DatasetState) -> Result:
             transaction.act = request  # type: ignore[attr-defined]
-            return act(transaction, state)  # type: ignore[arg-type]
+            return act(transaction, state)
 
-        return self.wait(self.submit_act(noted))
+        wanted: Act[Result] = replace(act, act=noted) if isinstance(act, Prepared) else noted
+        return self.wait(self.submit_act(wanted))
 
-    def read(self, reading: Act[Result]) -> Result:
-        """A reading, waited for."""
-        return self.wait(self.submit_reading(reading))
+    def catch_up(self) -> None:
+        """Waited for."""
+        self.wait(self.submit_catch_up())
+
+    def peek(self, look: Look[Result]) -> Result | None:
+        """At once or not at all."""
+        return self.glimpse(look)
+
+    def look(self, look: Look[Result]) -> Result:
+        """At once, or waited for."""
+        seen = self.glimpse(look)
+        return self.wait(self.submit_look(look)) if seen is None else seen
 
     def wait(self, future: "Future[Result]") -> Result:
         """Let the others go on until the future is settled."""
@@ -92,12 +105,12 @@ class SteppedHouse(House):
         self.name, self._scheduler, self._laws = name, scheduler, laws
         self.line: SteppedLine | None = None
 
-    def share(self, liar: Liar, clock: Callable[[], float]) -> None:
+    def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
         """Share with the other replicas from now on, through a cache that lies."""
         shelf = LyingShelf(liar)
         cache = SealedCache(shelf, bytes(32))
         exchange = self._exchange = Exchange(cache, clock=clock)
-        self._recall = Recall(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
+        self._submitting.recall = Recall(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
         exchange.hear(within_s=0)
 
         def publish() -> None:
@@ -112,6 +125,10 @@ class SteppedHouse(House):
 
         self._scheduler.spawn(f"{self.name} shares", self.name, publish)
         self._scheduler.spawn(f"{self.name} listens", self.name, listen)
+
+    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+        """In the client's own task."""
+        return task()
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """What is shown was true at some instant since it was asked for."""

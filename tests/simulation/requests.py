@@ -140,35 +140,59 @@ class Erase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lower:
-    """An individual lowers the own limit, or pauses."""
+    """An individual lowers the own limit."""
 
     key: str
-    limit: str | None
+    limit: str
 
     def __str__(self) -> str:
-        return f"{self.key} lowers the limit to {self.limit or 'what is spent'}"
+        return f"{self.key} lowers the limit to {self.limit}"
 
     def send(self, house: House, wait: Wait) -> object:
         """Deliver it; a refusal is an answer."""
-        principal = Principal(
-            id=UUID(int=99),
-            role="individual",
-            name=self.key,
-            dataset=DATASET,
-            individual=self.key,
-            allowance_units=None,
-        )
-        limit = None if self.limit is None else Decimal(self.limit)
         try:
-            return house.lower_my_limit(principal, DATASET, limit_rho=limit, pause=limit is None)
+            return house.lower_my_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
         except (InvalidRequest, NotFound) as refusal:
             return refusal
 
     def apply(self, model: ReferenceDataset) -> None:
         """Never below what is spent."""
         person = model.people[self.key]
-        units = person.spent if self.limit is None else int(Decimal(self.limit) * 2**40)
-        person.limit = max(units, person.spent)
+        person.limit = max(int(Decimal(self.limit) * 2**40), person.spent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pause:
+    """An individual pauses, or ends a pause."""
+
+    key: str
+    paused: bool
+
+    def __str__(self) -> str:
+        return f"{self.key} {'pauses' if self.paused else 'resumes'}"
+
+    def send(self, house: House, wait: Wait) -> object:
+        """Deliver it; nobody there is an answer."""
+        me = individual(self.key)
+        try:
+            return house.lower_my_limit(me, DATASET, pause=True) if self.paused else house.resume(me, DATASET)
+        except NotFound as refusal:
+            return refusal
+
+    def apply(self, model: ReferenceDataset) -> None:
+        """The limit stays what it is."""
+        model.people[self.key].paused = self.paused
+
+    def changes(self, model: ReferenceDataset) -> bool:
+        """Whether it was not so already, in which case nothing is journalled."""
+        return model.people[self.key].paused != self.paused
+
+
+def individual(key: str) -> Principal:
+    """Somebody with a key of the own account."""
+    return Principal(
+        id=UUID(int=99), role="individual", name=key, dataset=DATASET, individual=key, allowance_units=None
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +228,7 @@ class Look:
         return house.budget_summary(DATASET)
 
 
-Request = Ask | Upload | Erase | Lower | OpenEpoch | Look
+Request = Ask | Upload | Erase | Lower | Pause | OpenEpoch | Look
 
 
 def drawn(random: Random, number: int) -> Request:
@@ -227,7 +251,8 @@ def drawn(random: Random, number: int) -> Request:
     if kind < 0.88:
         return Erase(key)
     if kind < 0.92:
-        return Lower(key, random.choice([None, "0.25", "1", "1.5"]))
+        limit = random.choice([None, "0.25", "1", "1.5"])
+        return Pause(key, paused=kind < 0.90) if limit is None else Lower(key, limit)
     return OpenEpoch() if kind < 0.95 else Look()
 
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import Item
+from service.store.cache.sealed import Item, Swap
 from tests.simulation.scheduler import Scheduler
 
 
@@ -64,14 +64,14 @@ class LyingShelf(MemoryShelf):
         liar.counts["found"] += any(value is not None for value in held)
         return held
 
-    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         liar = self._liar
         liar.scheduler.pause()
         if liar.happens("flushed"):
             liar.before = dict(liar.room.values)
             liar.room.values.clear()
         if not liar.happens("lost"):
-            super().put(items, forward, [] if liar.happens("deaf") else messages)
+            super().put(items, swaps, [] if liar.happens("deaf") else messages)
         liar.scheduler.pause()
 
 

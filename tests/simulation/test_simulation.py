@@ -12,6 +12,7 @@ from tests.simulation.world import World
 SEEDS = 1000
 SHARED_SEEDS = 200
 WITNESSED_SEEDS = 200
+REJECTING_SEEDS = 200
 CHUNK = 50
 KEPT = [
     int(line.split()[0])
@@ -56,6 +57,18 @@ def test_two_witnesses_that_hear_one_after_the_other_break_no_law(first: int) ->
         assert world.first is not None
         counts += world.first.counts
     assert set(counts) == {"away", "unwritten", "unsynced"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, REJECTING_SEEDS, CHUNK))
+def test_a_store_that_rejects_some_questions_breaks_no_law(first: int) -> None:
+    """The same worlds where no transaction with one of certain questions commits: only these are never answered."""
+    faults: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        world = World(seed, rejects=True)
+        world.run()
+        faults += world.faults
+    assert faults["rejected_commit"] >= CHUNK
 
 
 @pytest.mark.parametrize("seed", KEPT)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
+from zlib import crc32
 
 from service.store.memory.store import MemoryStore
 from service.store.witness.memory import MemoryWitness
 from service.store.witness.several import SeveralWitnesses
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
 from service.workflows.registration import Registration, register
 from service.workflows.verifying import verify_all
 from tests.houses import SeededEntropy
@@ -26,7 +27,7 @@ from tests.simulation.witnesses import FirstWitness, SecondWitness
 
 REQUESTS = 25
 STEPS_MAX = 20_000
-EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear)}
+EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavailable, CommitUnclear, CommitRejected)}
 
 
 @dataclass(slots=True, eq=False)
@@ -60,11 +61,13 @@ class World:
         flaws: Flaws | None = None,
         shares: bool = False,
         witnesses: int = 1,
+        rejects: bool = False,
         trace: Callable[[str], None] | None = None,
     ) -> None:
         """Draw the rates, register the dataset, start the replicas.
 
         With `shares`, give them a cache that lies; with two `witnesses`, let them die between the one and the other.
+        With `rejects`, have the store reject every transaction with one of certain questions in it.
         """
         self.seed, self.random = seed, Random(seed)
         self.trace = trace or (lambda _line: None)
@@ -85,6 +88,8 @@ class World:
             checkpointed=self.laws.checkpointed,
             trace=self.trace,
         )
+        if rejects:
+            self.disk.rejects = lambda canonical: crc32(b"%d" % seed + canonical) % 4 == 0
         self.disk.versions.append(self.disk.store.kept[1])
         self.now = datetime(2026, 11, 21, 9, tzinfo=UTC)
         self.steps, self.births = 0, 0
@@ -131,7 +136,7 @@ class World:
             laws=self.laws,
         )
         if self.liar is not None:
-            house.share(self.liar, clock=lambda: self.steps)
+            house.share_cache(self.liar, clock=lambda: self.steps)
         return house
 
     def _want(self, request: Request) -> None:
@@ -187,6 +192,10 @@ class World:
             self.laws.law(not was_replied, f"B1: {request} is refused after a reply")
         except KeyConflict:
             self.laws.law(holds=False, sentence=f"B2: {request} was taken for another request")
+        except CommitRejected:
+            client.resolved = True
+            is_at_fault = isinstance(request, Ask) and self.disk.rejects(self.laws.canonical[request])
+            self.laws.law(is_at_fault, f"{request} is rejected for the sake of another")
         except Exception as error:  # noqa: BLE001 - no fault may show as anything but a refusal
             self.laws.law(holds=False, sentence=f"{request}: {error!r}")
         else:

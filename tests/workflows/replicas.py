@@ -12,7 +12,7 @@ import numpy as np
 from service.store.cache.sealed import SealedCache
 from service.store.memory.store import MemoryStore
 from service.workflows.house import House
-from service.workflows.ports import Store
+from service.workflows.ports import Store, Witness
 from service.workflows.views import Principal
 from service.workflows.writer import Line
 from tests.contracts.caches import PATIENCE_S, caches
@@ -49,7 +49,7 @@ class Replicas:
         """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
         line, head = self.line(number), self.store.head(1)
         eventually(lambda: line.position == (head.fence, head.seq, head.data_version))
-        line.submit_reading(lambda _transaction, state: state.doubt_all()).result(timeout=PATIENCE_S)
+        line.submit_look(lambda state: state.doubt_all()).result(timeout=PATIENCE_S)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -61,14 +61,20 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def replicas(store: Store | None = None, *, redis_url: str | None = None, shelves: Any = None) -> Iterator[Replicas]:
+def replicas(
+    store: Store | None = None,
+    *,
+    redis_url: str | None = None,
+    shelves: Any = None,
+    witnesses: Callable[[], Witness | None] = lambda: None,
+) -> Iterator[Replicas]:
     """Two of them, both listening, with three people whom both have in memory."""
     store = store or MemoryStore()
     with ExitStack() as opened:
         make = shelves or opened.enter_context(caches(redis_url))
         made, entropies = [make(), make()], [SeededEntropy(1), SeededEntropy(2)]
         houses = [
-            opened.enter_context(open_house(store, entropy, cache=cache))
+            opened.enter_context(open_house(store, entropy, witness=witnesses(), cache=cache))
             for cache, entropy in zip(made, entropies, strict=True)
         ]
         register(houses[0])

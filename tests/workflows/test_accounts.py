@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from service.workflows import accounts
-from service.workflows.accounts import SLICES_MAX, Account
+from service.workflows.accounts import SLICES_MAX, Account, Wanted
 from service.workflows.caching import SLICE_SLOTS, Place
 from service.workflows.errors import NotFound, Unavailable
 from service.workflows.ports import StoreUnavailable, Transaction
@@ -28,7 +28,7 @@ def world() -> Iterator[Replicas]:
 
 def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
     """All who are there."""
-    return transaction.keys_of(after_slot=-1, limit=100)
+    return transaction.keys_of(after_slot=-1, limit=100, bytes_max=2**20)
 
 
 def individual(world: Replicas, key: str = "bob") -> Principal:
@@ -40,7 +40,8 @@ def individual(world: Replicas, key: str = "bob") -> Principal:
 def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
     """What a replica finds in the cache."""
     house = world.houses[number]
-    return accounts._from_slices(everybody, house.lines.record("survey"), world.line(number), house._exchange)  # type: ignore[arg-type]
+    wanted = accounts._wanted(everybody, house.lines.record("survey"), world.line(number))  # type: ignore[arg-type]
+    return accounts._in_slices(wanted, house._exchange)
 
 
 def leave(world: Replicas, number: int = 0) -> None:
@@ -64,7 +65,7 @@ def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
     world.store.gate.clear()
     held = world.line(1).submit_act(lambda transaction, state: None)
     world.store.wait_until_reached()
-    assert not world.line(1).is_at_hand
+    assert world.line(1).glimpse(lambda state: state.seq) is None
     assert (world.houses[1].my_budgets(bob), world.houses[1].budgets("survey", cursor=None, limit=100)) == usual
     assert world.houses[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
     world.store.gate.set()
@@ -80,7 +81,7 @@ def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world
 
 
 def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
-    """After a question, after a limit was lowered, after somebody came."""
+    """After a question, after a limit was lowered, after a pause, after somebody came."""
     bob = individual(world)
     leave(world)
     assert from_slices(world) is not None
@@ -91,6 +92,11 @@ def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
     world.houses[1].lower_my_limit(bob, "survey", limit_rho=Decimal("0.3"))
     assert from_slices(world) is None
     leave(world)
+    assert from_slices(world) is not None
+    world.houses[1].lower_my_limit(bob, "survey", pause=True)
+    assert from_slices(world) is None
+    leave(world)
+    assert [each.own.paused for each in from_slices(world) or [] if each.key == "bob"] == [True]
     upload(world.houses[1], "people", [("zoe", "NO", 20, 1)])
     assert from_slices(world) is None
 
@@ -112,7 +118,8 @@ def test_a_slice_that_is_too_short_or_missing_is_as_good_as_none(world: Replicas
     (true,) = world.caches[0].slices(here(world).genesis, [0])
     room = world.caches[0]._shelf._room  # type: ignore[attr-defined]
     room.values.clear()
-    world.caches[0].share([replace(true, limits=true.limits[:2], spent=true.spent[:2])], [])
+    short = replace(true, limits=true.limits[:2], spent=true.spent[:2], paused=true.paused[:2])
+    world.caches[0].share([short], [])
     assert from_slices(world) is None
     room.values.clear()
     assert from_slices(world) is None
@@ -135,9 +142,9 @@ def test_a_slice_is_left_once(world: Replicas) -> None:
     exchange, place = world.houses[0]._exchange, here(world)
     assert not exchange.wants(place, 0)
     assert exchange.wants(place, 1)
-    line = world.line(0)
     scattered = [(0, "ann"), *((n * SLICE_SLOTS, "x") for n in range(1, SLICES_MAX + 1))]
-    assert accounts._from_slices(lambda _: scattered, line._record, line, exchange) is None  # type: ignore[arg-type]
+    head = world.store.head(1)
+    assert accounts._in_slices(Wanted(people=scattered, place=place, head=head), exchange) is None
 
 
 def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +167,28 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
                 allowance_units=None,
             )
         )
+
+
+@pytest.mark.parametrize("in_the_way", ["not loaded", "busy", "behind"])
+def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str) -> None:
+    """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
+    bob, line = individual(world), world.line(1)
+    ask(world.houses[0], world.analyst, "another", reuse=False)
+    usual = world.houses[0].my_budgets(bob)
+    eventually(lambda: line.position == world.line(0).position)
+    if in_the_way == "not loaded":
+        line.submit_look(lambda state: state.doubt_all()).result(timeout=30)
+    if in_the_way == "behind":
+        line.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
+    if in_the_way == "busy":
+        world.store.gate.clear()
+        held = line.submit_act(lambda transaction, state: None)
+        world.store.wait_until_reached()
+    position = line.position
+    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+
+    assert world.houses[1].my_budgets(bob) == usual
+    assert line.position == position
+    if in_the_way == "busy":
+        world.store.gate.set()
+        held.result(timeout=30)

@@ -7,6 +7,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
@@ -75,6 +76,27 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     eventually(lambda: int(world.line(1)._state.memory.present.sum()) == 4)
 
 
+def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
+    """And so does its end, and so does either after a start: the person is left out, pays nothing, and is back."""
+    bob, _ = world.houses[0].create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+
+    def asked(number: int, key: str) -> tuple[int, int, int]:
+        """How many a query charges and leaves out, and what bob has spent after it."""
+        ask(world.houses[number], world.analyst, key, reuse=False)
+        row = world.houses[number].ledger("survey", cursor=None, limit=1).items[0]
+        return row.charged, row.left_out, truth(world.store)[1]
+
+    charge = asked(1, "before")[2]
+    assert world.houses[0].lower_my_limit(bob, "survey", pause=True).paused
+    assert asked(1, "paused") == (2, 1, charge)
+    world.unload(1)
+    assert asked(1, "loaded") == (2, 1, charge)
+    assert not world.houses[0].resume(bob, "survey").paused
+    assert asked(1, "resumed") == (3, 0, 2 * charge)
+    outcomes = [each.outcome for each in world.houses[1].my_receipts(bob, cursor=None, limit=9).items]
+    assert outcomes == ["charged", "left_out", "left_out", "charged"]
+
+
 @pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
 def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     """Even from somebody who has the pepper: what does not lead to the head is not used."""
@@ -89,12 +111,16 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     ask(world.houses[1], world.analyst, "reload", reuse=False)
     last = entries[-1]
     slots, charges, _ = last.charges.decode()
-    everybody = np.ones(slots.size, dtype=np.bool_)
+    everybody, only_one = np.ones(slots.size, dtype=np.bool_), slots == slots[0]
+
+    def charging(active: NDArray[np.bool_], units: NDArray[np.int64]) -> LedgerEntry:
+        encoded = EncodedCharges.of(touched=slots, active=active, charges=units, slots=4, one_charge=False)
+        forged: LedgerEntry = replace(last, charges=encoded)
+        return forged
+
     forged = {
-        "cheaper": replace(last, charges=EncodedCharges.of(touched=slots, active=everybody, charges=charges * 0)),
-        "for somebody else": replace(
-            last, charges=EncodedCharges.of(touched=slots, active=slots == slots[0], charges=charges[:1])
-        ),
+        "cheaper": charging(everybody, charges * 0),
+        "for somebody else": charging(only_one, charges[:1]),
         "another history": replace(last, values=last.values[::-1], previous_hash=bytes(32)),
         "of another sequence": last,
     }[lie]

@@ -2,14 +2,20 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
+from uuid import UUID
 
 import pytest
 
+from service.store.memory.leases import MemoryLeases
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import Fenced
 from service.workflows.house import House
+from service.workflows.ownership import Ownership
 from service.workflows.ports import StoreUnavailable
+from service.workflows.records import Replica
+from service.workflows.secrets import Pepper
 from tests.houses import analyst, ask, open_house, register, upload
 
 NAMES = ("one", "two", "three")
@@ -36,7 +42,7 @@ def house(store: MemoryStore) -> Iterator[House]:
 
 def loaded(house: House) -> set[str]:
     """What is in memory."""
-    return {name for name in NAMES if house.lines.line(house.lines.record(name)).is_at_hand}
+    return {name for name in NAMES if house.lines.line(house.lines.record(name)).position}
 
 
 def test_every_dataset_is_loaded_ahead(house: House) -> None:
@@ -103,3 +109,22 @@ def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch
     monkeypatch.setattr(MemoryStore, "datasets", gone)
     house.preload()
     assert house.lines.opened() == []
+
+
+def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
+    """A dataset is in the memory of the process that claimed it, and of no other."""
+    leases, pepper = MemoryLeases(), Pepper(bytes(32))
+    replicas = [Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
+    owners = [Ownership(leases=leases, replica=replica, pepper=pepper) for replica in replicas]
+    with ExitStack() as opened:
+        one, other = (opened.enter_context(open_house(store, ownership=owner)) for owner in owners)
+        owners[0].claim(2)
+        other.preload()
+        one.preload()
+        assert in_memory(other) == {"one", "three"}
+        assert in_memory(one) == {"two"}
+
+
+def in_memory(house: House) -> set[str]:
+    """What a process holds, asked without opening anything."""
+    return {line._record.name for line in house.lines.opened() if line.position is not None}

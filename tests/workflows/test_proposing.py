@@ -1,8 +1,9 @@
 """When a batch is proposed at once, and what a refused proposal leaves behind: nothing."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from service.store.memory.store import MemoryProposal, MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import KeyConflict, Unavailable
 from service.workflows.house import House
-from service.workflows.ports import CommitUnclear, Outdated
+from service.workflows.ports import CommitRejected, CommitUnclear, Outdated
 from service.workflows.proposing import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
 from service.workflows.records import Asked, Head
 from service.workflows.verifying import verify_all
@@ -134,17 +135,27 @@ def test_an_allowance_is_judged_by_the_database(house: House, store: CountingSto
     assert store.ways() == (1, 0)
 
 
-def test_acts_and_doubts_are_followed_by_a_look(house: House, store: CountingStore) -> None:
-    """An upload, an epoch, and a commit of which nobody knows whether it was one."""
+def test_after_an_act_a_question_goes_the_way_that_it_would_have_gone_without(
+    house: House, store: CountingStore
+) -> None:
+    """An upload and an epoch: at once where the head was known, and with a look where it was not."""
     who = analyst(house)
-    upload(house, "people", [("joe", "SE", 20, 1)])
-    store.ways()
+    for act in (lambda: upload(house, "people", [("joe", "SE", 20, 1)]), lambda: house.open_epoch("survey")):
+        act()
+        store.ways()
+        ask(house, who, uuid4().hex, reuse=False)
+        assert store.ways() == (0, 1)
+    with open_house(store) as fresh:
+        fresh.open_epoch("survey")
+        store.ways()
+        ask(fresh, who, "k", reuse=False)
+        assert store.ways() == (1, 0)
+
+
+def test_a_doubt_is_followed_by_a_look(house: House, store: CountingStore) -> None:
+    """A commit of which nobody knows whether it was one."""
+    who = analyst(house)
     ask(house, who, "a", reuse=False)
-    assert store.ways() == (1, 0)
-    house.open_epoch("survey")
-    store.ways()
-    ask(house, who, "b", reuse=False)
-    assert store.ways() == (1, 0)
     store.faults = [CommitUnclear()]
     with pytest.raises(Unavailable):
         ask(house, who, "c", reuse=False)
@@ -181,8 +192,11 @@ def test_the_latest_questions_are_remembered(house: House) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(refused=st.lists(st.booleans(), min_size=1, max_size=12), sigmas=st.lists(st.sampled_from([3, 7]), max_size=3))
-def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[bool], sigmas: list[int]) -> None:
+@given(
+    refused=st.lists(st.sampled_from([None, Outdated(), CommitRejected("23514")]), min_size=1, max_size=12),
+    sigmas=st.lists(st.sampled_from([3, 7]), max_size=3),
+)
+def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | None], sigmas: list[int]) -> None:
     """Whatever was debited in it, however often: memory is the ledger's replay, and pages are as well."""
     store = CountingStore()
     with open_house(store) as house:
@@ -191,11 +205,12 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[bool], sigmas:
         who = analyst(house)
         ask(house, who, "first", reuse=False)
         line = house.lines.line(house.lines.record("survey"))
-        for n, is_refused in enumerate(refused):
+        for n, refusal in enumerate(refused):
             line.desk.proposer._cautious_batches = 0
-            store.faults = [Outdated()] if is_refused else []
+            store.faults = [] if refusal is None else [refusal]
             for sigma in [3, *sigmas]:
-                ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
+                with suppress(CommitRejected):
+                    ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
             spent = line._state.memory.accounts.spent
             with store.transaction(1, lock=False) as transaction:
                 replayed = np.zeros_like(spent)

@@ -1,62 +1,120 @@
-"""What curators read of all budgets together."""
+"""Pages of the ledger and of receipts, read from a snapshot."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, TypeVar
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.house import House
-from service.workflows.reading import Standing, standing, summary
+from service.workflows.ports import StoreUnavailable
+from service.workflows.views import Page, Principal
+from tests.gates import GatedStore
 from tests.houses import analyst, ask, open_house, register, upload
 
-ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120)), max_size=60)
+QUESTIONS = 7
+Item = TypeVar("Item")
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
-    """Two people."""
-    with open_house() as opened:
+def store() -> Iterator[GatedStore]:
+    """One that can hold whoever locks a dataset."""
+    made = GatedStore()
+    yield made
+    made.gate.set()
+
+
+@pytest.fixture
+def house(store: GatedStore) -> Iterator[House]:
+    """Two people and some questions, of which some concern but one of them."""
+    with open_house(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        who = analyst(opened)
+        for number in range(QUESTIONS):
+            where: dict[str, Any] = {"where": {"eq": [{"col": "country"}, "NO"]}} if number % 3 == 0 else {}
+            ask(opened, who, str(number), noise={"sigma": 1.5 + number}, **where)
         yield opened
 
 
-@given(ACCOUNTS)
-def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int, int]]) -> None:
-    """Bins, quantiles and who has nothing left, against Python's own numbers; some have spent more than their limit."""
-    present, limit, spent = (list(column) for column in zip(*accounts, strict=True)) if accounts else ([], [], [])
-    there = Standing(
-        seq=7,
-        present=np.array(present, dtype=np.bool_),
-        limit=np.array(limit, dtype=np.int64),
-        spent=np.array(spent, dtype=np.int64),
-    )
-    told = summary(there)
-
-    shares = sorted(max(limit - spent, 0) / limit if limit else 0.0 for here, limit, spent in accounts if here)
-    assert (told.sequence, told.individuals) == (7, len(shares))
-    assert told.exhausted == sum(spent >= limit for here, limit, spent in accounts if here)
-    assert sum(each.individuals for each in told.remaining_share_histogram) == len(shares)
-    for place, each in enumerate(told.remaining_share_histogram):
-        last = place == len(told.remaining_share_histogram) - 1
-        expected = sum(each.low <= share < each.high or (last and share == each.high) for share in shares)
-        assert each.individuals == expected
-    assert set(told.quantiles) == ({"0.05", "0.25", "0.5", "0.75", "0.95"} if shares else set())
-    for level, value in told.quantiles.items():
-        rank = float(level) * (len(shares) - 1)
-        below, above = int(rank), min(int(rank) + 1, len(shares) - 1)
-        assert value == pytest.approx(shares[below] + (rank - below) * (shares[above] - shares[below]))
+def individual(house: House, key: str) -> Principal:
+    """Whose receipts they are."""
+    return house.create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
 
 
-def test_what_is_made_of_a_standing_later_is_of_the_sequence_it_was_taken_at(house: House) -> None:
-    """The line copies and goes on: what is spent meanwhile does not show, and nobody waits for the numbers."""
-    line, who = house.lines.line(house.lines.record("survey")), analyst(house)
-    ask(house, who, "a", reuse=False)
-    before = line.read(standing)
-    spent = before.spent.copy()
-    ask(house, who, "b", reuse=False)
-    assert line.read(standing).spent.sum() > spent.sum()
-    assert np.array_equal(before.spent, spent)
-    assert (summary(before).sequence, house.budget_summary("survey").sequence) == (1, 2)
+def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
+    """Of all pages, one after the other."""
+    page = page_of(None)
+    items = [*page.items]
+    while page.next is not None:
+        page = page_of(page.next)
+        items += page.items
+    return items
+
+
+@pytest.mark.parametrize("limit", [1, 3, QUESTIONS, 100])
+def test_pages_join_up(house: House, limit: int) -> None:
+    """Every entry once, the newest first, in the ledger and among the receipts; what somebody paid adds up."""
+    bob = individual(house, "bob")
+    ledger = every_item(lambda cursor: house.ledger("survey", cursor=cursor, limit=limit))
+    receipts = every_item(lambda cursor: house.my_receipts(bob, cursor=cursor, limit=limit))
+    assert [row.sequence for row in ledger] == [row.sequence for row in receipts] == list(range(QUESTIONS, 0, -1))
+    assert [row.charged + row.left_out for row in ledger] == [1 if n % 3 == 0 else 2 for n in range(QUESTIONS)][::-1]
+    outcomes = {row.sequence: row.outcome for row in receipts}
+    assert {outcomes[n + 1] for n in range(0, QUESTIONS, 3)} == {"untouched"}
+    assert {outcomes[n + 1] for n in range(QUESTIONS) if n % 3} <= {"charged", "left_out"}
+    (account,) = house.my_budgets(bob)
+    assert sum(Fraction(row.charged_rho) for row in receipts) == Fraction(account.spent_rho)
+
+
+def test_nothing_waits_for_the_line(house: House, store: GatedStore) -> None:
+    """While a change holds the dataset's lock and the line, the ledger, receipts and an own account are read."""
+    bob = individual(house, "bob")
+    usual = [house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)]
+    account = house.my_budgets(bob)
+    store.gate.clear()
+    held = house.lines.line(house.lines.record("survey")).submit_act(lambda transaction, state: None)
+    store.wait_until_reached()
+    assert [house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)] == usual
+    assert house.my_budgets(bob) == account
+    store.gate.set()
+    held.result(timeout=30)
+
+
+def test_more_people_make_shorter_pages_of_receipts(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the capacity, which is public; the ledger's pages, which need no charges, stay as they are."""
+    bob, capacity = individual(house, "bob"), house.lines.record("survey").capacity
+    for bytes_max, expected in ((capacity // 4 * 3, 3), (capacity // 4, 1), (1, 1)):
+        monkeypatch.setattr("service.workflows.reading.READ_BYTES_MAX", bytes_max)
+        page = house.my_receipts(bob, cursor=None, limit=100)
+        assert (len(page.items), page.next is not None) == (expected, True)
+        assert len(house.ledger("survey", cursor=None, limit=100).items) == QUESTIONS
+
+
+def test_long_queries_end_a_page_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the ledger, of receipts and of accounts: with a next one as long as there is more."""
+    bob = individual(house, "bob")
+    for module in ("paging", "reading", "accounts"):
+        monkeypatch.setattr(f"service.workflows.{module}.PAGE_BYTES_MAX", 4)
+    for page in (house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)):
+        assert (len(page.items), page.next) == (1, str(QUESTIONS))
+    first = house.budgets("survey", cursor=None, limit=9)
+    assert [row.key for row in first.items] == ["ann", "bob"]
+    assert first.next is not None
+    assert house.budgets("survey", cursor=first.next, limit=9).items == ()
+
+
+def test_refusals_are_those_of_the_workflows(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strange cursor, a person who is not there, a database that is away."""
+    with pytest.raises(InvalidRequest):
+        house.ledger("survey", cursor="x", limit=9)
+    with pytest.raises(NotFound):
+        house.my_receipts(individual(house, "nobody"), cursor=None, limit=9)
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(house._store, "transaction", away)
+    with pytest.raises(Unavailable):
+        house.ledger("survey", cursor=None, limit=9)

@@ -144,7 +144,7 @@ def test_a_closed_house_leaves_no_promise_open(world: Replicas) -> None:
     """Whoever comes after the end is refused by the line."""
     ask(world.houses[0], world.analyst, "k")
     told(world, "k")
-    recall, line = world.houses[1]._recall, world.line(1)
+    recall, line = world.houses[1]._submitting.recall, world.line(1)
     assert recall is not None
     recall.close()
     assert ask(world.houses[1], world.analyst, "k").sequence == 1

@@ -2,12 +2,14 @@
 
 from typing import NoReturn
 
+import numpy as np
 import pytest
 
 from service.engine.inverted import Codes, Inverted
 from service.query.coding import Coding
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
+from service.store.witness.memory import MemoryWitness
 from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable
@@ -37,7 +39,7 @@ def test_refused_events_leave_nobody_behind() -> None:
 class CutTransaction(MemoryTransaction):
     """The connection goes while the records are read."""
 
-    def records(self, table: str) -> NoReturn:
+    def records(self, table: str, *, of: object = None) -> NoReturn:
         raise StoreUnavailable
 
 
@@ -57,6 +59,47 @@ def test_a_load_cut_short_is_begun_again() -> None:
     store.kept[1] = newest
     state.catch_up(MemoryTransaction(store, 1, lock=True))
     assert int(state.memory.present.sum()) == len(ROWS)
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_acts_of_another_history_are_not_followed(more: int) -> None:
+    """A backup without the last acts, on which as many or more others were done: their numbers say nothing."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        older = store.kept[1]
+        house.erase_individual("survey", "ann")
+        upload(house, "people", ROWS[:1])
+    state = DatasetState(store.datasets()[0])
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    store.kept[1] = older
+    with open_house(store, witness=MemoryWitness()) as house:
+        upload(house, "people", [("eve", "NO", 71, 0)])
+        house.erase_individual("survey", "ann")
+        for _ in range(more):
+            house.open_epoch("survey")
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert np.flatnonzero(state.memory.present).tolist() == [1, 2]
+    assert state.data_version == store.head(1).data_version
+
+
+def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many acts may take longer to follow than a load does."""
+    monkeypatch.setattr("service.workflows.following.ACTS_MAX", 2)
+    store, read = MemoryStore(), list[int]()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        state = DatasetState(store.datasets()[0])
+        for acts in (2, 3):
+            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            memory = state.memory
+            for _ in range(acts):
+                house.open_epoch("survey")
+            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            read.append(state.memory is not memory)
+    assert read == [False, True]
 
 
 def test_pages_that_have_gone_back_are_loaded_again() -> None:

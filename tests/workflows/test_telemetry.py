@@ -64,8 +64,7 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
         register(house)
         who = analyst(house)
         writer: DatasetWriter = house.lines.line(house.lines.record("survey"))
-        holder = threading.Thread(target=writer.read, args=[lambda *_: gate.wait(30)])
-        holder.start()
+        holder = writer.submit_look(lambda _: gate.wait(30))
         while writer.length:
             pass
         threads = [threading.Thread(target=ask, args=[house, who, f"k{n}"]) for n in range(3)]
@@ -74,8 +73,9 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
         while writer.length < 3:
             pass
         gate.set()
-        for thread in (holder, *threads):
+        for thread in threads:
             thread.join()
+        assert holder.result(timeout=30)
     assert tally.told["batch of 3"] == 1
 
 

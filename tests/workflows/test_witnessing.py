@@ -97,7 +97,7 @@ def copy_of(store: MemoryStore) -> MemoryStore:
     """A clone of the database."""
     clone = MemoryStore()
     clone.kept, clone._locks = dict(store.kept), {1: threading.Lock()}
-    clone._principals = dict(store._principals)
+    clone.principal_records = dict(store.principal_records)
     return clone
 
 

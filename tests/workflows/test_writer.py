@@ -206,15 +206,14 @@ def test_everything_that_waits_shares_one_transaction(house: House, store: Fault
         waiting.set()
         gate.wait(30)
 
-    holder = threading.Thread(target=writer.read, args=[hold])
-    holder.start()
+    holder = writer.submit_look(hold)
     assert waiting.wait(30)
     before = store.locked
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
     futures = [house.submit(who, "survey", f"k{n}", query) for n in range(30)]
     gate.set()
     sequences = [future.result(timeout=30).sequence for future in futures]
-    holder.join()
+    holder.result(timeout=30)
     assert sequences == list(range(1, 31))
     assert store.locked - before == 1
 
@@ -229,8 +228,8 @@ def test_the_same_key_twice_in_one_batch_executes_once(house: House) -> None:
 
 
 def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Busy is decided by the length of the line alone, before anything is looked at."""
-    monkeypatch.setattr("service.workflows.writer.QUEUE_MAX", 2)
+    """Busy is decided by the lengths of the line and of the analyst's own part alone: it may fill half of it."""
+    monkeypatch.setattr("service.workflows.writer.QUEUE_MAX", 4)
     register(house, "small")
     who = analyst(house)
     writer = house.lines.line(house.lines.record("small"))
@@ -240,17 +239,17 @@ def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.Monke
         waiting.set()
         gate.wait(30)
 
-    holder = threading.Thread(target=writer.read, args=[hold])
-    holder.start()
+    holder = writer.submit_look(hold)
     assert waiting.wait(30)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
     futures = [house.submit(who, "small", f"k{n}", query) for n in range(2)]
     refused = house.submit(who, "small", "k3", query)
     assert isinstance(refused.exception(timeout=30), Busy)
     assert refused.dimension == 1
+    futures.append(house.submit(analyst(house, "bo"), "small", "k", query))
     gate.set()
-    holder.join()
-    assert [future.result(timeout=30).sequence for future in futures] == [1, 1]
+    holder.result(timeout=30)
+    assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
 
 
 def test_a_question_that_breaks_takes_nobody_with_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

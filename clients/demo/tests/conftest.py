@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from sparing import half_width
 from sparing_demo.reading import WebVisits, read_web_visits
 
 UNITS_PER_RHO = 2**40
@@ -120,7 +121,7 @@ class FakeService:
             "values": [charged + self.noise(sequence)],
             "labels": [{"select": "count"}],
             "axes": [{"select": []}],
-            "half_width_95": 1.959963984540054 * sigma,
+            "half_width_95": half_width(sigma=sigma, grid=1.0),
             "coverage_certified": sequence * charge <= BUDGET_UNITS,
             "reused": False,
             "released_at": "2026-11-21T09:00:00Z",
@@ -150,7 +151,9 @@ class FakeService:
     def _my_budget(self, key: str) -> dict[str, Any]:
         mine = self._budget(key)
         share = mine["spent_units"] / BUDGET_UNITS
-        return {**mine, "dataset": "web-visits", "share_spent": share, "budget_epsilon": 1.0, "delta": "1e-6"}
+        promise = {"promise_rho": "0.028", "promise_epsilon": 1.0, "promise_epsilon_replace_one": 2.1}
+        so_far = {"promise_of": "largest_limit", "epsilon_so_far_time_uniform": None, "delta": "1e-6"}
+        return {**mine, "dataset": "web-visits", "share_spent": share, **promise, **so_far}
 
     def _receipt(self, outcome: str) -> dict[str, Any]:
         return {"query_id": "1", "asked": {}, "at": "2026-11-21T09:00:00Z", "charged_rho": "0", "outcome": outcome}

@@ -118,6 +118,14 @@ def test_answers_meet_their_ledger_rows_by_sequence() -> None:
         (2, "front page", 12_000, 511, 12_511),
     ]
     assert [(r.error, r.is_inside) for r in found] == [(5.0, True), (-111.0, False)]
+    assert [r.is_inside_counted for r in found] == [True, False]
+
+
+def test_those_left_out_are_in_the_truth_and_not_in_what_was_counted() -> None:
+    """The error bar is about the latter."""
+    found = result(charged=1_000, left_out=60, answer=1_010.0)
+
+    assert (found.is_inside_counted, found.is_inside) == (True, False)
 
 
 def test_an_answer_that_the_ledger_lacks_is_an_error() -> None:
@@ -164,9 +172,9 @@ def test_budgets_in_a_few_numbers() -> None:
 
 
 def test_a_limit_of_nothing_is_spent() -> None:
-    """Whoever paused before any charge has a budget of zero; no division by it."""
-    paused = BudgetRow(
+    """Whoever allowed nothing before any charge has a budget of zero; no division by it."""
+    closed = BudgetRow(
         key="1", budget_rho=Decimal(0), spent_rho=Decimal(0), remaining_rho=Decimal(0), spent_units=0, budget_units=0
     )
 
-    assert budgets_of([paused], next_charge_rho=Decimal(1)).out_of_budget == 1
+    assert budgets_of([closed], next_charge_rho=Decimal(1)).out_of_budget == 1

@@ -162,6 +162,32 @@ def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> 
     ]
 
 
+def test_acts_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
+    """Newest first, whatever kinds of acts the service knows by then."""
+    limit = {"number": 3, "act": "limit", "sequence": 8, "at": "2026-11-21T09:30:00Z", "individual": "ann"}
+    erasure = {"number": 2, "act": "erase", "sequence": 7, "at": "2026-11-21T09:29:00Z", "individual": None}
+    script.steps = [
+        httpx.Response(200, json={"items": [{**limit, "detail": {"limit_rho": "0.5"}}], "next": "c"}),
+        httpx.Response(200, json={"items": [{**erasure, "detail": {}}], "next": None}),
+    ]
+
+    first, second = client.datasets.acts(dataset="d", page_size=1)
+
+    assert first == sparing.ActRow(
+        number=3,
+        act="limit",
+        sequence=8,
+        at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
+        individual="ann",
+        detail={"limit_rho": "0.5"},
+    )
+    assert (second.act, second.individual, second.detail) == ("erase", None, {})
+    assert [sent(script, number)[1] for number in (0, 1)] == [
+        "/v1/datasets/d/acts?limit=1",
+        "/v1/datasets/d/acts?limit=1&cursor=c",
+    ]
+
+
 def test_budget_summary(client: Client, script: Any) -> None:
     """Bins are called from and to on the wire, which Python keeps for itself."""
     script.steps = [
@@ -173,6 +199,7 @@ def test_budget_summary(client: Client, script: Any) -> None:
                 "exhausted": 1,
                 "remaining_share_histogram": [{"low": 0, "high": 0.1, "individuals": 3}],
                 "quantiles": {"0.5": 0.25},
+                "paused": 2,
             },
         )
     ]
@@ -183,6 +210,7 @@ def test_budget_summary(client: Client, script: Any) -> None:
         exhausted=1,
         remaining_share_histogram=(sparing.ShareBin(low=0.0, high=0.1, individuals=3),),
         quantiles={"0.5": 0.25},
+        paused=2,
     )
 
 
@@ -288,6 +316,7 @@ def test_a_vector_has_no_single_value(client: Client, script: Any, answer: Any) 
 def test_preview_list_and_allowances(client: Client, script: Any) -> None:
     """The analyst's other calls; none of them needs an idempotency key."""
     preview = {"dimension": 1, "grid": 1, "sigma": 2, "half_width_95": 3.9, "worst_case_rho": "0.125", "canonical": {}}
+    cost = {"time_ms": 2.5, "memory_bytes": 1000, "delay_ms": 10}
     release = {
         "id": "q",
         "dataset": "d",
@@ -301,12 +330,14 @@ def test_preview_list_and_allowances(client: Client, script: Any) -> None:
     }
     allowance = {"dataset": "d", "allowance_rho": None, "spent_rho": "0.125", "left_rho": None}
     script.steps = [
-        httpx.Response(200, json=preview),
+        httpx.Response(200, json={**preview, "public_cost": cost}),
         httpx.Response(200, json={"items": [release], "next": None}),
         httpx.Response(200, json=[allowance]),
     ]
 
-    assert client.queries.preview(dataset="d", sigma=2).half_width_95 == 3.9
+    found = client.queries.preview(dataset="d", sigma=2)
+    assert found.half_width_95 == 3.9
+    assert found.public_cost == sparing.PublicCost(time_ms=2.5, memory_bytes=1000, delay_ms=10.0)
     assert [row.id for row in client.queries.list(page_size=10)] == ["q"]
     assert client.allowances.list() == (sparing.Allowance(dataset="d", spent_rho=Decimal("0.125")),)
 
@@ -326,7 +357,11 @@ def test_my_own_account(client: Client, script: Any) -> None:
         "spent_rho": "0.1",
         "remaining_rho": "0.4",
         "share_spent": 0.2,
-        "budget_epsilon": 4.5,
+        "promise_rho": "0.7",
+        "promise_epsilon": 4.5,
+        "promise_epsilon_replace_one": 10.5,
+        "promise_of": "largest_limit",
+        "epsilon_so_far_time_uniform": None,
         "delta": "1e-6",
     }
     receipt = {"query_id": "q", "asked": {}, "at": "2026-11-21T09:00:00Z", "charged_rho": "0.1", "outcome": "charged"}
@@ -334,18 +369,24 @@ def test_my_own_account(client: Client, script: Any) -> None:
         httpx.Response(200, json=[budget]),
         httpx.Response(200, json={"items": [receipt], "next": None}),
         httpx.Response(200, json=budget),
-        httpx.Response(200, json=budget),
+        httpx.Response(200, json=budget | {"paused": True}),
+        httpx.Response(200, json=budget | {"paused": False}),
     ]
 
     (mine,) = client.me.budgets()
     (cost,) = client.me.receipts()
     client.me.lower(dataset="d", limit_rho=Decimal("0.2"))
-    client.me.lower(dataset="d", pause=True)
+    paused, resumed = client.me.lower(dataset="d", pause=True), client.me.resume(dataset="d")
 
+    assert (mine.paused, paused.paused, resumed.paused) == (False, True, False)
     assert (mine.remaining_rho, mine.delta) == (Decimal("0.4"), Decimal("0.000001"))
+    assert (mine.promise_rho, mine.promise_epsilon, mine.promise_of) == (Decimal("0.7"), 4.5, "largest_limit")
+    assert mine.epsilon_so_far_time_uniform is None
     assert (cost.outcome, cost.charged_rho) == ("charged", Decimal("0.1"))
     assert sent(script, 2) == ("POST", "/v1/me/budgets/d/lower", {"limit_rho": "0.2"})
     assert sent(script, 3) == ("POST", "/v1/me/budgets/d/lower", {"pause": True})
+    assert script.requests[4].url.path == "/v1/me/budgets/d/resume"
+    assert script.requests[4].content == b""
 
 
 @pytest.mark.parametrize("given", [{}, {"limit_rho": 0, "pause": True}])

@@ -9,6 +9,6 @@ The `reader` is not imported from here: with pyarrow that takes fifty millisecon
 """
 
 from service.engine.ingest.problems import PROBLEMS_MAX, RowError, RowsProblem
-from service.engine.ingest.rows import Rows
+from service.engine.ingest.rows import Keys, Rows
 
-__all__ = ["PROBLEMS_MAX", "RowError", "Rows", "RowsProblem"]
+__all__ = ["PROBLEMS_MAX", "Keys", "RowError", "Rows", "RowsProblem"]

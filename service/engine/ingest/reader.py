@@ -1,6 +1,6 @@
 """An upload from bytes to checked codes: all of it or nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from service.engine.ingest.columns import Codes, Mask, Report, WrongType, code_column, nulls_of, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
+from service.engine.ingest.keys import ArrowKeys
 from service.engine.ingest.limits import LimitReader
 from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
@@ -66,7 +67,8 @@ class _Upload:
         self._table = table
         self._problems = problems
         self._limit_reader = LimitReader(budget_units)
-        self._keys: list[str | None] = []
+        self._keys: list[pa.Array] = []
+        self._count = 0
         self._limits: list[NDArray[np.int64]] = []
         self._codes: dict[str, list[Codes]] = {
             name: [] for name, column in table.columns.items() if not isinstance(column, BudgetColumn)
@@ -79,7 +81,7 @@ class _Upload:
         """Code one more batch; once the report is full, rows are read and no longer looked at."""
         if self._problems.is_full:
             return
-        if len(self._keys) + batch.num_rows > ROWS_MAX:
+        if self._count + batch.num_rows > ROWS_MAX:
             raise RowsProblem.of(f"more than {ROWS_MAX} rows in one upload")
         for name, column in self._table.columns.items():
             self._add_column(name, column, batch, is_text=is_text)
@@ -87,21 +89,30 @@ class _Upload:
 
     def check_keys(self) -> None:
         """An individual has one row in the table of individuals."""
-        if self._table.kind != "individuals" or len(set(self._keys)) == len(self._keys):
+        if self._table.kind != "individuals" or not self._has_doubles():
             return
         first_rows: dict[str | None, int] = {}
-        for row, key in enumerate(self._keys, start=1):
+        keys: Iterable[str | None] = ArrowKeys(self._all_keys())
+        for row, key in enumerate(keys, start=1):
             first = first_rows.setdefault(key, row)
             if first != row and key is not None:
                 self._problems.add(f"the same key as in row {first}", row=row, column=self._table.key)
             if self._problems.is_full:
                 return
 
+    def _has_doubles(self) -> bool:
+        """Without the interpreter's lock, which a set of a million strings would keep for a tenth of a second."""
+        keys = self._all_keys().drop_null()
+        return bool(pc.count_distinct(keys).as_py() < len(keys))
+
+    def _all_keys(self) -> pa.ChunkedArray:
+        return pa.chunked_array(self._keys, type=pa.string())
+
     def rows(self) -> Rows:
         """Everything, once nothing is wrong with it."""
         columns = self._table.columns
         return Rows(
-            keys=[key for key in self._keys if key is not None],
+            keys=ArrowKeys(self._all_keys()),
             codes={
                 name: np.concatenate([np.empty(0, coding_of(columns[name]).dtype), *parts])
                 for name, parts in self._codes.items()
@@ -141,7 +152,8 @@ class _Upload:
         report(length == 0, "the key is empty")
         report(length > KEY_CHARACTERS_MAX, f"the key is longer than {KEY_CHARACTERS_MAX} characters")
         report(_where(pc.match_substring(keys, "\0")), "the key holds a NUL character")
-        self._keys.extend(keys.to_pylist())
+        self._keys.append(keys)
+        self._count += len(keys)
 
     def _array(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         """The column, its bytes decoded where the format left that to us."""
@@ -157,7 +169,7 @@ class _Upload:
             return text
 
     def _report(self, column: str) -> Report:
-        rows_before = len(self._keys)
+        rows_before = self._count
 
         def report(wrong: Mask, message: str) -> None:
             self._problems.add_where(wrong, message, column=column, rows_before=rows_before)

@@ -1,7 +1,8 @@
 """What is shared, as bytes: a line of JSON with the small facts, then the blobs one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,11 +10,26 @@ import numpy as np
 import orjson
 
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.ledger import EncodedCharges, LedgerEntry
+from service.workflows.entry_fields import ENTRY_FIELDS, FieldType, entry_from
+from service.workflows.ledger import LedgerEntry
 from service.workflows.records import AnswerRecord
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1
+_WRITTEN: Final[Mapping[FieldType, Callable[[Any], str]]] = {
+    "uuid": lambda value: value.hex,
+    "timestamptz": lambda value: value.isoformat(),
+    "numeric": str,  # a million charges may exceed 64 bits
+}
+_READ: Final[Mapping[FieldType, Callable[[str], object]]] = {
+    "uuid": lambda text: UUID(hex=text),
+    "timestamptz": datetime.fromisoformat,
+    "numeric": int,
+}
+_BLOBS: Final = [each for each in ENTRY_FIELDS if each.type == "bytea"]
+_FACTS: Final = [(each, _WRITTEN.get(each.type), _READ.get(each.type)) for each in ENTRY_FIELDS if each.type != "bytea"]
+_facts_of: Final = attrgetter(*(each.name for each, _, _ in _FACTS))
+_blobs_of: Final = attrgetter(*(each.name for each in _BLOBS))
 
 
 def reply_bytes(reply: SharedReply) -> bytes:
@@ -47,52 +63,22 @@ def reply_of(data: bytes) -> SharedReply:
 
 def entry_bytes(entry: LedgerEntry) -> bytes:
     """An entry of a ledger."""
-    charges = entry.charges
     facts = {
-        "seq": entry.seq,
-        "query_id": entry.query_id.hex,
-        "analyst_id": entry.analyst_id.hex,
-        "analyst": entry.analyst,
-        "epoch": entry.epoch,
-        "query_hash": entry.query_hash,
-        "sigma": entry.sigma,
-        "grid_log2": entry.grid_log2,
-        "dimension": entry.dimension,
-        "worst_case_units": entry.worst_case_units,
-        "worst_case_total_units": entry.worst_case_total_units,
-        "form": charges.form,
-        "charge_units": charges.charge_units,
-        "charged_count": entry.charged_count,
-        "left_out_count": entry.left_out_count,
-        "charged_units": str(entry.charged_units),  # a million charges may exceed 64 bits
-        "asked_at": entry.asked_at.isoformat(),
-        "kind": entry.kind,
+        each.attribute: value if write is None else write(value)
+        for (each, write, _), value in zip(_FACTS, _facts_of(entry), strict=True)
     }
-    blobs = [entry.canonical, charges.slots, charges.active, charges.charges, entry.values]
-    return _pack(facts, [*blobs, entry.previous_hash, entry.hash])
+    return _pack(facts, _blobs_of(entry))
 
 
 def entry_of(data: bytes) -> LedgerEntry:
     """And back."""
-    facts, (canonical, slots, active, charges, values, previous_hash, own_hash) = _unpack(data)
-    return LedgerEntry(
-        query_id=UUID(hex=facts.pop("query_id")),
-        analyst_id=UUID(hex=facts.pop("analyst_id")),
-        charges=EncodedCharges(
-            form=facts.pop("form"),
-            slots=_there(slots),
-            active=active,
-            charge_units=facts.pop("charge_units"),
-            charges=charges,
-        ),
-        charged_units=int(facts.pop("charged_units")),
-        asked_at=datetime.fromisoformat(facts.pop("asked_at")),
-        canonical=_there(canonical),
-        values=_there(values),
-        previous_hash=_there(previous_hash),
-        hash=_there(own_hash),
-        **facts,
-    )
+    facts, blobs = _unpack(data)
+    values = {
+        each.name: facts[each.attribute] if read is None else read(facts[each.attribute]) for each, _, read in _FACTS
+    }
+    for each, blob in zip(_BLOBS, blobs, strict=True):
+        values[each.name] = blob if each.may_be_null else _there(blob)
+    return entry_from([values[each.name] for each in ENTRY_FIELDS])
 
 
 def slice_bytes(slice_: AccountSlice) -> bytes:
@@ -100,18 +86,19 @@ def slice_bytes(slice_: AccountSlice) -> bytes:
     place = slice_.place
     facts = {"fence": place.fence, "seq": place.seq, "data_version": place.data_version, "number": slice_.number}
     numbers = (slice_.limits.astype(">i8").tobytes(), slice_.spent.astype(">i8").tobytes())
-    return _pack(facts, [place.genesis, place.hash, *numbers])
+    return _pack(facts, [place.genesis, place.hash, *numbers, slice_.paused.tobytes()])
 
 
 def slice_of(data: bytes) -> AccountSlice:
     """And back."""
-    facts, (genesis, head_hash, limits, spent) = _unpack(data)
+    facts, (genesis, head_hash, limits, spent, paused) = _unpack(data)
     number = facts.pop("number")
     return AccountSlice(
         place=Place(genesis=_there(genesis), hash=_there(head_hash), **facts),
         number=number,
         limits=np.frombuffer(_there(limits), dtype=">i8").astype(np.int64),
         spent=np.frombuffer(_there(spent), dtype=">i8").astype(np.int64),
+        paused=np.frombuffer(_there(paused), dtype=np.bool_),
     )
 
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from service.store.cache.sealed import POSITION_BYTES, Item
+from service.store.cache.sealed import Item, Swap
+from service.store.cache.sealing import Seal
 
 _MESSAGES_MAX: Final = 1024
 
@@ -35,12 +36,12 @@ class MemoryShelf:
         with self._room.door:
             return [self._room.values.get(name) for name in names]
 
-    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         with self._room.door:
             self._room.values.update(items)
-            for name, value in forward:
+            for name, stamp, value in swaps:
                 held = self._room.values.get(name)
-                if held is None or held[:POSITION_BYTES] < value[:POSITION_BYTES]:
+                if held is None or Seal.stamp(held) == stamp:
                     self._room.values[name] = value
             for listener in self._room.listeners:
                 for message in messages:

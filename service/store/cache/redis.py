@@ -14,7 +14,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.store.cache.punctual import punctual_connections
-from service.store.cache.sealed import POSITION_BYTES, Item
+from service.store.cache.sealed import Item, Swap
+from service.store.cache.sealing import STAMP_BYTES
 from service.workflows.incidents import report_incident
 
 REST_S: Final = 1.0
@@ -24,10 +25,10 @@ LIFETIME_S: Final = 3600
 """How long a value lies: beyond an hour few retry, and nobody is that far behind."""
 
 _CHANNEL: Final = "sparing:cache:news"
-_FORWARD: Final = f"""
+_SWAP: Final = f"""
 local held = redis.pcall('GET', KEYS[1])
-if type(held) ~= 'string' or string.sub(held, 1, {POSITION_BYTES}) < string.sub(ARGV[1], 1, {POSITION_BYTES})
-then redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2]) end
+if type(held) ~= 'string' or string.sub(held, 1, {STAMP_BYTES}) == ARGV[1]
+then redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end
 return 0
 """
 # One number a bucket: when it is full again. A token moves it on by an interval, at most to `burst` intervals from now.
@@ -55,7 +56,7 @@ class RedisShelf:
         self._client = redis.Redis.from_url(url, **options, **punctual_connections(url))
         self._listener = redis.Redis.from_url(url, **options)  # news come when they come
         self._clock, self._resting_until = clock, float("-inf")
-        self._forward = self._client.register_script(_FORWARD)
+        self._swap = self._client.register_script(_SWAP)
         self._take = self._client.register_script(_TAKE)
         self._news: redis.client.PubSub | None = None
         self._closed = threading.Event()
@@ -69,13 +70,13 @@ class RedisShelf:
     def get(self, names: Sequence[str]) -> list[object]:
         return self._ask(lambda: list(self._client.mget(names)), []) if names else []
 
-    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         def send() -> None:
             with self._client.pipeline(transaction=False) as pipeline:
                 for name, value in items:
                     pipeline.set(name, value, ex=LIFETIME_S)
-                for name, value in forward:
-                    self._forward(keys=[name], args=[value, LIFETIME_S], client=pipeline)
+                for name, stamp, value in swaps:
+                    self._swap(keys=[name], args=[stamp, value, LIFETIME_S], client=pipeline)
                 for message in messages:
                     pipeline.publish(_CHANNEL, message)
                 pipeline.execute(raise_on_error=True)

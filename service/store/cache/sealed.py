@@ -1,6 +1,6 @@
 """The cache's port over any shelf: names that tell nothing, values that only holders of the pepper can read or make."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 import orjson
@@ -15,11 +15,14 @@ VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""
 
 _NEWS: Final = b"news"
-_POSITION: Final = "{:020d}{:020d}{:020d}"
-POSITION_BYTES: Final = 60
+_SEEN_AT_ONCE: Final = 16
+"""So many slices are looked at together before newer ones are laid down: half a megabyte."""
 
 Value = TypeVar("Value")
 Item = tuple[str, bytes]
+"""A name, and what is to lie under it."""
+Swap = tuple[str, bytes, bytes]
+"""The same, and how what lies there now begins; empty for nothing."""
 
 
 class Shelf(Protocol):
@@ -28,8 +31,8 @@ class Shelf(Protocol):
     def get(self, names: Sequence[str]) -> list[object]:
         """What lies under each name, None where nothing does; empty when the shelf is out of reach."""
 
-    def put(self, items: Sequence[Item], forward: Sequence[Item], messages: Sequence[bytes]) -> None:
-        """Lay down `items`, those of `forward` unless what lies there has a greater beginning, and tell all."""
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
+        """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
 
     def audience(self) -> int:
         """How many listen."""
@@ -59,18 +62,17 @@ class SealedCache:
 
     def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
         items: list[Item] = []
-        forward: list[Item] = []
+        newest: dict[bytes, AccountSlice] = {}
         for value in values:
-            label, data, position = _shelved(value)
-            if len(data) > VALUE_BYTES_MAX:
+            if isinstance(value, AccountSlice):
+                label = _slice_label(value.place.genesis, value.number)
+                newest[label] = max(newest.get(label, value), value, key=_position)
                 continue
-            name, sealed = self._name(label), self._seal.close(label, data)
-            if position is None:
-                items.append((name, sealed))
-            else:
-                forward.append((name, _POSITION.format(*position).encode() + sealed))
+            label, data = _shelved(value)
+            if len(data) <= VALUE_BYTES_MAX:
+                items.append((self._name(label), self._seal.close(label, data)))
         messages = [self._seal.close(_NEWS, encoding.news_bytes(each)) for each in news]
-        self._shelf.put(items, forward, messages)
+        self._shelf.put(items, [*self._swaps(newest)], messages)
 
     def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
         label = _reply_label(genesis, address)
@@ -83,9 +85,7 @@ class SealedCache:
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
         labels = [_slice_label(genesis, number) for number in numbers]
-        held = self._shelf.get([*map(self._name, labels)])
-        sealed = [each[POSITION_BYTES:] if isinstance(each, bytes) else None for each in held]
-        return list(self._opened(labels, sealed, encoding.slice_of))
+        return list(self._opened(labels, self._shelf.get([*map(self._name, labels)]), encoding.slice_of))
 
     def audience(self) -> int:
         return self._shelf.audience()
@@ -101,6 +101,16 @@ class SealedCache:
             return None
         return min(max(wait_us / 1_000_000, 0.0), burst / per_s)
 
+    def _swaps(self, slices: Mapping[bytes, AccountSlice]) -> Iterator[Swap]:
+        """Those slices that are ahead of what lies there; the shelf itself cannot tell which of two is ahead."""
+        for first in range(0, len(slices), _SEEN_AT_ONCE):
+            labels = list(slices)[first : first + _SEEN_AT_ONCE]
+            names = [*map(self._name, labels)]
+            for label, name, held in zip(labels, names, self._shelf.get(names), strict=False):
+                before = next(self._opened([label], [held], encoding.slice_of), None)
+                if before is None or _position(before) < _position(slices[label]):
+                    yield name, Seal.stamp(held), self._seal.close(label, encoding.slice_bytes(slices[label]))
+
     def _name(self, label: bytes) -> str:
         return f"sparing:cache:{self._seal.name(label)}"
 
@@ -114,17 +124,18 @@ class SealedCache:
                 yield read(data)
 
 
-def _shelved(value: Shared) -> tuple[bytes, bytes, tuple[int, int, int] | None]:
-    """(label, bytes, position of what moves only forward)."""
+def _position(value: AccountSlice) -> tuple[int, int, int]:
+    return value.place.position
+
+
+def _shelved(value: SharedReply | SharedEntry) -> tuple[bytes, bytes]:
+    """(label, bytes)."""
     match value:
         case SharedReply():
             address = value.record.principal_id, value.record.key
-            return _reply_label(value.genesis, address), encoding.reply_bytes(value), None
+            return _reply_label(value.genesis, address), encoding.reply_bytes(value)
         case SharedEntry():
-            return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry), None
-        case AccountSlice():
-            label = _slice_label(value.place.genesis, value.number)
-            return label, encoding.slice_bytes(value), value.place.position
+            return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
 
 
 def _reply_label(genesis: bytes, address: Address) -> bytes:
@@ -137,7 +148,7 @@ def _entry_label(genesis: bytes, seq: int) -> bytes:
 
 
 def _slice_label(genesis: bytes, number: int) -> bytes:
-    return _label("accounts", genesis.hex(), str(number))
+    return _label("accounts 2", genesis.hex(), str(number))  # those of the first kind could not say who has paused
 
 
 def _label(*parts: str) -> bytes:

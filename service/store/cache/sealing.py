@@ -13,7 +13,8 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_SALT_BYTES: Final = 32
+STAMP_BYTES: Final = 32
+"""Of the random bytes with which a sealed value begins: no two values ever begin with the same."""
 _TAG_BYTES: Final = 16
 _NONCE: Final = bytes(12)  # one key, one value
 _LENGTH_BYTES: Final = 4
@@ -34,21 +35,26 @@ class Seal:
 
     def close(self, label: bytes, value: bytes) -> bytes:
         """Seal a value, bound to its label."""
-        salt = secrets.token_bytes(_SALT_BYTES)
+        salt = secrets.token_bytes(STAMP_BYTES)
         framed = len(value).to_bytes(_LENGTH_BYTES, "big") + value
         padded = framed.ljust(max(_BYTES_MIN, 1 << (len(framed) - 1).bit_length()), b"\0")
         return salt + self._cipher(salt).encrypt(_NONCE, padded, _FORMAT + label)
 
     def open(self, label: bytes, sealed: object) -> bytes | None:
         """The value, if this is what `close` made for this label."""
-        if not isinstance(sealed, bytes) or len(sealed) < _SALT_BYTES + _TAG_BYTES + _BYTES_MIN:
+        if not isinstance(sealed, bytes) or len(sealed) < STAMP_BYTES + _TAG_BYTES + _BYTES_MIN:
             return None
-        salt, rest = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:]
+        salt, rest = sealed[:STAMP_BYTES], sealed[STAMP_BYTES:]
         try:
             padded = self._cipher(salt).decrypt(_NONCE, rest, _FORMAT + label)
         except InvalidTag:
             return None
         return padded[_LENGTH_BYTES : _LENGTH_BYTES + int.from_bytes(padded[:_LENGTH_BYTES], "big")]
+
+    @staticmethod
+    def stamp(held: object) -> bytes:
+        """How a value begins, which may be anything: whoever knows that can say which value is to be replaced."""
+        return held[:STAMP_BYTES] if isinstance(held, bytes) else b""
 
     def _cipher(self, salt: bytes) -> AESGCM:
         return AESGCM(hmac.digest(self._key, b"value\0" + salt, hashlib.sha256))

@@ -4,26 +4,43 @@ A transaction drafts a dataset and puts the draft in its place; pages of a check
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import accumulate, takewhile
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.workflows.journal import TOUCHED, JournalAct
 from service.workflows.ledger import LedgerEntry
-from service.workflows.records import Address, AnswerRecord, Checkpoint, Codes, DatasetRecord, Head, StoredPage
+from service.workflows.records import (
+    ERASED_NAME,
+    ActRecord,
+    Address,
+    AnswerRecord,
+    Checkpoint,
+    Codes,
+    DatasetRecord,
+    Head,
+    PrincipalRecord,
+    StoredPage,
+)
 
 Rows = tuple[NDArray[np.int64], Codes]
+Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
 class Person:
-    """One individual: a limit in units, and a key, or a tombstone once erased."""
+    """One individual: a limit in units, a key, or a tombstone once erased, and whether a pause is on."""
 
     limit_units: int
     key: str | None = None
     tombstone: bytes | None = None
+    paused: bool = False
 
 
 @dataclass(slots=True)
@@ -38,7 +55,8 @@ class Dataset:
     people: dict[int, Person] = field(default_factory=dict)
     records: dict[str, tuple[Rows, ...]] = field(default_factory=dict)
     pages: Mapping[int, StoredPage] = field(default_factory=dict)
-    journal: tuple[tuple[str, Mapping[str, object]], ...] = ()
+    journal: tuple[JournalAct, ...] = ()
+    acted_at: tuple[datetime, ...] = ()
 
     def draft(self) -> "Dataset":
         """A copy to write on."""
@@ -50,10 +68,52 @@ class Dataset:
             records=dict(self.records),
         )
 
+    def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
+        """(slot, key, limit) of each; whoever returns to a slot has paused if that was so before."""
+        for slot, key, limit in accounts:
+            before = self.people.get(slot)
+            self.people[slot] = Person(limit_units=limit, key=key, paused=before is not None and before.paused)
+
+    def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
+        """Rows of a table."""
+        self.records[table] = (*self.records.get(table, ()), (slots, codes))
+
+    def delete_records(self, slot: int) -> None:
+        """Delete an individual's rows in every table."""
+        for table, parts in self.records.items():
+            self.records[table] = tuple(chosen(slots != slot, slots, codes) for slots, codes in parts)
+
+    def act_records(self) -> list[ActRecord]:
+        """The acts, the newest first, each with the key of whom it concerns."""
+        return [_act_record(act, at, self.people) for act, at in zip(self.journal, self.acted_at, strict=True)][::-1]
+
+    def erase(self, slot: int, tombstone: bytes) -> None:
+        """Leave a tombstone for an individual."""
+        self.delete_records(slot)
+        person = self.people[slot]
+        person.key, person.tombstone = None, tombstone
+
     def has_come_to(self, checkpoint: Checkpoint) -> bool:
         """Whether the ledger has the checkpoint's entry."""
         seq = checkpoint.seq
         return 0 < seq <= len(self.entries) and self.entries[seq - 1].hash == checkpoint.hash
+
+
+def _act_record(act: JournalAct, at: datetime, people: Mapping[int, Person]) -> ActRecord:
+    person = None if act.act == "erase" else people.get(act.detail.get("slot", -1))
+    return ActRecord(
+        number=act.number,
+        at_seq=act.at_seq,
+        act=act.act,
+        detail={name: told for name, told in act.detail.items() if name not in TOUCHED},
+        at=at,
+        key=None if person is None else person.key,
+    )
+
+
+def chosen(keep: NDArray[np.bool_], slots: NDArray[np.int64], codes: Codes) -> Rows:
+    """Some of the rows."""
+    return slots[keep], {name: values[keep] for name, values in codes.items()}
 
 
 class Kept:
@@ -62,12 +122,21 @@ class Kept:
     def __init__(self) -> None:
         """Keep none."""
         self.kept: dict[int, Dataset] = {}
+        self.principal_records: dict[UUID, PrincipalRecord] = {}
         self._door = threading.Lock()
 
     def keep(self, dataset_id: int, draft: Dataset) -> None:
         """Put a draft in the place of what it was drafted from, whose pages may have been written meanwhile."""
         with self._door:
             self.kept[dataset_id] = replace(draft, pages=self.kept[dataset_id].pages)
+
+    def forget_principals(self, dataset: str, key: str | None) -> None:
+        """Revoke the principals of an individual that was erased; neither its key nor their names are kept."""
+        for record in list(self.principal_records.values()):
+            if key is not None and (record.dataset, record.individual) == (dataset, key):
+                revoked_at = record.revoked_at or datetime.now(UTC)
+                blank = replace(record, revoked_at=revoked_at, individual=None, name=ERASED_NAME)
+                self.principal_records[record.id] = blank
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         """Keep a page of a checkpoint whose entry the ledger has, unless it is kept as of later already."""
@@ -91,3 +160,9 @@ class Kept:
                 return False
             self.kept[dataset_id] = replace(kept, head=replace(kept.head, checkpoint_seq=checkpoint.seq))
             return True
+
+
+def first_of(items: Sequence[Item], sizes: Sequence[int], *, bytes_max: int) -> list[Item]:
+    """The items before which there are fewer than `bytes_max` bytes."""
+    before = takewhile(lambda total: total < bytes_max, accumulate(sizes, initial=0))
+    return [item for item, _ in zip(items, before, strict=False)]

@@ -7,12 +7,23 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from service.store.memory.kept import Dataset, Kept
+from service.store.memory.kept import Dataset, Kept, first_of
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.errors import NameTaken
-from service.workflows.ledger import LedgerEntry
+from service.workflows.ledger import LedgerEntry, PublicEntry
 from service.workflows.ports import Outdated
-from service.workflows.records import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, PrincipalRecord
+from service.workflows.records import (
+    AnswerRecord,
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    Known,
+    OwnAnswer,
+    PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+)
 
 
 class MemoryProposal:
@@ -55,12 +66,23 @@ class MemoryStore(Kept):
         """Start empty."""
         super().__init__()
         self._locks: dict[int, threading.Lock] = {}
-        self._principals: dict[UUID, PrincipalRecord] = {}
+        self._act_locks: dict[int, threading.Lock] = {}
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
         with self._locks[dataset_id] if lock else nullcontext():
             yield MemoryTransaction(self, dataset_id, lock=lock, asked=asked)
+
+    @contextmanager
+    def long_act(self, dataset_id: int) -> Iterator[MemoryTransaction]:
+        lock = self._locks[dataset_id]
+        with self._act_locks[dataset_id]:
+            transaction = MemoryTransaction(self, dataset_id, lock=False, wait_for_lock=lock.acquire)
+            try:
+                yield transaction
+            finally:
+                if transaction.is_locked:
+                    lock.release()
 
     @contextmanager
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
@@ -80,8 +102,9 @@ class MemoryStore(Kept):
                 slots=0,
                 worst_case_units=0,
                 checkpoint_seq=0,
+                journal_hash=record.genesis,
             )
-            self._locks[registered.id] = threading.Lock()
+            self._locks[registered.id], self._act_locks[registered.id] = threading.Lock(), threading.Lock()
             self.kept[registered.id] = Dataset(record=registered, head=head)
             return registered
 
@@ -104,31 +127,36 @@ class MemoryStore(Kept):
         return sum(person.key is not None for person in kept.people.values()), rows
 
     def add_principal(self, record: PrincipalRecord) -> None:
-        self._principals[record.id] = record
+        self.principal_records[record.id] = record
 
     def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        return self._principals.get(principal_id)
+        return self.principal_records.get(principal_id)
 
     def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = sorted(self._principals.values(), key=lambda record: record.id)
+        rows = sorted(self.principal_records.values(), key=lambda record: record.id)
         return [record for record in rows if after is None or record.id > after][:limit]
 
     def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        record = self._principals.get(principal_id)
+        record = self.principal_records.get(principal_id)
         if record is None or record.revoked_at is not None:
             return False
-        self._principals[principal_id] = replace(record, revoked_at=at)
+        self.principal_records[principal_id] = replace(record, revoked_at=at)
         return True
 
-    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
-        found = [row for row in self._replies(principal_id) if row[1].query_id == query_id]
-        return min(found, key=lambda row: (row[1].at, row[1].key)) if found else None
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
+        found = [
+            OwnAnswer(dataset=kept.record.name, reply=reply)
+            for kept, reply, _ in self._replies(principal_id)
+            if reply.query_id == query_id
+        ]
+        return min(found, key=lambda own: (own.reply.at, own.reply.key)) if found else None
 
-    def answers_of(
-        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
-    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
-        rows = sorted(self._replies(principal_id), key=lambda row: (row[1].at, row[1].query_id), reverse=True)
-        return [row for row in rows if before is None or (row[1].at, row[1].query_id) < before][:limit]
+    def releases_of(
+        self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
+    ) -> list[ReleaseRecord]:
+        rows = sorted((_listed(*row) for row in self._replies(principal_id)), key=lambda row: row.place, reverse=True)
+        later = [row for row in rows if before is None or row.place < before][:limit]
+        return first_of(later, [len(row.canonical) for row in later], bytes_max=bytes_max)
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         return {
@@ -140,8 +168,21 @@ class MemoryStore(Kept):
     def problems(self) -> list[str]:
         return []
 
-    def _replies(self, principal_id: UUID) -> Iterator[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
+    def _replies(self, principal_id: UUID) -> Iterator[tuple[Dataset, AnswerRecord, PublicEntry]]:
         for kept in self.kept.values():
             for answer in kept.answers.values():
                 if answer.principal_id == principal_id:
-                    yield kept.record, answer, kept.entries[answer.seq - 1]
+                    yield kept, answer, kept.entries[answer.seq - 1].public()
+
+
+def _listed(kept: Dataset, reply: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:
+    return ReleaseRecord(
+        dataset=kept.record.name,
+        place=ReleasePlace(at=reply.at, dataset_id=kept.record.id, seq=reply.seq, key=reply.key),
+        query_id=entry.query_id,
+        epoch=entry.epoch,
+        canonical=entry.canonical,
+        sigma=entry.sigma,
+        dimension=entry.dimension,
+        worst_case_units=entry.worst_case_units,
+    )

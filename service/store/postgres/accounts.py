@@ -23,18 +23,30 @@ SLOTS_AT_ONCE: Final = 2**22
 EXCEPTIONS: Final = """
 SELECT count(*),
     string_agg(int4send(slot), ''::bytea) FILTER (WHERE key IS NULL),
+    string_agg(int4send(slot), ''::bytea) FILTER (WHERE paused),
     string_agg(int4send(slot), ''::bytea) FILTER (WHERE limit_units <> %s),
     string_agg(int8send(limit_units), ''::bytea) FILTER (WHERE limit_units <> %s)
 FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s
 """
-"""How many accounts, whose record is gone, and who has another limit, and which. Takes what `Accounts.ranges` gives."""
+"""How many accounts, whose record is gone, who has paused, and who has another limit, and which.
+
+Takes what `Accounts.ranges` gives.
+"""
 
 SLOTS: Final = "SELECT slot FROM individuals WHERE dataset_id = %s"
 """Of every account."""
 
+SOME: Final = """
+SELECT string_agg(int4send(slot), ''::bytea), string_agg(int8send(limit_units), ''::bytea),
+    string_agg(int4send((key IS NOT NULL)::integer), ''::bytea), string_agg(int4send(paused::integer), ''::bytea)
+FROM unnest(%s::integer[], %s::integer[]) AS runs (first, last)
+JOIN individuals ON dataset_id = %s AND slot >= first AND slot <= last
+"""
+"""The accounts of some runs of slots. Takes the first and the last slot of each run, and the dataset."""
+
 _SLOT: Final = np.dtype(">i4")
 _UNITS: Final = np.dtype(">i8")
-Exceptions = tuple[int, bytes | None, bytes | None, bytes | None]
+Exceptions = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +75,25 @@ class Accounts:
 
     def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> Individuals:
         """All accounts, given what is exceptional of each stretch; `slots` where they are not `are_all`."""
-        gone, others, limits = unpacked([part[1:] for part in parts], [_SLOT, _SLOT, _UNITS])
+        gone, resting, others, limits = unpacked([part[1:] for part in parts], [_SLOT, _SLOT, _SLOT, _UNITS])
         limit = np.full(self.size, self.usual_units, dtype=np.int64)
         limit[others] = limits
         present = np.ones(self.size, dtype=np.bool_)
         present[gone] = False
+        paused = np.zeros(self.size, dtype=np.bool_)
+        paused[resting] = True
         if slots is None:
-            return Individuals(slots=np.arange(self.size), limits=limit, present=present)
+            return Individuals(slots=np.arange(self.size), limits=limit, present=present, paused=paused)
         at = np.array(slots, dtype=np.int64)
-        return Individuals(slots=at, limits=limit[at], present=present[at])
+        return Individuals(slots=at, limits=limit[at], present=present[at], paused=paused[at])
+
+
+def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> Individuals:
+    """The accounts that several statements `SOME` gave."""
+    slots, limits, present, paused = unpacked(parts, [_SLOT, _UNITS, _SLOT, _SLOT])
+    return Individuals(
+        slots=slots.astype(np.int64),
+        limits=limits.astype(np.int64),
+        present=present.astype(np.bool_),
+        paused=paused.astype(np.bool_),
+    )

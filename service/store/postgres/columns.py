@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from service.query.coding import Coding, coding_of
 from service.query.schema import Column
 
-_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
-_TRAILER: Final = b"\xff\xff"
+COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
+COPY_TRAILER: Final = b"\xff\xff"
+ROWS_AT_ONCE: Final = 2**13
+"""So that putting their bytes together never keeps the interpreter's lock for long."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 
 
@@ -100,10 +102,11 @@ class StoredColumn:
 
 def copy_in(slots: NDArray[np.int64], codes: Codes, columns: Sequence[StoredColumn]) -> Iterator[bytes]:
     """The bytes of a binary COPY of (slot, columns...) rows."""
-    yield _HEADER
+    yield COPY_HEADER
     for rows, present in _by_null_pattern(codes, columns, slots.size):
-        yield _group(slots, codes, columns, rows, present)
-    yield _TRAILER
+        for start in range(0, rows.size, ROWS_AT_ONCE):
+            yield _group(slots, codes, columns, rows[start : start + ROWS_AT_ONCE], present)
+    yield COPY_TRAILER
 
 
 def _group(

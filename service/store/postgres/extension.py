@@ -9,22 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_row, entry_row
+from service.core.units import CHARGE_UNITS_MAX
+from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, ENTRY_TYPES, answer_row, entry_row
 from service.store.postgres.wire import fields, row_array, scalars, text_array
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import AnswerRecord, Head
 
-_UNITS_MAX: Final = 2**62
 RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""
 
 # What is sent, in the order of the statement, and the columns of each table in its own.
 _HEAD_FIELDS: Final = fields("int8 bytea int8")
 _ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
-_ENTRY_TYPES: Final = (
-    "int4 int8 uuid uuid text int4 bytea text float8 int4 int4 int8 int8 int2 bytea bytea? int8? bytea? int4 int4"
-    " numeric bytea timestamptz bytea bytea text"
-)
+_ENTRY_TYPES: Final = f"int4 {ENTRY_TYPES}"
 _ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
 _WORST_CASE_TYPES: Final = "int4 uuid int8"
 _ENTRY_FIELDS: Final = fields(_ENTRY_TYPES)
@@ -63,11 +60,12 @@ _ANSWERS: Final = (
     f"replies AS (INSERT INTO answers (dataset_id, {ANSWER_COLUMNS})"
     f" SELECT moved.dataset_id, {ANSWER_COLUMNS} FROM moved, unnest($12::answers[]) AS sent)"
 )
+# The total saturates by comparison: a sum of two that may each be CHARGE_UNITS_MAX does not fit a bigint.
 _WORST_CASES: Final = (
     "costs AS (INSERT INTO worst_cases (dataset_id, principal_id, units)"
     " SELECT moved.dataset_id, principal_id, units FROM moved, unnest($13::worst_cases[]) AS sent"
     " ON CONFLICT (dataset_id, principal_id)"
-    f" DO UPDATE SET units = least(worst_cases.units + excluded.units, {_UNITS_MAX}))"
+    f" DO UPDATE SET units = worst_cases.units + least(excluded.units, {CHARGE_UNITS_MAX} - worst_cases.units))"
 )
 EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES} SELECT count(*) FROM moved"
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-import psycopg
 from psycopg.errors import UniqueViolation
 
 from service.store.postgres.extension import Extension
+from service.store.postgres.faults import committing
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import CommitUnclear, Outdated
+from service.workflows.ports import Outdated
 from service.workflows.records import AnswerRecord, Asked, Head, Known
 
 
@@ -39,11 +39,10 @@ class PostgresProposal:
         self.head = self._extension.head
 
     def commit(self) -> None:
-        try:
-            is_done = self._extension is not None and self._session.extend(self._extension)
-        except UniqueViolation as refusal:
-            raise Outdated from refusal
-        except psycopg.Error as fault:
-            raise CommitUnclear(type(fault).__name__) from fault
+        with committing():
+            try:
+                is_done = self._extension is not None and self._session.extend(self._extension)
+            except UniqueViolation as refusal:  # a key is taken: the long way finds its reply
+                raise Outdated from refusal
         if not is_done:
             raise Outdated

@@ -2,22 +2,61 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final, LiteralString
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
-from service.store.postgres.accounts import EXCEPTIONS, EXTENT, SLOTS, Accounts
+from service.engine.pages import PAGE_SLOTS
+from service.store.postgres.accounts import EXCEPTIONS, EXTENT, SLOTS, SOME, Accounts, accounts_of
 from service.store.postgres.faults import translated
-from service.store.postgres.records import RecordsTable
-from service.store.postgres.rows import ENTRY_COLUMNS, entry_of
+from service.store.postgres.joining import SLOTS_BY_KEY, SLOTS_BY_TOMBSTONE, keys_asked
+from service.store.postgres.listings import (
+    ACCOUNT,
+    ACTS_LISTED,
+    ENTRIES_AFTER,
+    ENTRIES_LISTED,
+    OWN_CHARGES,
+    act_record_of,
+    entry_record_of,
+    own_charge_of,
+)
+from service.store.postgres.records import RecordsTable, chosen, in_pieces, runs_in, unpacked
+from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
 from service.store.postgres.session import Session
+from service.workflows.journal import TOUCHED, JournalAct
 from service.workflows.ledger import LedgerEntry
-from service.workflows.records import Codes, Individuals, StoredPage
+from service.workflows.records import (
+    ActRecord,
+    AnswerRecord,
+    Codes,
+    EntryRecord,
+    Head,
+    Individuals,
+    OwnAccount,
+    OwnCharge,
+    StoredPage,
+)
 
-_KEYS_AT_ONCE: Final = 100_000
+_NUMBER: Final = np.dtype(">i4")
+FEW_KEYS: Final = 100_000
+RUN_SLOTS: Final = 50
+SOUGHT_SLOTS: Final = 8
+"""Finding a run of slots by the index takes as long as reading so many slots' rows in order; one slot of it so many."""
 _ENTRIES_AT_ONCE: Final = 256
+ENTRIES_BYTES: Final = 2**24
+"""So many bytes of charges and values are fetched at once, and the entry that reaches them."""
+# No index has this order, and no reader but a verification needs it. A body may have many megabytes.
+DECLARE_ANSWERS: Final = (
+    f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS} FROM answers WHERE dataset_id = %s"
+    ' ORDER BY seq, principal_id, idempotency_key COLLATE "C"'
+)
+FETCH_ANSWERS: Final = "FETCH 16 FROM answers_by_seq"
+CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 
 
 class PostgresReading:
@@ -26,25 +65,29 @@ class PostgresReading:
     def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable]) -> None:
         """Read nothing yet."""
         self._connection, self._dataset_id, self._tables = session, dataset_id, tables
+        self.head: Head
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         left = sys.maxsize if limit is None else limit
         while left > 0:
-            rows = self._rows(
-                f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s",
-                [self._dataset_id, after, min(left, _ENTRIES_AT_ONCE)],
-            )
+            values = [self._dataset_id, after, min(left, _ENTRIES_AT_ONCE), ENTRIES_BYTES]
+            rows = self._rows(ENTRIES_AFTER, values)
             if not rows:
                 return
             yield from map(entry_of, rows)
             after, left = rows[-1][0], left - len(rows)
 
-    def entries_before(self, *, before: int, limit: int) -> list[LedgerEntry]:
-        rows = self._rows(
-            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s",
-            [self._dataset_id, before, limit],
-        )
-        return [entry_of(row) for row in rows]
+    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
+        rows = self._rows(ENTRIES_LISTED, [self._dataset_id, before, limit, bytes_max])
+        return [entry_record_of(row) for row in rows]
+
+    def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
+        rows = self._rows(OWN_CHARGES, [self._dataset_id, before, limit, slot, bytes_max])
+        return [own_charge_of(row) for row in rows]
+
+    def account_of(self, slot: int) -> OwnAccount:
+        limit, spent, paused = self._rows(ACCOUNT, [PAGE_SLOTS, slot, PAGE_SLOTS, slot, self._dataset_id])[0]
+        return OwnAccount(limit=limit, spent=int(spent), paused=paused)
 
     def burns(self) -> list[LedgerEntry]:
         rows = self._rows(
@@ -65,7 +108,43 @@ class PostgresReading:
         ):
             yield StoredPage(number=number, seq=seq, spent=np.frombuffer(spent, dtype=">i8").astype(np.int64))
 
-    def individuals(self) -> Individuals:
+    def answers(self) -> Iterator[AnswerRecord]:
+        with translated():
+            self._connection.execute(DECLARE_ANSWERS, [self._dataset_id])
+        while rows := self._rows(FETCH_ANSWERS, []):
+            yield from map(answer_of, rows)
+        with translated():
+            self._connection.execute(CLOSE_ANSWERS)
+
+    def worst_cases(self) -> dict[UUID, int]:
+        return dict(self._rows("SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s", [self._dataset_id]))
+
+    def acts(self, *, after: int) -> list[JournalAct]:
+        return self._acts("number > %s", after)
+
+    def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
+        return self._acts("act = ANY(%s) AND detail @> %s", list(kinds), Jsonb({"slot": slot}))
+
+    def _acts(self, condition: LiteralString, *values: object) -> list[JournalAct]:
+        rows = self._rows(
+            "SELECT number, at_seq, act, detail, previous_hash, hash FROM journal"
+            f" WHERE dataset_id = %s AND {condition} ORDER BY number",
+            [self._dataset_id, *values],
+        )
+        return [
+            JournalAct(
+                number=number, at_seq=at_seq, act=act, detail=detail, previous_hash=bytes(previous), hash=bytes(digest)
+            )
+            for number, at_seq, act, detail, previous, digest in rows
+        ]
+
+    def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
+        rows = self._rows(ACTS_LISTED, [list(TOUCHED), self._dataset_id, before, limit, bytes_max])
+        return [act_record_of(row) for row in rows]
+
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+        if of is not None:
+            return accounts_of([self._rows(SOME, [*runs, self._dataset_id])[0] for runs in in_pieces(of)])
         usual, last = self._rows(EXTENT, [self._dataset_id])[0]
         accounts = Accounts(dataset_id=self._dataset_id, usual_units=usual, last=last)
         parts = [self._rows(EXCEPTIONS, values)[0] for values in accounts.ranges]
@@ -73,16 +152,20 @@ class PostgresReading:
             return accounts.read(parts, None)
         return accounts.read(parts, [slot for (slot,) in self._rows(SLOTS, [self._dataset_id])])
 
-    def records(self, table: str) -> tuple[NDArray[np.int64], Codes]:
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
         records = self._tables[table]
+        if of is not None and RUN_SLOTS * runs_in(of) + SOUGHT_SLOTS * of.size <= self.head.slots:
+            pieces = in_pieces(of, slots_max=records.slots_at_once)
+            return records.read([self._rows(records.selects_some(), piece)[0] for piece in pieces])
         blocks = self._rows(records.blocks(), [])[0][0]
-        return records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
+        slots, codes = records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
+        return (slots, codes) if of is None else chosen(slots, codes, of)
 
     def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
-        return self._slots("key", "text", keys)
+        return self._slots(SLOTS_BY_KEY, keys)
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
-        return self._slots("tombstone", "bytea", tombstones)
+        return self._slots(SLOTS_BY_TOMBSTONE, tombstones)
 
     def has_tombstones(self) -> bool:
         return bool(
@@ -92,28 +175,40 @@ class PostgresReading:
             )[0][0]
         )
 
-    def keys_of(self, *, after_slot: int, limit: int) -> list[tuple[int, str]]:
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
         rows = self._rows(
-            "SELECT slot, key FROM individuals WHERE dataset_id = %s AND slot > %s AND key IS NOT NULL"
-            " ORDER BY slot LIMIT %s",
-            [self._dataset_id, after_slot, limit],
+            "SELECT slot, key FROM ("
+            "SELECT slot, key, sum(octet_length(key)) OVER (ORDER BY slot) - octet_length(key) AS bytes_before"
+            " FROM (SELECT slot, key FROM individuals WHERE dataset_id = %s AND slot > %s AND key IS NOT NULL"
+            " ORDER BY slot LIMIT %s) AS next) AS page WHERE bytes_before < %s ORDER BY slot",
+            [self._dataset_id, after_slot, limit, bytes_max],
         )
         return [(slot, key) for slot, key in rows]
 
     # Within
 
-    def _slots(self, column: str, kind: str, keys: Sequence[object]) -> NDArray[np.int64]:
+    def _slots(self, statement: str, keys: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
         slots = np.full(len(keys), -1, dtype=np.int64)
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            rows = self._rows(
-                "SELECT asked.n, slot FROM individuals"
-                f" JOIN unnest(%s::{kind}[]) WITH ORDINALITY AS asked (key_asked, n)"
-                f" ON {column} = key_asked WHERE dataset_id = %s",
-                [list(keys[start : start + _KEYS_AT_ONCE]), self._dataset_id],
-            )
-            for n, slot in rows:
-                slots[start + n - 1] = slot
+        # Of the keys in a statement Postgres expects a hundred, and would look each of them up.
+        are_many = len(keys) * SOUGHT_SLOTS > max(self.head.slots, FEW_KEYS)
+        with self._without_look_ups() if are_many else nullcontext():
+            for start, asked in keys_asked(keys):
+                places, found = unpacked(self._rows(statement, [asked, self._dataset_id]), [_NUMBER, _NUMBER])
+                slots[start - 1 + places.astype(np.int64)] = found
         return slots
+
+    @contextmanager
+    def _without_look_ups(self) -> Iterator[None]:
+        """Plan the statements of this block for joining many rows, and no other."""
+        threshold, self._connection.prepare_threshold = self._connection.prepare_threshold, None
+        try:
+            with translated():
+                self._connection.execute("SET LOCAL enable_nestloop = off")
+            yield
+            with translated():
+                self._connection.execute("SET LOCAL enable_nestloop = on")
+        finally:
+            self._connection.prepare_threshold = threshold
 
     def _rows(self, statement: str | sql.Composed, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with translated():

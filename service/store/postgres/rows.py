@@ -1,85 +1,69 @@
-"""Ledger entries and replies as rows: which columns, in which order, and back."""
+"""Ledger entries and replies as rows: which columns, in which order, and back.
 
-from collections.abc import Sequence
-from datetime import UTC
+Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of each of
+PRIVATE_COLUMNS depends on who was charged what.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from service.workflows.ledger import EncodedCharges, LedgerEntry
+from service.workflows.entry_fields import (
+    ENTRY_FIELDS,
+    PUBLIC_FIELDS,
+    EntryField,
+    FieldType,
+    entry_from,
+    entry_values,
+    public_from,
+)
+from service.workflows.ledger import LedgerEntry, PublicEntry
 from service.workflows.records import AnswerRecord
 
-ENTRY_COLUMNS: Final = (
-    "seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2, dimension, worst_case_units, "
-    "worst_case_total_units, charge_form, slots, active, charge_units, charges, charged_count, left_out_count, "
-    'charged_units, "values", asked_at, previous_hash, hash, kind'
-)
-ENTRY_COUNT: Final = ENTRY_COLUMNS.count(",") + 1
+_RESERVED: Final = {"values"}
+
+
+def _columns(fields: Iterable[EntryField]) -> str:
+    return ", ".join(f'"{each.column}"' if each.column in _RESERVED else each.column for each in fields)
+
+
+ENTRY_COLUMNS: Final = _columns(ENTRY_FIELDS)
+ENTRY_TYPES: Final = " ".join(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS)
+"""As `wire.fields` takes them."""
+PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
+PRIVATE_COLUMNS: Final = _columns(each for each in ENTRY_FIELDS if each.tells_charges)
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
 ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 
 
-def entry_row(entry: LedgerEntry) -> tuple[object, ...]:
-    """The values of ENTRY_COLUMNS."""
-    charges = entry.charges
-    return (
-        entry.seq,
-        entry.query_id,
-        entry.analyst_id,
-        entry.analyst,
-        entry.epoch,
-        entry.canonical,
-        entry.query_hash,
-        entry.sigma,
-        entry.grid_log2,
-        entry.dimension,
-        entry.worst_case_units,
-        entry.worst_case_total_units,
-        charges.form,
-        charges.slots,
-        charges.active,
-        charges.charge_units,
-        charges.charges,
-        entry.charged_count,
-        entry.left_out_count,
-        entry.charged_units,
-        entry.values,
-        entry.asked_at,
-        entry.previous_hash,
-        entry.hash,
-        entry.kind,
-    )
+entry_row: Final = entry_values
+"""The values of ENTRY_COLUMNS."""
 
 
 def entry_of(row: Sequence[Any]) -> LedgerEntry:
     """An entry from the values of ENTRY_COLUMNS."""
-    return LedgerEntry(
-        seq=row[0],
-        query_id=row[1],
-        analyst_id=row[2],
-        analyst=row[3],
-        epoch=row[4],
-        canonical=bytes(row[5]),
-        query_hash=row[6],
-        sigma=row[7],
-        grid_log2=row[8],
-        dimension=row[9],
-        worst_case_units=row[10],
-        worst_case_total_units=row[11],
-        charges=EncodedCharges(
-            form=row[12],
-            slots=bytes(row[13]),
-            active=None if row[14] is None else bytes(row[14]),
-            charge_units=row[15],
-            charges=None if row[16] is None else bytes(row[16]),
-        ),
-        charged_count=row[17],
-        left_out_count=row[18],
-        charged_units=int(row[19]),
-        values=bytes(row[20]),
-        asked_at=row[21].astimezone(UTC),
-        previous_hash=bytes(row[22]),
-        hash=bytes(row[23]),
-        kind=row[24],
-    )
+    return entry_from(_read(_ENTRY_READ_AS, row))
+
+
+def public_entry_of(row: Sequence[Any]) -> PublicEntry:
+    """The public part of an entry from the values of PUBLIC_COLUMNS."""
+    return public_from(_read(_PUBLIC_READ_AS, row))
+
+
+def _utc(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+_READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, "numeric": int, "timestamptz": _utc}
+"""What a value of a column is read as, where the driver gives something else."""
+
+
+_ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]
+_PUBLIC_READ_AS: Final = [_READ_AS.get(each.type) for each in PUBLIC_FIELDS]
+
+
+def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any]) -> list[Any]:
+    return [value if read is None or value is None else read(value) for read, value in zip(read_as, row, strict=True)]
 
 
 def answer_row(answer: AnswerRecord) -> tuple[object, ...]:

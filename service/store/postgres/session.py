@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 import psycopg
-from psycopg.errors import UniqueViolation, error_from_result
+from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -19,6 +19,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in LAYOUTS)
 _NAMES: Final = count()
+_CANCEL_S: Final = 5.0
 _OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
@@ -35,7 +36,7 @@ class Session(Connection):
         """
         try:
             return self._extended(extension)
-        except UniqueViolation:
+        except IntegrityError:
             raise
         except psycopg.Error:
             # What was learnt may be of tables that were made anew since.
@@ -52,6 +53,16 @@ class Session(Connection):
         result = self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats)
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
+
+    def abandon(self) -> None:
+        """Cancel a statement that was sent and not waited for, so that the session can be rolled back in silence."""
+        if (
+            self.pgconn.transaction_status == TransactionStatus.ACTIVE
+            and self.pgconn.pipeline_status == PipelineStatus.OFF
+        ):
+            self.cancel_safe(timeout=_CANCEL_S)
+            while self.pgconn.get_result() is not None:
+                pass
 
     def rollback(self) -> None:
         """Undo what was not committed. What is prepared stays so: psycopg would forget all of it.

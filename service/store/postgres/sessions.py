@@ -4,6 +4,7 @@ import select
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import psycopg
@@ -15,10 +16,14 @@ from service.store.postgres.faults import translated
 from service.store.postgres.session import Session
 from service.workflows.ports import CommitUnclear, StoreUnavailable
 
+LONG_MAX: Final = 2
+"""Long acts of one process at a time; they have so many connections more than all else together."""
 _MUST_BE_ON: Final = ("fsync", "full_page_writes", "synchronous_commit")
 _BACKEND: Final = "SELECT FROM pg_stat_activity WHERE pid = %s"
 _BACKEND_WAIT_S: Final = 2.0
 _BACKEND_POLL_S: Final = 0.01
+_WAIT_S: Final = 5.0
+_FOR_WRITING: Final = 4
 
 
 class UnsafeDatabase(Exception):
@@ -38,8 +43,13 @@ class Sessions:
         idle_timeout_ms: int = 60_000,
         tcp_timeout_ms: int = 10_000,
     ) -> None:
-        """Open the pool; raises StoreUnavailable when no connection comes."""
+        """Open the pool; raises StoreUnavailable when no connection comes.
+
+        Readers leave some connections to those who lock a dataset: however many read, no query waits behind them.
+        """
+        self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
         self.silence_ms = idle_timeout_ms
+        self._long = BoundedSemaphore(LONG_MAX)
         self._limits = {
             "statement_timeout": statement_timeout_ms,
             "lock_timeout": lock_timeout_ms,
@@ -50,8 +60,8 @@ class Sessions:
             database_url,
             connection_class=Session,
             min_size=1,
-            max_size=connections_max,
-            timeout=5,
+            max_size=connections_max + LONG_MAX,
+            timeout=_WAIT_S,
             configure=self._configure,
             check=_check,
             open=False,
@@ -65,10 +75,39 @@ class Sessions:
         self._pool.close()
 
     @contextmanager
-    def one(self) -> Iterator[Session]:
+    def one(self, *, for_writing: bool = False) -> Iterator[Session]:
         """A session; what is not committed when an error leaves this is undone."""
-        with translated(), self._pool.connection() as session:
-            yield session
+        with self._turn(for_writing=for_writing), translated(), self._pool.connection() as session:
+            try:
+                yield session
+            except SystemExit:  # a signal may strike between the sending of a statement and the waiting for it
+                session.abandon()
+                raise
+
+    @contextmanager
+    def long(self) -> Iterator[Session]:
+        """A session for a long act, of which there are so few at a time that all others still find one.
+
+        After an error the session is closed: what it took for prepared may have been undone.
+        """
+        with self._long, self.one(for_writing=True) as session:
+            try:
+                yield session
+            except BaseException:
+                session.close()
+                raise
+
+    @contextmanager
+    def _turn(self, *, for_writing: bool) -> Iterator[None]:
+        if for_writing:
+            yield
+        elif not self._readers.acquire(timeout=_WAIT_S):
+            raise StoreUnavailable("too many read")
+        else:
+            try:
+                yield
+            finally:
+                self._readers.release()
 
     @contextmanager
     def settled(self) -> Iterator[Session]:

@@ -1,9 +1,10 @@
 """Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,30 +15,25 @@ from service.store.postgres.extension import LAYOUTS
 from service.store.postgres.faults import translated
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
-from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
-from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import StoreUnavailable
-from service.workflows.records import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, PrincipalRecord
+from service.workflows.records import (
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    OwnAnswer,
+    PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+)
 from service.workflows.views import Guarantee
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
-_DATASET_COUNT: Final = _DATASET.count(",") + 1
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
-_NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
-_SHOWN: Final = (
-    "answers a JOIN ledger l USING (dataset_id, seq) JOIN datasets d ON d.id = a.dataset_id WHERE a.principal_id = %s"
-)
-# Whoever asked a question first has a reply of the entry's own instant, to which the index of replies leads; of a range
-# in its order, since no other index has that.
-_REPLY: Final = "(principal_id, at, query_id)"
-_SHOWN_FIRST: Final = (
-    f"ledger l CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_REPLY} >= (%s, l.asked_at, l.query_id)"
-    f" AND {_REPLY} <= (%s, l.asked_at, l.query_id) ORDER BY principal_id, at, query_id, idempotency_key LIMIT 1) AS a"
-    " JOIN datasets d ON d.id = a.dataset_id WHERE l.query_id = %s"
-)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent)"
     " SELECT dataset_id, $1::integer, seq, $2::bytea FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash = $5"
@@ -69,6 +65,7 @@ class PostgresStore:
         """Open sessions, with their `options`; raises StoreUnavailable when none comes."""
         self._sessions = Sessions(database_url, **options)
         self._tables: dict[int, dict[str, RecordsTable]] = {}
+        self._act_doors: dict[int, threading.Lock] = {}
 
     def close(self) -> None:
         """Close every session."""
@@ -88,10 +85,19 @@ class PostgresStore:
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
-        with self._sessions.one() as session:
+        with self._sessions.one(for_writing=lock) as session:
             yield PostgresTransaction(
                 session, dataset_id, tables, lock=lock, asked=asked, silence_ms=self._sessions.silence_ms
             )
+            with translated():
+                session.rollback()
+
+    @contextmanager
+    def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
+        """An act's transaction. Those of one process wait here, where they hold no connection."""
+        tables = self._tables_of(dataset_id)
+        with self._act_doors.setdefault(dataset_id, threading.Lock()), self._sessions.long() as session:
+            yield PostgresTransaction(session, dataset_id, tables, lock=False, hasten=self._flush)
             with translated():
                 session.rollback()
 
@@ -100,6 +106,14 @@ class PostgresStore:
         """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
         with self._sessions.settled() as session:
             yield PostgresProposal(session, dataset_id, head, asked=asked)
+
+    def _flush(self) -> None:
+        """Have the write-ahead log on the disk as far as it is written: a commit of nothing brings all before it."""
+        self.probe_commit(b"")
+
+    def probe_commit(self, payload: bytes) -> None:
+        """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""
+        self._sessions.commit("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
 
     # Datasets
 
@@ -202,22 +216,16 @@ class PostgresStore:
 
     # An analyst's own replies
 
-    def answer_of(self, principal_id: UUID, query_id: UUID) -> tuple[DatasetRecord, AnswerRecord, LedgerEntry] | None:
-        found = self._replies(_SHOWN_FIRST, [principal_id, principal_id, query_id])
-        if not found:  # somebody who was given another's entry has a reply of some later instant
-            found = self._replies(
-                f"{_SHOWN} AND a.query_id = %s ORDER BY a.at, a.idempotency_key LIMIT 1", [principal_id, query_id]
-            )
-        return found[0] if found else None
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
+        rows = self._sessions.rows(SHOWN_FIRST, [principal_id, principal_id, query_id])
+        rows = rows or self._sessions.rows(SHOWN_LATER, [principal_id, query_id])
+        return own_answer(rows[0]) if rows else None
 
-    def answers_of(
-        self, principal_id: UUID, *, before: tuple[datetime, UUID] | None, limit: int
-    ) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
-        at, query_id = before or (_NEVER, UUID(int=0))
-        return self._replies(
-            f"{_SHOWN} AND (a.at, a.query_id) < (%s, %s) ORDER BY a.at DESC, a.query_id DESC LIMIT %s",
-            [principal_id, at, query_id, limit],
-        )
+    def releases_of(
+        self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
+    ) -> list[ReleaseRecord]:
+        rows = self._sessions.rows(LISTED, listed_values(principal_id, before, limit, bytes_max))
+        return [release_of(row) for row in rows]
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         rows = self._sessions.rows(
@@ -235,24 +243,11 @@ class PostgresStore:
 
     # Within
 
-    def _replies(self, source: str, values: Sequence[object]) -> list[tuple[DatasetRecord, AnswerRecord, LedgerEntry]]:
-        columns = ", ".join([_of("d", _DATASET), _of("a", ANSWER_COLUMNS), _of("l", ENTRY_COLUMNS)])
-        rows = self._sessions.rows(f"SELECT {columns} FROM {source}", values)
-        middle = _DATASET_COUNT + ANSWER_COUNT
-        return [
-            (_dataset_of(row[:_DATASET_COUNT]), answer_of(row[_DATASET_COUNT:middle]), entry_of(row[middle:]))
-            for row in rows
-        ]
-
     def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
         if dataset_id not in self._tables:
             rows = self._sessions.rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
             self._tables[dataset_id] = records_tables(dataset_id, Schema.model_validate(rows[0][0]))
         return self._tables[dataset_id]
-
-
-def _of(alias: str, columns: str) -> str:
-    return ", ".join(f"{alias}.{column.strip()}" for column in columns.split(","))
 
 
 def _dataset_of(row: Sequence[Any]) -> DatasetRecord:

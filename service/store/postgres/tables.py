@@ -5,6 +5,7 @@ from typing import Any, Final
 from sqlalchemy import (
     URL,
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Double,
@@ -118,7 +119,8 @@ ANSWERS: Final = Table(
     _required("body", LargeBinary()),
     _required("at", DateTime(timezone=True)),
     ForeignKeyConstraint(["dataset_id", "seq"], ["ledger.dataset_id", "ledger.seq"]),
-    Index("answers_of_principal", "principal_id", "at", "query_id"),
+    # Keys by their bytes, COLLATE "C": of that a comparison with the database knows nothing.
+    Index("answers_of_principal", "principal_id", "at", "dataset_id", "seq", "idempotency_key"),
 )
 
 WORST_CASES: Final = Table(
@@ -137,6 +139,7 @@ INDIVIDUALS: Final = Table(
     Column("key", Text),
     Column("tombstone", LargeBinary),
     _required("limit_units", BigInteger()),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
     Index("individuals_key", "dataset_id", "key", unique=True, postgresql_where=text("key IS NOT NULL")),
     Index(
         "individuals_tombstone", "dataset_id", "tombstone", unique=True, postgresql_where=text("tombstone IS NOT NULL")
@@ -177,6 +180,16 @@ PRINCIPALS: Final = Table(
     _required("key_hash", LargeBinary()),
     _required("created_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
+    Index("principals_individual", "dataset", "individual", postgresql_where=text("individual IS NOT NULL")),
+)
+
+DATASET_OWNERS: Final = Table(
+    "dataset_owners",
+    METADATA,
+    _dataset(),
+    _required("replica", Uuid()),
+    _required("url", Text()),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
 )
 
 

@@ -1,31 +1,35 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
-import psycopg
-import rfc8785
 from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.store.postgres.extension import Extension
-from service.store.postgres.faults import translated
+from service.store.postgres.faults import committing, translated
+from service.store.postgres.joining import COPY_INDIVIDUALS, copy_individuals
 from service.store.postgres.reading import PostgresReading
 from service.store.postgres.records import RecordsTable
-from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.session import Session
+from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import CommitUnclear, StoreUnavailable
-from service.workflows.records import AnswerRecord, Asked, Codes, Head, Known
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import ERASED_NAME, AnswerRecord, Asked, Codes, Head, Known
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
-HEAD_COLUMNS: Final = "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units"
+HEAD_COLUMNS: Final = (
+    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash"
+)
 LOCK_HEAD = " FOR UPDATE"
+_ACTS: Final = 0x53504143
+"""The class of the advisory locks of long acts; the dataset's number is the other half of such a lock's key."""
+ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"
 READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 # Key by key: a plan that was made while there were few replies would go through all of them for ever.
 # A range of the primary key's own order, which no other index has: for a table of which Postgres knows little, it may
@@ -40,11 +44,17 @@ KNOWN_ANSWERS: Final = (
 # The newest entry of each hash, by the one index that has this order: a question may have been charged a million times.
 _ENTRY: Final = "(query_hash, dataset_id, epoch, seq)"
 KNOWN_ENTRIES: Final = (
-    f"SELECT {ENTRY_COLUMNS} FROM unnest(%s::text[]) AS asked (asked_hash),"
+    f"SELECT {PUBLIC_COLUMNS} FROM unnest(%s::text[]) AS asked (asked_hash),"
     " (SELECT dataset_id AS of_dataset, epoch AS this_epoch, seq AS last FROM heads WHERE dataset_id = %s) AS head"
-    f" CROSS JOIN LATERAL (SELECT * FROM ledger WHERE {_ENTRY} >= (asked_hash, of_dataset, this_epoch, 0)"
+    f" CROSS JOIN LATERAL (SELECT {PUBLIC_COLUMNS} FROM ledger"
+    f" WHERE {_ENTRY} >= (asked_hash, of_dataset, this_epoch, 0)"
     f" AND {_ENTRY} <= (asked_hash, of_dataset, this_epoch, last) AND kind = 'query'"
     " ORDER BY query_hash DESC, dataset_id DESC, epoch DESC, seq DESC LIMIT 1) AS found"
+)
+_FORGET_PRINCIPALS: Final = (
+    "UPDATE principals p SET revoked_at = coalesce(p.revoked_at, now()), individual = NULL, name = %s"
+    " FROM individuals i JOIN datasets d ON d.id = i.dataset_id"
+    " WHERE i.dataset_id = %s AND i.slot = %s AND p.dataset = d.name AND p.individual = i.key"
 )
 KNOWN_WORST_CASES: Final = (
     "SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s AND principal_id = ANY(%s)"
@@ -63,15 +73,19 @@ class PostgresTransaction(PostgresReading):
         lock: bool,
         asked: Sequence[Asked] = (),
         silence_ms: int = 60_000,
+        hasten: Callable[[], None] | None = None,
     ) -> None:
         """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey.
 
-        A locked transaction for questions has `silence_ms` in all.
+        A locked transaction for questions has `silence_ms` in all. With `hasten` it is a long act's.
         """
         super().__init__(connection, dataset_id, tables)
         self._pending: list[Extension] = []
+        self._hasten = hasten
         with translated(), connection.pipeline():
-            if not lock:
+            if hasten is not None:
+                connection.execute(ONE_LONG_ACT, [_ACTS, dataset_id])
+            elif not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
                 # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: whoever falls
@@ -83,7 +97,7 @@ class PostgresTransaction(PostgresReading):
             answers, reusable, worst_cases = (cursor.fetchall() for cursor in known) if asked else ([], [], [])
         self.known = Known(
             answers={(record.principal_id, record.key): record for record in map(answer_of, answers)},
-            reusable={entry.query_hash: entry for entry in map(entry_of, reusable)},
+            reusable={entry.query_hash: entry for entry in map(public_entry_of, reusable)},
             worst_cases=dict(worst_cases),
         )
 
@@ -107,12 +121,9 @@ class PostgresTransaction(PostgresReading):
                 " WHERE dataset_id = %s AND slot = %s",
                 returning,
             )
-            with cursor.copy(
-                "COPY individuals (dataset_id, slot, key, limit_units) FROM STDIN (FORMAT BINARY)"
-            ) as copy:
-                copy.set_types(["int4", "int4", "text", "int8"])
-                for n in np.flatnonzero(new).tolist():
-                    copy.write_row((self._dataset_id, int(slots[n]), keys[n], int(limits[n])))
+            with cursor.copy(COPY_INDIVIDUALS) as copy:
+                for chunk in copy_individuals(self._dataset_id, slots, keys, limits, is_new=new):
+                    copy.write(chunk)
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         records = self._tables[table]
@@ -120,13 +131,25 @@ class PostgresTransaction(PostgresReading):
             for chunk in records.encode(slots, codes):
                 copy.write(chunk)
 
+    def delete_records(self, slot: int) -> None:
+        with translated(), self._connection.pipeline():
+            for records in self._tables.values():
+                self._connection.execute(records.delete(), [slot])
+
     def erase(self, slot: int, tombstone: bytes) -> None:
-        for records in self._tables.values():
-            self._run(records.delete(), [slot])
+        self.delete_records(slot)
+        self._run(_FORGET_PRINCIPALS, [ERASED_NAME, self._dataset_id, slot])
         self._run(
             "UPDATE individuals SET key = NULL, tombstone = %s WHERE dataset_id = %s AND slot = %s",
             [tombstone, self._dataset_id, slot],
         )
+
+    def hasten(self) -> None:
+        if self._hasten is not None:
+            self._hasten()
+
+    def lock(self) -> None:
+        self.head = head_of(self._rows(READ_HEAD + LOCK_HEAD, [self._dataset_id])[0])
 
     def set_limit(self, slot: int, limit_units: int) -> None:
         self._run(
@@ -134,36 +157,46 @@ class PostgresTransaction(PostgresReading):
             [limit_units, self._dataset_id, slot, limit_units],
         )
 
+    def set_paused(self, slot: int, *, paused: bool) -> None:
+        self._run(
+            "UPDATE individuals SET paused = %s WHERE dataset_id = %s AND slot = %s", [paused, self._dataset_id, slot]
+        )
+
     def journal(
         self, act: str, detail: Mapping[str, object], *, slots: int | None = None, epoch: int | None = None
     ) -> None:
-        number, previous = self._rows(
-            "SELECT coalesce((SELECT max(number) FROM journal j WHERE j.dataset_id = h.dataset_id), 0) + 1,"
-            " journal_hash FROM heads h WHERE dataset_id = %s",
-            [self._dataset_id],
-        )[0]
-        facts = {"number": number, "at_seq": self.head.seq, "act": act, "detail": dict(detail)}
-        digest = hashlib.sha256(b"sparing journal 1\0" + bytes(previous) + rfc8785.dumps(facts)).digest()
+        ((number,),) = self._rows(
+            "SELECT coalesce(max(number), 0) + 1 FROM journal WHERE dataset_id = %s", [self._dataset_id]
+        )
+        following = JournalAct.following(
+            self.head.journal_hash, number=number, at_seq=self.head.seq, act=act, detail=detail
+        )
         self._run(
             "INSERT INTO journal (dataset_id, number, at_seq, act, detail, at, previous_hash, hash)"
             " VALUES (%s, %s, %s, %s, %s, now(), %s, %s)",
-            [self._dataset_id, number, self.head.seq, act, Jsonb(dict(detail)), previous, digest],
+            [
+                self._dataset_id,
+                number,
+                following.at_seq,
+                act,
+                Jsonb(following.detail),
+                following.previous_hash,
+                following.hash,
+            ],
         )
         self._move_head(
             "data_version = data_version + 1, slots = coalesce(%s, slots), epoch = coalesce(%s, epoch),"
             " journal_hash = %s",
-            [slots, epoch, digest],
+            [slots, epoch, following.hash],
         )
 
     def fence_off(self, fence: int, joining_units: int) -> None:
         self._move_head("fence = %s, joining_units = %s", [fence, joining_units])
 
     def commit(self) -> None:
-        try:
+        with committing():
             self._flush()
             self._connection.commit()
-        except (psycopg.Error, StoreUnavailable) as fault:
-            raise CommitUnclear(type(fault).__name__) from fault
 
     # Within
 
@@ -214,4 +247,5 @@ def head_of(row: Sequence[Any]) -> Head:
         worst_case_units=row[6],
         checkpoint_seq=row[7],
         joining_units=row[8],
+        journal_hash=bytes(row[9]),
     )

@@ -1,13 +1,15 @@
-"""A witness in Redis or Valkey: one sealed record a dataset, moved only forward by a script that Redis runs whole.
+"""A witness in Redis or Valkey: one sealed record a dataset, moved only forward, that nobody else can read.
 
 Redis forgets and may be in anybody's hands, so this can only help another witness: what it does not hold, or what was
-not sealed with the pepper, is unknown.
+not sealed with the pepper, is unknown. It cannot tell which of two records is farther, so a record is replaced only if
+it is the one that its writer has opened: the script compares how it begins, which no two sealings have in common.
 """
 
 import hashlib
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from hmac import compare_digest
 from typing import Final
 
 from redis import Redis, RedisError
@@ -17,30 +19,67 @@ from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from service.store.cache.punctual import punctual_connections
-from service.store.witness.records import RECORD_BYTES, decode, encode
+from service.store.cache.sealing import STAMP_BYTES, Seal
+from service.store.witness.clear import clear_name, clear_record
+from service.store.witness.records import decode, encode
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 
 _TIMEOUT_S: Final = 0.25
-_POSITION: Final = "{:020d}{:020d}{:020d}"
-_POSITION_BYTES: Final = 60
-_FORWARD: Final = f"""
-local held = redis.call('GET', KEYS[1])
-if not held or #held ~= #ARGV[1] or string.sub(held, 1, {_POSITION_BYTES}) < string.sub(ARGV[1], 1, {_POSITION_BYTES})
-then redis.call('SET', KEYS[1], ARGV[1]) end
-return held
+# 1 when the record that begins with ARGV[2] was replaced by ARGV[1], 0 when there was none, otherwise what is there.
+# A clear one (KEYS[2]) must be the one whose digest is ARGV[3]; it is deleted when ARGV[4] says that it was taken over.
+_SWAP: Final = f"""
+local held, clear = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
+if held and string.sub(held, 1, {STAMP_BYTES}) ~= ARGV[2] or clear and redis.sha1hex(clear) ~= ARGV[3]
+then return {{held, clear}} end
+redis.call('SET', KEYS[1], ARGV[1])
+if clear and ARGV[4] == '1' then redis.call('DEL', KEYS[2]) end
+return held and 1 or 0
 """
-
-
 # What carries the script by name spares the client's and the pool's ways, which take as long as all else that is done.
-_DIGEST: Final = hashlib.sha1(_FORWARD.encode(), usedforsecurity=False).hexdigest()
+_DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What lies there, as far as it was looked at: how it begins, and the farthest record that could be opened.
+
+    `clear_digest` is that of a clear value; it `counts` when it holds a record of ours.
+    """
+
+    stamp: bytes = b""
+    farthest: WitnessRecord | None = None
+    clear_digest: str = ""
+    clear_counts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Swap:
+    """One call of the script: `record` is put where `seen` was seen."""
+
+    names: tuple[str, str]
+    record: WitnessRecord
+    sealed: bytes
+    seen: _Seen
+
+    @property
+    def arguments(self) -> tuple[object, ...]:
+        """Of the call, behind the script."""
+        seen = self.seen
+        return 2, *self.names, self.sealed, seen.stamp, seen.clear_digest, int(seen.clear_counts)
+
+    @property
+    def left(self) -> _Seen:
+        """What lies there once it is done."""
+        digest = "" if self.seen.clear_counts else self.seen.clear_digest
+        return _Seen(stamp=Seal.stamp(self.sealed), farthest=self.record, clear_digest=digest)
 
 
 class RedisWitness:
     """The port's Witness, as far as Redis can be one. Thread-safe."""
 
-    def __init__(self, url: str, seal: Callable[[bytes], bytes]) -> None:
-        """`seal` is a keyed hash. Nothing is asked of Redis before it is needed."""
+    def __init__(self, url: str, key: bytes, clear_mac: Callable[[bytes], bytes]) -> None:
+        """`key` and `clear_mac` are the pepper's. Nothing is asked of Redis before it is needed."""
         self._client = Redis.from_url(
             url,
             socket_timeout=_TIMEOUT_S,
@@ -48,8 +87,9 @@ class RedisWitness:
             retry=Retry(NoBackoff(), 0),
             **punctual_connections(url),
         )
-        self._seal = seal
+        self._seal, self._clear_mac = Seal(key), clear_mac
         self._idle: list[ConnectionInterface] = []
+        self._seen: dict[str, _Seen] = {}  # a guess that spares a look: the script says whether it still holds
 
     def close(self) -> None:
         """Close the connections."""
@@ -59,34 +99,83 @@ class RedisWitness:
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         try:
-            held = self._client.get(_key(dataset))
+            held, clear = [self._client.get(name) for name in self._names(dataset)]
         except RedisError as fault:
             raise WitnessUnavailable(type(fault).__name__) from fault
-        record = self._opened(dataset, held)
-        return [] if record is None else [record]
+        return self._records(dataset, held, clear)
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         return self.begin(dataset, record)()
 
     def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
-        body = _POSITION.format(*record.position).encode() + encode(dataset, record)
-        sealed = body + self._seal(body)
+        seen = self._seen.get(dataset, _Seen())
+        if seen.farthest is not None and seen.farthest.position >= record.position:
+            seen = _Seen()  # nothing may be replaced before it is looked at
+        swap = self._swap(dataset, record, seen)
         connection = self._connection()
         try:
-            _send(connection, "EVALSHA", _DIGEST, dataset, sealed)
+            _send(connection, "EVALSHA", _DIGEST, swap)
         except RedisError as fault:
             self._put_back(connection, is_sound=False)
             raise WitnessUnavailable(type(fault).__name__) from fault
-        return partial(self._finish, connection, dataset, sealed)
+        return partial(self._finish, connection, dataset, swap)
 
-    def _finish(self, connection: ConnectionInterface, dataset: str, sealed: bytes) -> WitnessRecord | None:
+    def _finish(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
         try:
-            held = _reply(connection, dataset, sealed)
-        except RedisError as fault:
+            before = self._moved_forward(connection, dataset, swap)
+        except (RedisError, TimeoutError) as fault:
             self._put_back(connection, is_sound=False)
             raise WitnessUnavailable(type(fault).__name__) from fault
         self._put_back(connection, is_sound=True)
-        return self._opened(dataset, held)
+        return before
+
+    def _moved_forward(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
+        """What was there before. Looks and tries again until the record, or a farther one, lies there sealed.
+
+        After each that was in vain another writer has come farther, or Redis lies, for which there is an end.
+        """
+        end, record = time.monotonic() + _TIMEOUT_S, swap.record
+        reply = _reply(connection, swap)
+        before = None if reply == 0 else swap.seen.farthest
+        while isinstance(reply, list):
+            if time.monotonic() > end:
+                raise TimeoutError
+            seen = self._looked(dataset, reply)
+            before = seen.farthest
+            farther = record if before is None or before.position < record.position else before
+            swap = self._swap(dataset, farther, seen)
+            if farther is before and not seen.clear_counts:
+                self._seen[dataset] = seen
+                return before
+            _send(connection, "EVALSHA", _DIGEST, swap)
+            reply = _reply(connection, swap)
+        self._seen[dataset] = swap.left
+        return before
+
+    def _looked(self, dataset: str, reply: list[object]) -> _Seen:
+        """What the script has found there instead; both may be anything."""
+        held, clear = reply if len(reply) == 2 else (None, None)
+        records = self._records(dataset, held, clear)
+        return _Seen(
+            stamp=Seal.stamp(held),
+            farthest=records[-1] if records else None,
+            clear_digest=_digest(clear) if isinstance(clear, bytes) else "",
+            clear_counts=clear_record(dataset, clear, self._clear_mac) is not None,
+        )
+
+    def _records(self, dataset: str, held: object, clear: object) -> list[WitnessRecord]:
+        """Those that are ours, in order; of two with one position the sealed one is last, as the one that stands."""
+        data = self._seal.open(dataset.encode(), held)
+        found = [clear_record(dataset, clear, self._clear_mac), None if data is None else decode(dataset, data)]
+        return sorted((each for each in found if each is not None), key=_position)
+
+    def _swap(self, dataset: str, record: WitnessRecord, seen: _Seen) -> _Swap:
+        sealed = self._seal.close(dataset.encode(), encode(dataset, record))
+        return _Swap(names=self._names(dataset), record=record, sealed=sealed, seen=seen)
+
+    def _names(self, dataset: str) -> tuple[str, str]:
+        """Under what the sealed record lies, and under what a clear one may."""
+        return f"sparing:witness:{self._seal.name(dataset.encode())}", clear_name(dataset)
 
     def _connection(self) -> ConnectionInterface:
         try:
@@ -100,25 +189,12 @@ class RedisWitness:
             connection.disconnect()  # type: ignore[no-untyped-call]
         self._idle.append(connection)
 
-    def _opened(self, dataset: str, held: object) -> WitnessRecord | None:
-        """The record in a value that may be anything."""
-        if not isinstance(held, bytes):
-            return None
-        end = _POSITION_BYTES + RECORD_BYTES
-        if not compare_digest(held[end:], self._seal(held[:end])):
-            return None
-        return decode(dataset, held[_POSITION_BYTES:end])
 
-
-def _key(dataset: str) -> str:
-    return f"sparing:witness:{dataset}"
-
-
-def _send(connection: ConnectionInterface, command: str, script: str, dataset: str, sealed: bytes) -> None:
+def _send(connection: ConnectionInterface, command: str, script: str, swap: _Swap) -> None:
     """Send a call of the script, on a new connection where it would be in vain."""
     if connection.is_connected and _has_something_to_say(connection):
         connection.disconnect()  # type: ignore[no-untyped-call]
-    connection.send_command(command, script, 1, _key(dataset), sealed)  # type: ignore[no-untyped-call]
+    connection.send_command(command, script, *swap.arguments)  # type: ignore[no-untyped-call]
 
 
 def _has_something_to_say(connection: ConnectionInterface) -> bool:
@@ -129,9 +205,17 @@ def _has_something_to_say(connection: ConnectionInterface) -> bool:
         return True
 
 
-def _reply(connection: ConnectionInterface, dataset: str, sealed: bytes) -> object:
+def _reply(connection: ConnectionInterface, swap: _Swap) -> object:
     try:
         return connection.read_response()
     except NoScriptError:
-        _send(connection, "EVAL", _FORWARD, dataset, sealed)
+        _send(connection, "EVAL", _SWAP, swap)
         return connection.read_response()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+def _position(record: WitnessRecord) -> tuple[int, int, int]:
+    return record.position

@@ -49,7 +49,7 @@ def test_values_may_hold_colons_and_members_come_in_any_order() -> None:
     """Colons outside of members make a row suspicious, not wrong."""
     line = '{"member": 0, "country": "a:b", "id": "x:y", "spend": 3, "age": null}'
     rows = read(line.encode(), NDJSON)
-    assert rows.keys == ["x:y"]
+    assert list(rows.keys) == ["x:y"]
     assert rows.out_of_domain["country"] == 1
     assert rows.codes["member"].tolist() == [0]
 
@@ -57,7 +57,7 @@ def test_values_may_hold_colons_and_members_come_in_any_order() -> None:
 def test_blank_lines_and_a_byte_order_mark_are_no_rows() -> None:
     """Rows are counted without them; line ends may be Windows'."""
     body = b"\xef\xbb\xbf" + GOOD.encode() + b"\r\n\r\n  \n" + GOOD.replace('"a"', '"b"').encode() + b"\n\n"
-    assert read(body, NDJSON).keys == ["a", "b"]
+    assert list(read(body, NDJSON).keys) == ["a", "b"]
     assert places(GOOD.encode() + b"\n\nnope\n", NDJSON) == [(2, None)]
 
 

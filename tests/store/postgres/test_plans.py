@@ -1,16 +1,18 @@
 """What a commit reads does not grow with the ledger, whenever Postgres has made the plans that it keeps."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import psycopg
 import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports import Proposal, Transaction
-from service.workflows.records import Asked, DatasetRecord, Head
+from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head
 from tests.contracts.stores import ANALYST, dataset, entry, reply
 
 pytestmark = pytest.mark.slow
@@ -121,7 +123,7 @@ def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: Postgre
     for query_id in ids:
         found = again.answer_of(ANALYST, query_id)
         assert found is not None
-        assert (found[1].query_id, found[2].query_id) == (query_id, query_id)
+        assert found.reply.query_id == query_id
     again.close()
 
     read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}
@@ -129,9 +131,79 @@ def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: Postgre
     assert max(read.values()) < 10, read
 
 
+@pytest.mark.parametrize("analysed", ["never", "long"])
+def test_a_page_of_ones_own_thousands_reads_that_page(store: PostgresStore, database_url: str, analysed: str) -> None:
+    """Wherever it begins, and whatever Postgres knows of the tables."""
+    (record,) = store.datasets()
+    for _ in range(BATCHES):
+        append(store, record, proposed, BATCH)
+    store.close()
+    if analysed == "long":
+        with psycopg.connect(database_url) as owner:
+            owner.execute("ANALYZE")
+    before = blocks_read(database_url)
+
+    again, place, size = PostgresStore(database_url), None, 10
+    for _ in range(LOOKS):
+        page = again.releases_of(ANALYST, before=place, limit=size, bytes_max=2**20)
+        assert len(page) == size
+        place = page[-1].place
+    again.close()
+    assert page[-1].place.seq == BATCHES * BATCH - LOOKS * size + 1
+
+    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(database_url).items()}
+    assert read["answers_of_principal"] > 0, "nothing was counted"
+    assert max(read.values()) < 5, read
+
+
+@pytest.mark.parametrize("analysed", ["never", "long"])
+def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(
+    store: PostgresStore, database_url: str, analysed: str
+) -> None:
+    """Wherever it begins, and whatever Postgres knows of the table; so does the tail of one account."""
+    (record,) = store.datasets()
+    for _ in range(BATCHES):
+        append(store, record, proposed, BATCH)
+    last = store.head(record.id)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+        transaction.journal("rows", {}, slots=1)
+        transaction.commit()
+    checkpoint = Checkpoint(since=0, seq=last.seq - 10, hash=_hash_at(store, record, last.seq - 10), pages={})
+    assert store.finish_checkpoint(record.id, checkpoint)
+    store.close()
+    if analysed == "long":
+        with psycopg.connect(database_url) as owner:
+            owner.execute("ANALYZE")
+    before = blocks_read(database_url)
+
+    again, size = PostgresStore(database_url), 10
+    for look in range(LOOKS):
+        with again.transaction(record.id, lock=False) as transaction:
+            place = last.seq - 50 * look
+            rows = transaction.entry_records(before=place, limit=size, bytes_max=2**20)
+            charges = transaction.own_charges(0, before=place, limit=size, bytes_max=2**20)
+            assert (
+                [each.seq for each in rows] == [each.seq for each in charges] == list(range(place - 1, place - 11, -1))
+            )
+            assert transaction.account_of(0) == (9, size, False)
+            assert len(list(transaction.entries(after=place - size, limit=size))) == size
+    again.close()
+
+    read = {name: (blocks - before[name]) / (LOOKS * size) for name, blocks in blocks_read(database_url).items()}
+    assert read["ledger_pkey"] > 0, "nothing was counted"
+    assert max(read.values()) < 10, read
+
+
+def _hash_at(store: PostgresStore, record: DatasetRecord, seq: int) -> bytes:
+    with store.transaction(record.id, lock=False) as transaction:
+        return transaction.hashes([seq])[seq]
+
+
 def blocks_read(database_url: str) -> dict[str, float]:
     """By index: blocks read of it so far, by sessions that have ended. By table: rows read by going through it."""
-    with psycopg.connect(database_url) as owner:
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        _await_ends(owner)
         rows = owner.execute(
             "SELECT indexrelname, idx_blks_hit + idx_blks_read FROM pg_statio_user_indexes"
             " WHERE relname IN ('ledger', 'answers') UNION ALL"
@@ -140,3 +212,17 @@ def blocks_read(database_url: str) -> dict[str, float]:
             " WHERE relname IN ('ledger', 'answers')"
         ).fetchall()
     return {str(name): float(count or 0) for name, count in rows}
+
+
+def _await_ends(owner: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Wait until no other session is left: each counts what it has read just before it leaves this list."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        others = owner.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
+        ).fetchall()
+        if not others:
+            return
+        time.sleep(0.01)
+    raise TimeoutError("a session of the store did not end")

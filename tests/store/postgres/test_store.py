@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import psycopg
 import pytest
 
 from service.query.schema import Schema
+from service.store.postgres.reading import PostgresReading
 from service.store.postgres.records import records_tables
 from service.store.postgres.session import Connection
 from service.store.postgres.sessions import Sessions
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports import CommitUnclear, Outdated, StoreUnavailable
+from service.workflows.ports import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
 from service.workflows.records import Asked, Head
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 
@@ -91,6 +92,23 @@ def _propose(
                 pid = proposal._session.info.backend_pid
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         proposal.commit()
+
+
+@pytest.mark.parametrize("is_locked", [False, True], ids=["proposed", "locked"])
+def test_a_value_that_no_column_can_hold_is_rejected(store: PostgresStore, is_locked: bool) -> None:
+    """A data exception of class 22, here a NUL in a text: not unclear, and the session goes on."""
+    kept = store.add_dataset(dataset())
+    _propose(store, kept.id, store.head(kept.id))
+    head = store.head(kept.id)
+    following = replace(entry(head, {0: 1}), analyst="a\0b")
+    opened = store.transaction(kept.id, lock=True) if is_locked else store.proposal(kept.id, head, asked=[])
+    with opened as appending:
+        appending.append([following], [reply(following, "b")], {})
+        with pytest.raises(CommitRejected, match="22021"):
+            appending.commit()
+    assert store.head(kept.id) == head
+    _propose(store, kept.id, head)
+    assert store.head(kept.id).seq == 2
 
 
 def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: PostgresStore) -> None:
@@ -188,6 +206,75 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
     assert sorted(zip(places.tolist(), visits["item"].tolist(), strict=True)) == [
         (slot, item) for slot, item in zip(slots.tolist(), items.tolist(), strict=True) if slot != 300
     ]
+
+
+def test_entries_are_fetched_by_bytes_as_well_as_by_number(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay of dense entries holds a few of them at a time; each comes once, and an entry larger than all alone."""
+    kept = store.add_dataset(dataset())
+    for number in range(7):
+        head = store.head(kept.id)
+        made = entry(head, {slot: slot + 1 for slot in range(1000 if number == 3 else 20)})
+        with store.proposal(kept.id, head, asked=[]) as proposal:
+            proposal.append([made], [reply(made, f"key-{number}")], {})
+            proposal.commit()
+    fetched: list[int] = []
+    real = PostgresReading._rows
+
+    def counted(self: PostgresReading, statement: Any, values: Any) -> Any:
+        rows = real(self, statement, values)
+        fetched.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(PostgresReading, "_rows", counted)
+    monkeypatch.setattr("service.store.postgres.reading.ENTRIES_BYTES", 2 * (20 * 8 + 3 + 16))
+    with store.transaction(kept.id, lock=False) as transaction:
+        assert [each.seq for each in transaction.entries(after=0)] == list(range(1, 8))
+        assert fetched == [2, 2, 2, 1, 0]
+        assert [each.seq for each in transaction.entries(after=1, limit=2)] == [2, 3]
+
+
+def test_readers_leave_connections_to_those_who_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many read, a dataset can be locked; a reader too many gives up after a while."""
+    monkeypatch.setattr("service.store.postgres.sessions._WAIT_S", 0.1)
+    crowded = PostgresStore(database_url, connections_max=6)
+    kept = crowded.add_dataset(dataset())
+    with crowded.transaction(kept.id, lock=False), crowded.transaction(kept.id, lock=False):
+        with pytest.raises(StoreUnavailable), crowded.transaction(kept.id, lock=False):
+            pass
+        with crowded.transaction(kept.id, lock=True) as transaction:
+            assert transaction.head.seq == 0
+    assert crowded.head(kept.id).seq == 0
+    crowded.close()
+
+
+def test_a_long_act_waits_for_that_of_another_process(store: PostgresStore, database_url: str) -> None:
+    """It gives up when its turn does not come, and has its turn as soon as the other has ended."""
+    kept = store.add_dataset(dataset())
+    other = PostgresStore(database_url, lock_timeout_ms=50)
+    with store.long_act(kept.id):
+        with pytest.raises(StoreUnavailable), other.long_act(kept.id):
+            pass
+        with other.transaction(kept.id, lock=True) as transaction:
+            assert transaction.head.seq == 0
+    with other.long_act(kept.id) as act:
+        assert act.head.slots == 0
+    other.close()
+
+
+def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresStore) -> None:
+    """Each at its place, also where a key is asked for twice or is nobody's; a few are looked up."""
+    kept = store.add_dataset(dataset())
+    keys = [f'p{n} "\\ø' for n in range(20_000)]
+    with store.long_act(kept.id) as act:
+        act.add_individuals(np.arange(20_000), keys, np.full(20_000, 5))
+        asked = [*reversed(keys), "nobody", keys[7]]
+        found = act.slots_of(asked)
+        assert found.tolist() == [*range(19_999, -1, -1), -1, 7]
+        assert act._connection.execute("SHOW enable_nestloop").fetchall() == [("on",)]
+        assert act.slots_of(keys[3:5]).tolist() == [3, 4]
+        assert act.slots_of([]).tolist() == []
 
 
 def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> None:

@@ -1,32 +1,62 @@
 """Redis as a witness: whatever it does, it can only help."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from service.store.memory.store import MemoryStore
+from service.store.witness import redis as module
+from service.store.witness.memory import MemoryWitness
 from service.store.witness.redis import RedisWitness
+from service.store.witness.several import SeveralWitnesses
+from service.workflows.errors import Fenced
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 from service.workflows.secrets import Pepper
 from tests.faults.meddling import OwnValkey
+from tests.houses import analyst, ask, open_house, register, upload
+from tests.store.witness.earlier import clear_value
 
 pytestmark = pytest.mark.slow
 
 DATASET = "survey-" + "0f" * 32
-KEY = f"sparing:witness:{DATASET}"
+CLEAR = f"sparing:witness:{DATASET}"
+OTHER = "survey-" + "1e" * 32
+PEPPER = Pepper(bytes(32))
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=5, hash=bytes(32))
 SECOND = replace(FIRST, seq=2)
+THIRD = replace(FIRST, seq=3)
+
+
+def opened(url: str, pepper: Pepper = PEPPER) -> RedisWitness:
+    """One process's witness there."""
+    return RedisWitness(url, pepper.witness_key(), pepper.clear_witness_mac)
+
+
+def sealed_name(server: "redis.Redis") -> bytes:
+    """Where the one sealed record lies."""
+    (name,) = (each for each in server.keys("*") if each != CLEAR.encode())
+    assert isinstance(name, bytes)
+    return name
+
+
+def put_over(server: "redis.Redis", name: Any, other: Any) -> None:
+    """A record in another's place."""
+    held = server.get(name)
+    assert isinstance(held, bytes)
+    server.set(other, held)
 
 
 @pytest.fixture
 def witness(redis_url: str) -> Iterator[RedisWitness]:
     """A witness in an empty Redis."""
-    opened = RedisWitness(redis_url, Pepper(bytes(32)).witness_seal)
-    yield opened
-    opened.close()
+    with closing(opened(redis_url)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -45,12 +75,15 @@ def test_flushed_it_knows_nothing(witness: RedisWitness, server: "redis.Redis") 
     assert witness.history(DATASET) == [FIRST]
 
 
-@pytest.mark.parametrize("value", [b"", b"9" * 60, b"9" * 220, b"\xff" * 220, b"x" * 100_000])
+@pytest.mark.parametrize("value", [b"", b"9" * 60, b"9" * 220, b"\xff" * 560, b"x" * 100_000])
 def test_what_was_not_sealed_is_unknown(witness: RedisWitness, server: "redis.Redis", value: bytes) -> None:
-    """A forged record neither closes a dataset nor opens one."""
-    server.set(KEY, value)
+    """A forged record neither closes a dataset nor opens one, and is gone with the next that is written."""
+    witness.write(DATASET, FIRST)
+    for name in (sealed_name(server), CLEAR):
+        server.set(name, value)
     assert witness.history(DATASET) == []
-    assert witness.write(DATASET, FIRST) is None
+    assert witness.write(DATASET, SECOND) is None
+    assert witness.history(DATASET) == [SECOND]
 
 
 def test_a_record_of_another_dataset_or_another_pepper_is_unknown(
@@ -58,21 +91,29 @@ def test_a_record_of_another_dataset_or_another_pepper_is_unknown(
 ) -> None:
     """A seal binds the record to its dataset."""
     witness.write(DATASET, SECOND)
-    other = "survey-" + "1e" * 32
-    server.copy(KEY, f"sparing:witness:{other}")
-    assert witness.history(other) == []
-    stranger = RedisWitness(redis_url, Pepper(b"x" * 32).witness_seal)
-    assert stranger.history(DATASET) == []
-    stranger.close()
+    ours = sealed_name(server)
+    witness.write(OTHER, FIRST)
+    (theirs,) = (name for name in server.keys("*") if name != ours)
+    put_over(server, ours, theirs)
+    assert witness.history(OTHER) == []
+    with closing(opened(redis_url, Pepper(b"x" * 32))) as stranger:
+        assert stranger.history(DATASET) == []
+        stranger.write(DATASET, FIRST)
+        for name in {*server.keys("*")} - {ours, theirs}:
+            put_over(server, ours, name)
+        assert stranger.history(DATASET) == []
 
 
 def test_a_key_of_another_kind_and_a_server_that_is_away_are_told(witness: RedisWitness, server: "redis.Redis") -> None:
     """The caller goes on without it."""
-    server.rpush(KEY, "x")
-    for refused in (lambda: witness.history(DATASET), lambda: witness.write(DATASET, FIRST)):
+    witness.write(DATASET, FIRST)
+    name = sealed_name(server)
+    server.delete(name)
+    server.rpush(name, "x")
+    for refused in (lambda: witness.history(DATASET), lambda: witness.write(DATASET, SECOND)):
         with pytest.raises(WitnessUnavailable, match="ResponseError"):
             refused()
-    nobody = RedisWitness("unix:///nowhere/redis.sock", Pepper(bytes(32)).witness_seal)
+    nobody = opened("unix:///nowhere/redis.sock")
     with pytest.raises(WitnessUnavailable, match="ConnectionError"):
         nobody.history(DATASET)
 
@@ -81,7 +122,7 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
     """Answers wait for this witness: its time-out is for the whole reply."""
     server = OwnValkey(tmp_path)
     server.start()
-    witness = RedisWitness(server.url, Pepper(bytes(32)).witness_seal)
+    witness = opened(server.url)
     witness.write(DATASET, FIRST)
     server.drip()
     with pytest.raises(WitnessUnavailable):
@@ -92,21 +133,19 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
 
 def test_a_reply_that_comes_too_late_is_nobody_elses(witness: RedisWitness, server: "redis.Redis") -> None:
     """The connection on which it may still come is given up."""
-    other = "survey-" + "1e" * 32
     witness.write(DATASET, FIRST)
     server.client_pause(600)
     with pytest.raises(WitnessUnavailable, match="TimeoutError"):
         witness.write(DATASET, SECOND)
     server.client_unpause()
-    assert witness.write(other, FIRST) is None
+    assert witness.write(OTHER, FIRST) is None
     assert witness.write(DATASET, SECOND) in (FIRST, SECOND)
 
 
 def test_two_writes_under_way_at_once_get_the_reply_that_is_theirs(witness: RedisWitness) -> None:
     """Finished in any order, by any thread."""
-    other = "survey-" + "1e" * 32
     witness.write(DATASET, FIRST)
-    begun = [witness.begin(DATASET, SECOND), witness.begin(other, FIRST)]
+    begun = [witness.begin(DATASET, SECOND), witness.begin(OTHER, FIRST)]
     assert [finish() for finish in reversed(begun)] == [None, FIRST]
 
 
@@ -117,3 +156,96 @@ def test_a_server_that_was_started_anew_is_told_at_once(witness: RedisWitness, s
     server.client_kill_filter(_type="normal", skipme=True)
     assert witness.write(DATASET, SECOND) == FIRST
     assert witness.history(DATASET) == [SECOND]
+
+
+def test_a_writer_that_looked_earlier_does_not_take_another_back(witness: RedisWitness, redis_url: str) -> None:
+    """What it remembers is what it replaces, and nothing else: it is told how far the other had come."""
+    with closing(opened(redis_url)) as other:
+        witness.write(DATASET, FIRST)
+        assert other.write(DATASET, THIRD) == FIRST
+        assert witness.write(DATASET, SECOND) == THIRD
+        assert witness.history(DATASET) == [THIRD]
+        assert witness.write(DATASET, replace(FIRST, seq=4)) == THIRD
+
+
+def test_a_server_that_never_lets_anything_lie_is_given_up(
+    witness: RedisWitness, server: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever owns it could otherwise hold up every answer: here what lies there changes before each try."""
+    tries = iter(range(1000))
+    witness.write(DATASET, FIRST)
+    name = sealed_name(server)
+
+    def change(*_arguments: object) -> None:
+        server.set(name, b"%d" % next(tries) * 560)
+
+    def send(connection: Any, command: str, script: str, swap: Any) -> None:
+        change()
+        sends(connection, command, script, swap)
+
+    sends = module._send
+    monkeypatch.setattr(module, "_send", send)
+    monkeypatch.setattr(module, "_TIMEOUT_S", 0.02)
+    with pytest.raises(WitnessUnavailable, match="TimeoutError"):
+        witness.write(DATASET, SECOND)
+    assert next(tries) > 2
+
+
+@pytest.mark.parametrize("sealed", [None, FIRST, THIRD])
+def test_a_record_of_an_earlier_version_counts_until_it_is_sealed(
+    witness: RedisWitness, server: "redis.Redis", sealed: WitnessRecord | None
+) -> None:
+    """Read beside what was sealed since; whoever writes is told the farther, which lies there sealed, and it alone."""
+    if sealed is not None:
+        witness.write(DATASET, sealed)
+    server.set(CLEAR, clear_value(DATASET, SECOND, PEPPER))
+    ends = [SECOND] if sealed is None else [FIRST, SECOND] if sealed == FIRST else [SECOND, THIRD]
+    assert witness.history(DATASET) == ends
+    assert witness.write(DATASET, FIRST) == ends[-1]
+    assert witness.history(DATASET) == ends[-1:]
+    assert [*server.keys("*")] == [sealed_name(server)]
+
+
+def test_an_earlier_version_that_still_writes_is_noticed(witness: RedisWitness, server: "redis.Redis") -> None:
+    """Replicas are replaced one by one: each record in the clear is told to the next writer, and goes."""
+    witness.write(DATASET, FIRST)
+    server.set(CLEAR, clear_value(DATASET, SECOND, PEPPER))
+    assert witness.write(DATASET, THIRD) == SECOND
+    assert witness.history(DATASET) == [THIRD]
+    assert server.get(CLEAR) is None
+
+
+def test_a_clear_record_of_another_pepper_is_left_where_it_is(witness: RedisWitness, server: "redis.Redis") -> None:
+    """Unknown, as it was for earlier versions; whoever has the right pepper may still want it."""
+    theirs = clear_value(DATASET, THIRD, Pepper(b"x" * 32))
+    server.set(CLEAR, theirs)
+    assert witness.history(DATASET) == []
+    assert [witness.write(DATASET, each) for each in (FIRST, SECOND)] == [None, FIRST]
+    assert server.get(CLEAR) == theirs
+
+
+def test_an_upgrade_forgets_no_witness(redis_url: str, server: "redis.Redis") -> None:
+    """An older database, and a folder that knows no more, start with a new version: the clear record closes them.
+
+    Neither the start nor what it refuses takes that record away, so that the next start is closed too.
+    """
+    store, folder = MemoryStore(), MemoryWitness()
+    with open_house(store, witness=folder) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10)])
+        who = analyst(house)
+        ask(house, who, "k1", reuse=False)
+        backup, ((name, known),) = dict(store.kept), [(name, list(records)) for name, records in folder.kept.items()]
+        ask(house, who, "k2", reuse=False)
+    server.set(f"sparing:witness:{name}", clear_value(name, folder.kept[name][-1], PEPPER))
+    store.kept, folder.kept[name] = backup, known
+    for _ in range(2):
+        with closing(opened(redis_url)) as second, open_house(store, witness=several(folder, second)) as house:
+            with pytest.raises(Fenced):
+                ask(house, who, "k3")
+            assert [record.seq for record in second.history(name)] == [2]
+
+
+def several(folder: MemoryWitness, second: RedisWitness) -> SeveralWitnesses:
+    """As the service has them."""
+    return SeveralWitnesses(folder, [second])

@@ -94,6 +94,7 @@ def _compare(
         budget_rho=dataset.budget_rho,
         worst_case_rho=charge_rho,
         sigma=asked[0][1].sigma,
+        grid=asked[0][1].grid,
         results=area_results(asked, ledger=ledger, truth=data.visitors),
         budgets=budgets_of(budgets, next_charge_rho=charge_rho),
         account=account,

@@ -79,7 +79,7 @@ def _largest(axes: Axes, report: DemoReport) -> None:
     axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if f"{value:.0f}"[0] in "25" else ""))
     axes.set_xlabel("people who visited the area (logarithmic scale)", color=GREY)
     axes.plot([], [], "|", color=ORANGE, markersize=11, markeredgewidth=1.6, label="truth")
-    axes.plot([], [], "-", color=BLUE, linewidth=4.5, label=f"answer ± {narrow:.0f} (95%)")
+    axes.plot([], [], "-", color=BLUE, linewidth=4.5, label=f"answer ± {narrow:.0f} (95% for what was counted)")
     axes.plot([], [], "-", color=PALE, linewidth=9, label=f"± {wide:.0f}, what worst-case accounting would need")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.02), frameon=False, fontsize=9.5, labelcolor=INK)
     _plain(axes, f"The {len(top)} largest answers and the truth", grid="x")
@@ -106,7 +106,9 @@ def _errors(axes: Axes, report: DemoReport) -> None:
     )
     axes.text(last - 2, 1.12 * narrow, f"± {narrow:.0f}", ha="right", va="bottom", color=BLUE, fontsize=9.5)
     axes.set_ylabel("answer − truth, people", color=GREY)
-    _plain(axes, f"Every error: {report.inside} of {report.answered} within ± {narrow:.0f}", grid=None)
+    words = f"{report.inside_counted} of {report.answered} bars cover what was counted"
+    axes.text(last - 2, -0.94 * wide, words, ha="right", va="bottom", color=GREY, fontsize=9.5)
+    _plain(axes, f"Every error: {report.inside} of {report.answered} bars cover the truth", grid=None)
 
 
 def _active(axes: Axes, report: DemoReport) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from sparing import Answer, BudgetRow, Guarantee, LedgerRow
+from sparing import Answer, BudgetRow, Guarantee, LedgerRow, half_width
 from sparing_demo.choosing import topic_of
 from sparing_demo.reading import Area
 
@@ -35,8 +35,13 @@ class AreaResult:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the error bar covers the truth."""
+        """Whether the error bar covers the truth: less often than it says, as those left out are missing."""
         return abs(self.error) <= self.half_width_95
+
+    @property
+    def is_inside_counted(self) -> bool:
+        """Whether the error bar covers what was counted, a person at a time: what it is for."""
+        return abs(self.answer - self.charged) <= self.half_width_95
 
     @property
     def active_share(self) -> float:
@@ -61,7 +66,8 @@ class Account:
 
     person: str
     areas_visited: int
-    budget_epsilon: float
+    promise_epsilon: float
+    epsilon_so_far_time_uniform: float | None  # None: no less than the promise
     share_spent: float
     charged: int  # questions
     left_out: int  # questions
@@ -85,6 +91,7 @@ class DemoReport:
     budget_rho: Decimal
     worst_case_rho: Decimal  # of one question
     sigma: float
+    grid: float
     results: tuple[AreaResult, ...]  # in the order asked
     budgets: Budgets
     account: Account
@@ -108,7 +115,7 @@ class DemoReport:
 
     @property
     def half_width_95(self) -> float:
-        """The error bar of every answer, in people."""
+        """The error bar of every answer, in people: of what was counted, at 95 per cent."""
         return self.results[0].half_width_95
 
     @property
@@ -123,12 +130,17 @@ class DemoReport:
         The charge of a question is 1 / (2 sigma^2), so k times as many questions need sqrt(k) times the noise.
         """
         needed = float(self.answered * self.worst_case_rho / self.budget_rho)
-        return self.half_width_95 * math.sqrt(max(1.0, needed))
+        return half_width(sigma=self.sigma * math.sqrt(max(1.0, needed)), grid=self.grid)
 
     @property
     def inside(self) -> int:
         """How many error bars cover the truth."""
         return sum(result.is_inside for result in self.results)
+
+    @property
+    def inside_counted(self) -> int:
+        """How many error bars cover what was counted."""
+        return sum(result.is_inside_counted for result in self.results)
 
     @property
     def reused(self) -> int:

@@ -8,7 +8,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from sparing_demo.report import DemoReport, smoothed_active_shares
+from sparing_demo.report import Account, DemoReport, smoothed_active_shares
 
 __all__ = ["show"]
 
@@ -63,8 +63,9 @@ def _table(report: DemoReport) -> RenderableType:
             Text(bar(result.answer / top[0].answer, 14), style="cyan"),
         )
     caption = Text(
-        f"The truth is the curator's: no analyst sees it. {report.inside} of {report.answered} error bars cover it, "
-        f"about {0.95 * report.answered:.0f} when nobody is left out. The first 50 questions found "
+        f"Of {report.answered} error bars {report.inside_counted} cover what was counted, {0.95 * report.answered:.0f} "
+        f"or more on average. {report.inside} cover the truth, which those left out belong to; it is the curator's, "
+        f"and no analyst sees it. The first 50 questions found "
         f"{report.share_found_by(50):.0%} of all visits; a random order finds {50 / report.answered:.0%}.",
         style=FAINT,
     )
@@ -126,9 +127,17 @@ def _account(report: DemoReport) -> RenderableType:
     words = Text(
         f"Person {account.person} visited {account.areas_visited} areas, the most of all. Its own key shows it "
         f"{account.charged} receipts that charged it, {account.left_out} that left it out, {account.untouched} that "
-        f"did not touch it, and {account.share_spent:.1%} of its budget spent (ε = {account.budget_epsilon:.3g})."
+        f"did not touch it, and {account.share_spent:.1%} of its budget spent. "
+        f"Promised is ε = {account.promise_epsilon:.3g}; {_so_far(account)}."
     )
     return Group(_rule("what one person sees"), words)
+
+
+def _so_far(account: Account) -> str:
+    """What is spent, read as an epsilon, would promise less than it says: this bound holds whenever it is read."""
+    if account.epsilon_so_far_time_uniform is None:
+        return "no smaller bound holds so far"
+    return f"so far the loss is within {account.epsilon_so_far_time_uniform:.3g}, whenever one looks"
 
 
 def _files(report: DemoReport) -> RenderableType:

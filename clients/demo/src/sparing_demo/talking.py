@@ -13,6 +13,7 @@ __all__ = ["DATASET", "SIGMA", "NotTheDemo", "ask_everything", "make_keys", "pre
 DATASET = "web-visits"
 EPSILON, DELTA = "1", "1e-6"
 CAPACITY = 50_000  # public, and rounder than the number of people
+ROWS_CAPACITY = 200_000  # public too; the data's description gives three areas a person as the average
 
 # The noise is chosen from public numbers alone. (1, 1e-6) allows each person 0.028 rho, and a count at sigma costs
 # whoever it touches 1 / (2 sigma^2): at sigma 18 the budget pays for 18 areas a person, six times the three that the
@@ -79,7 +80,8 @@ def read_own_account(individual: Client, *, person: str, areas_visited: int) -> 
     return Account(
         person=person,
         areas_visited=areas_visited,
-        budget_epsilon=budget.budget_epsilon,
+        promise_epsilon=budget.promise_epsilon,
+        epsilon_so_far_time_uniform=budget.epsilon_so_far_time_uniform,
         share_spent=budget.share_spent,
         charged=_how_many(receipts, "charged"),
         left_out=_how_many(receipts, "left_out"),
@@ -104,6 +106,7 @@ def _tables(areas: Iterable[Area]) -> dict[str, object]:
             "key": "person_id",
             "columns": {"area": {"type": "category", "categories": declared}},
             "rows_per_individual": len(declared),
+            "rows_capacity": ROWS_CAPACITY,
             "unknown_individuals": "reject",
         },
     }

@@ -25,6 +25,7 @@ from sparing._errors import (
 )
 from sparing._expressions import Column, Condition, Item, col, count, histogram, sum_
 from sparing._models import (
+    ActRow,
     Allowance,
     Answer,
     BudgetRow,
@@ -35,6 +36,7 @@ from sparing._models import (
     LedgerRow,
     Preview,
     PrincipalKey,
+    PublicCost,
     Receipt,
     ReleaseRow,
     ShareBin,
@@ -42,6 +44,7 @@ from sparing._models import (
 )
 from sparing._question import Question
 from sparing._version import __version__
+from sparing._width import half_width
 
 __all__ = [
     "MAX_RETRIES",
@@ -50,6 +53,7 @@ __all__ = [
     "APIReplyError",
     "APIStatusError",
     "APITimeoutError",
+    "ActRow",
     "Allowance",
     "Answer",
     "AuthenticationError",
@@ -68,6 +72,7 @@ __all__ = [
     "NotFoundError",
     "Preview",
     "PrincipalKey",
+    "PublicCost",
     "Question",
     "RateLimitedError",
     "Receipt",
@@ -80,6 +85,7 @@ __all__ = [
     "__version__",
     "col",
     "count",
+    "half_width",
     "histogram",
     "sum_",
 ]

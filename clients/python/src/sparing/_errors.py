@@ -9,7 +9,7 @@
         ├── AuthenticationError   401: no key, or not a valid one
         ├── NotFoundError         404: unknown, or not yours to see (the service tells these apart nowhere)
         ├── ConflictError         409: the name is taken, or the same request is still running
-        ├── RateLimitedError      429
+        ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
 
 Every other status (403 when an allowance is used up, 500) is an `APIStatusError` itself. A question whose outcome is

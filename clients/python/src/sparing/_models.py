@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 __all__ = [
+    "ActRow",
     "Allowance",
     "Answer",
     "BudgetRow",
@@ -19,6 +20,7 @@ __all__ = [
     "LedgerRow",
     "Preview",
     "PrincipalKey",
+    "PublicCost",
     "Receipt",
     "ReleaseRow",
     "ShareBin",
@@ -74,6 +76,7 @@ class BudgetRow:
     remaining_rho: Decimal
     spent_units: int
     budget_units: int
+    paused: bool = False  # takes part in no query until the individual resumes; not told by a server before that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ class BudgetSummary:
     exhausted: int  # individuals with nothing left
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: Mapping[str, float]  # of the remaining share, by probability: {"0.05": 0.4, ...}
+    paused: int = 0  # individuals who take part in no query for now, whatever they have left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +113,23 @@ class LedgerRow:
     dimension: int
     worst_case_rho: Decimal  # what one individual could have been charged at most
     charged: int  # individuals who contributed and paid
-    left_out: int  # individuals who would have contributed and could not pay
+    left_out: int  # individuals who would have contributed and could not pay, or had paused
     asked_at: datetime
     epoch: int
     previous_hash: str
     hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRow:
+    """One act of a curator or an individual, as the dataset's curator sees it."""
+
+    number: int  # acts count from 1
+    act: str  # "rows", "limit", "erase", "epoch", "reconcile", or what later services call theirs
+    sequence: int  # queries in the ledger when it was done
+    at: datetime
+    individual: str | None = None  # the key of whom it concerns; None once that person is erased
+    detail: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +147,10 @@ class PrincipalKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A released answer: the exact sum over everybody who could afford the query, plus noise.
+    """A released answer: the exact sum over everybody who could afford the query, clipped, plus noise.
 
+    That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
+    further off than `half_width_95`; while `coverage_certified`, nobody who kept the dataset's limit was left out.
     `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`.
     """
 
@@ -144,7 +162,7 @@ class Answer:
     sigma: float  # standard deviation of the noise in each coordinate, in the query's units
     grid: float
     dimension: int
-    half_width_95: float  # value ± this covers the sum over those who could pay with probability 0.95
+    half_width_95: float  # value ± this covers what was counted with probability 0.95 or more; not always the truth
     worst_case_rho: Decimal
     coverage_certified: bool  # public arithmetic alone proves that nobody was left out
     reused: bool  # released before; nothing was charged again
@@ -161,18 +179,28 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublicCost:
+    """The most that a question can take of the service, and how long its time slots delay the answer."""
+
+    time_ms: float
+    memory_bytes: int
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """Everything public about a question, found without touching a record or charging anybody."""
 
     dimension: int
     grid: float
     sigma: float
-    half_width_95: float
+    half_width_95: float  # of each value of the answer, from what will be counted; grid included
     worst_case_rho: Decimal
     l2_clip: float | None = None
     allowance_left_rho: Decimal | None = None  # None: no allowance was set
     coverage_certified: bool | None = None
     query_hash: str | None = None
+    public_cost: PublicCost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,15 +230,24 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndividualBudget:
-    """The individual's own account in one dataset."""
+    """The individual's own account in one dataset; every epsilon is at `delta`.
+
+    The promise is of the largest limit ever in force: lowering a limit does not change it. What is spent is no
+    guarantee by itself; `epsilon_so_far_time_uniform` bounds the loss so far, whenever it is read.
+    """
 
     dataset: str
-    budget_rho: Decimal
+    budget_rho: Decimal  # the limit in force now
     spent_rho: Decimal
     remaining_rho: Decimal
-    share_spent: float
-    budget_epsilon: float
+    share_spent: float  # of the limit in force now
+    promise_rho: Decimal
+    promise_epsilon: float  # when one's record is blanked
+    promise_epsilon_replace_one: float  # when it is replaced by any other
+    promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where one's own is not known
+    epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
+    paused: bool = False  # takes part in no query until `resume`; the limit stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +258,6 @@ class Receipt:
     asked: Mapping[str, object]
     at: datetime
     charged_rho: Decimal
-    outcome: str  # "charged", "left_out" (could not afford it), or "untouched" (had nothing to contribute)
+    outcome: str  # "charged", "left_out" (could not afford it, or paused), or "untouched" (had nothing to contribute)
     dataset: str | None = None
     sequence: int | None = None

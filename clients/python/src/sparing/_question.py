@@ -19,7 +19,7 @@ class Question(TypedDict, total=False):
     l2_clip: float | None  # bound on one individual's vector (L2 norm); default: the query's natural bound
     sigma: float  # noise: standard deviation per coordinate, in the query's units
     rho: float  # noise: such that one individual is charged this at most
-    half_width: float  # noise: such that the answer is within this of the sum with probability `confidence`
+    half_width: float  # noise: at most such that an answer is within this of what was counted at `confidence`
     confidence: float  # default 0.95; goes with half_width
     rule: str  # for those who cannot pay; default "skip"
     reuse: bool  # default True: an identical question of this epoch gets its released answer, at no charge

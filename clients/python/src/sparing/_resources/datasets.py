@@ -7,7 +7,7 @@ from decimal import Decimal
 from sparing._constants import PAGE_SIZE
 from sparing._decode import read
 from sparing._files import Source, content_of
-from sparing._models import BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
+from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
 from sparing._retry import Repeat
 from sparing._sender import Request, Sender, path
 
@@ -106,6 +106,11 @@ class Datasets:
         """Every query ever answered, newest first, with how many individuals it charged and left out."""
         pages = self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size)
         return (read(LedgerRow, item) for item in pages)
+
+    def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[ActRow]:
+        """What was done to the dataset, newest first: uploads, lowered limits, erasures, epochs."""
+        pages = self._sender.pages(path("datasets", dataset, "acts"), limit=page_size)
+        return (read(ActRow, item) for item in pages)
 
     def open_epoch(self, *, dataset: str) -> int:
         """Open the next epoch: from now on, questions are answered afresh and charged. Returns its number."""

@@ -30,7 +30,9 @@ class Me:
     def lower(
         self, *, dataset: str, limit_rho: float | Decimal | str | None = None, pause: bool = False
     ) -> IndividualBudget:
-        """Lower the limit to `limit_rho`, or pause: nothing more is spent. It can never be raised again.
+        """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`.
+
+        Nothing is spent during a pause: one takes part in no query.
 
         Raises:
             ValueError: neither, or both, are given.
@@ -40,4 +42,9 @@ class Me:
         body: dict[str, object] = {"pause": True} if limit_rho is None else {"limit_rho": str(limit_rho)}
         # Lowering to the same limit twice is lowering once.
         reply = self._sender.post(path("me", "budgets", dataset, "lower"), body, repeat=Repeat.READ)
+        return read(IndividualBudget, reply)
+
+    def resume(self, *, dataset: str) -> IndividualBudget:
+        """End a pause. A limit that was lowered stays lowered; without a pause nothing changes."""
+        reply = self._sender.post(path("me", "budgets", dataset, "resume"), repeat=Repeat.READ)
         return read(IndividualBudget, reply)

@@ -1,0 +1,309 @@
+"""A timing attack: what an analyst's durations tell of one person, for every pair of neighbours and every probe.
+
+    python -m loadtests.attack_timing [--people 300000] [--tries 500] [--workers 2] [--json attack.json]
+
+For each pair two datasets that differ in one person stand in one fresh server (`loadtests.neighbours`); which of them
+was made first is drawn. The tries of both are shuffled, and each begins at a random phase of the release slot. What a
+try yields are instants and orders as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the
+best feature tells the worlds apart is judged on tries that did not choose it (`loadtests.separating`), with intervals
+that hold for all pairs together at 99 %. With several workers, one dataset is polled while somebody acts or does not.
+
+The exit status is 1 if the lower end of an interval exceeds 0.55, or the server itself counts late answers more often
+in one world than in the other, and 2 if a control fails: two equal datasets must not
+be told apart, and a delay of two milliseconds planted in one of them must be.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import httpx
+import numpy as np
+from scipy.stats import fisher_exact
+
+from loadtests.neighbours import EQUAL, NEIGHBOURS, PLANTED, Neighbours, World, make
+from loadtests.polling import ACTS, Acting, polled
+from loadtests.probes import PROBES, Features, Probe, Side, pause_before
+from loadtests.rig import Rig, serving, throw_away_home
+from loadtests.separating import Separation, separation
+
+LIMIT = 0.55
+FAMILY_ERROR = 0.01
+CONTROL_PROBES = ("count", "sum", "list")
+POLL = "poll"
+_OVERRUNS = re.compile(r"^sparing_slot_overruns_total (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is attacked, how often, and under which settings."""
+
+    people: int
+    tries: int
+    heavy_tries: int
+    workers: int
+    slot_ms: int
+    neighbours: Sequence[str]
+    probes: Sequence[str]
+    seed: int
+    json: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One pair and one probe, attacked."""
+
+    neighbours: str
+    probe: str
+    tries: int
+    found: Separation
+    medians: tuple[float, float]
+    late: tuple[int, int]  # tries of each world in which the server counted a late answer
+    late_chance: float  # of counts that differ so much where nothing differs (Fisher's exact test)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the worlds can be told apart better than is allowed."""
+        return self.found.low > LIMIT
+
+    def line(self) -> str:
+        """One row of the table."""
+        auc, guess = self.found.auc, self.found.guess
+        figures = (
+            f"{auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]  {guess.value:.3f} [{guess.low:.3f}, {guess.high:.3f}]"
+        )
+        medians = f"{self.medians[0]:9.2f} {self.medians[1]:9.2f}"
+        verdict = "OPEN" if self.is_open else ""
+        return (
+            f"{self.neighbours:22}{self.probe:15}{self.tries:6}  {figures}  {medians}  {self.found.feature} {verdict}"
+        )
+
+
+HEADER = (
+    f"{'neighbours':22}{'probe':16}{'tries':>6}  {'AUC':21}  {'right guesses':21}  {'medians':>19}  {'late':>9}"
+    "  feature"
+)
+
+
+def main() -> int:
+    """Attack, print a row for each pair as it comes, and keep all figures."""
+    options = parsed(sys.argv[1:])
+    pairs = [*chosen(NEIGHBOURS, options.neighbours), *chosen((EQUAL, PLANTED), options.neighbours)]
+    acts = chosen(ACTS, options.neighbours) if POLL in options.probes else []
+    count = sum(len(probes_of(pair, options)) for pair in pairs) + len(acts)
+    print(f"{options.people:,} people, {options.workers} worker(s), slot {options.slot_ms} ms, {count} pairs\n{HEADER}")
+    error = FAMILY_ERROR / max(count, 1)
+    cells: list[Cell] = []
+    for cell in chain(*(attacked(pair, options, error) for pair in pairs), watched(acts, options, error)):
+        print(cell.line(), flush=True)
+        cells.append(cell)
+        keep(cells, options)
+    return verdict(cells)
+
+
+def verdict(cells: Sequence[Cell]) -> int:
+    """2 if a control fails, 1 if any pair is open."""
+    if any(cell.is_open != (cell.neighbours == PLANTED.name) for cell in cells if is_control(cell)):
+        print("a control failed: these figures say nothing")
+        return 2
+    opened = [cell for cell in cells if (cell.is_open or is_late(cell, cells)) and not is_control(cell)]
+    print(f"{len(opened)} of {sum(not is_control(cell) for cell in cells)} pairs can be told apart")
+    return 1 if opened else 0
+
+
+def is_late(cell: Cell, cells: Sequence[Cell]) -> bool:
+    """Whether the server was late in one world more often than in the other, of all pairs together at 99 %."""
+    return cell.late_chance < FAMILY_ERROR / len(cells)
+
+
+def is_control(cell: Cell) -> bool:
+    """Whether it says something of the instrument and not of the service."""
+    return cell.neighbours in {EQUAL.name, PLANTED.name}
+
+
+# Attacks
+
+
+def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]:
+    """Every probe on a pair of datasets of their own."""
+    source = random.Random(f"{options.seed} {pair.name}")
+    with served(options) as (rig, late):
+        sides = both(rig, pair, options, source)
+        for probe in probes_of(pair, options):
+            for side in source.sample(sides, 2):
+                probe.prepare(side)
+                for _ in range(3):
+                    probe.attempt(side)
+            tries = options.heavy_tries if probe.is_heavy else options.tries
+            attempts = [partial(probe.attempt, side) for side in sides]
+            yield judged(pair.name, probe.name, Tries(attempts, tries, late), options, error)
+        for side in sides:
+            side.close()
+
+
+def watched(acts: Iterable[Acting], options: Options, error: float) -> Iterator[Cell]:
+    """Every act on one dataset that is polled."""
+    source = random.Random(f"{options.seed} acts")
+    for acting in acts:
+        with served(options) as (rig, late):
+            key = make(rig, "watched", World(), options.people)
+            side = Side(url=rig.url, dataset="watched", key=key, slot_ms=options.slot_ms, source=source)
+            attempt = polled(acting.deeds(rig, "watched", options.heavy_tries + 1))
+            attempts = [partial(attempt, side, is_acting) for is_acting in (False, True)]
+            for each in attempts:
+                each()
+            yield judged(acting.name, POLL, Tries(attempts, options.heavy_tries, late), options, error)
+            side.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What is tried in either world, how often, and how to read how many answers the server has sent late."""
+
+    attempts: Sequence[Callable[[], Features]]
+    count: int
+    late: Callable[[], int]
+
+
+def judged(name: str, probe: str, tries: Tries, options: Options, error: float) -> Cell:
+    """So many tries of either world in random order, at random phases, and what they tell."""
+    source = random.Random(f"{options.seed} {name} {probe}")
+    order = [0, 1] * tries.count
+    source.shuffle(order)
+    rows: list[Features] = []
+    were_late: list[bool] = []
+    before = tries.late()
+    for world in order:
+        pause_before(source, options.slot_ms)
+        rows.append(tries.attempts[world]())
+        now = tries.late()
+        were_late.append(now > before)
+        before = now
+    worlds = np.array(order, dtype=np.bool_)
+    features = {feature: np.array([row[feature] for row in rows]) for feature in rows[0]}
+    found = separation(worlds, features, error=error, source=np.random.default_rng(options.seed))
+    best = features[found.feature]
+    late = tuple(int(np.array(were_late)[worlds == world].sum()) for world in (False, True))
+    return Cell(
+        neighbours=name,
+        probe=probe,
+        tries=tries.count,
+        found=found,
+        medians=(float(np.median(best[~worlds])), float(np.median(best[worlds]))),
+        late=(late[0], late[1]),
+        late_chance=float(fisher_exact(np.array([late, [tries.count - each for each in late]])).pvalue),
+    )
+
+
+def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) -> list[Side]:
+    """Both worlds of a pair; which of them is made first, and what its name is, tells nothing."""
+    names = source.sample(("alpha", "gamma"), 2)
+    keys = {}
+    for world in source.sample((0, 1), 2):
+        keys[world] = make(rig, names[world], pair.worlds[world], options.people)
+    planted = (0.0, pair.planted_ms)
+    return [
+        Side(
+            url=rig.url,
+            dataset=names[world],
+            key=keys[world],
+            slot_ms=options.slot_ms,
+            planted_ms=planted[world],
+            source=source,
+        )
+        for world in (0, 1)
+    ]
+
+
+@contextmanager
+def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
+    """A fresh server under the settings asked for, and how to read how many answers it has sent late."""
+    environment = {
+        "SPARING_RELEASE_SLOT_MS": str(options.slot_ms),
+        "SPARING_WORKERS": str(options.workers),
+        "SPARING_DRAIN_NOTICE_MS": "0",
+        "SPARING_METRICS_PORT": "0",
+    }
+    with throw_away_home() as home, serving(home, environment=environment) as rig:
+        said = [rig.process.stdout.readline() if rig.process.stdout else "" for _ in range(options.workers)]
+        urls = [line.split()[1] for line in said]
+
+        def late() -> int:
+            texts = [httpx.get(url, trust_env=False).text for url in urls]
+            return int(sum(float(count) for text in texts for count in _OVERRUNS.findall(text)))
+
+        yield rig, late
+
+
+# Options and figures
+
+
+def parsed(arguments: Sequence[str]) -> Options:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="loadtests.attack_timing", description="Tell neighbours apart by time.")
+    parser.add_argument("--people", type=int, default=5000)
+    parser.add_argument("--tries", type=int, default=500, help="of each world, for probes of one request")
+    parser.add_argument("--heavy-tries", type=int, default=100, help="of each world, for crowds, batches and polls")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--slot-ms", type=int, default=10)
+    names = [*(pair.name for pair in (*NEIGHBOURS, EQUAL, PLANTED)), *(acting.name for acting in ACTS)]
+    probes = [*(probe.name for probe in PROBES), POLL]
+    parser.add_argument("--neighbours", nargs="*", choices=names, default=names)
+    parser.add_argument(
+        "--probes", nargs="*", choices=probes, default=None, help="all; with several workers, the polls"
+    )
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
+    parser.add_argument("--json", type=Path, default=None, help="a file for the figures")
+    options = parser.parse_args(arguments)
+    if options.probes is None:
+        options.probes = probes if options.workers == 1 else [POLL]
+    if options.workers > 1 and options.probes != [POLL]:
+        # Two datasets may belong to two workers, and a forwarded answer leaves 0.14 ms later, whatever is in them.
+        parser.error("with several workers only the probe 'poll', on one dataset, says something of people")
+    return Options(**vars(options))
+
+
+class Named(Protocol):
+    """What is chosen by name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+Thing = TypeVar("Thing", bound=Named)
+
+
+def chosen(every: Sequence[Thing], names: Sequence[str]) -> list[Thing]:
+    """Those of the names."""
+    return [each for each in every if each.name in names]
+
+
+def probes_of(pair: Neighbours, options: Options) -> list[Probe]:
+    """The probes of a pair; controls have the lightest."""
+    probes = chosen(PROBES, options.probes)
+    return [probe for probe in probes if probe.name in CONTROL_PROBES] if pair in (EQUAL, PLANTED) else probes
+
+
+def keep(cells: Sequence[Cell], options: Options) -> None:
+    """Write the figures to the file asked for."""
+    if options.json is None:
+        return
+    settings = {**asdict(replace(options, json=None)), "processors": os.cpu_count()}
+    rows = [{**asdict(cell), "low": cell.found.low, "is_open": cell.is_open} for cell in cells]
+    options.json.write_text(json.dumps({"settings": settings, "pairs": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""Pairs of datasets that are equal but for one person.
+
+Everybody has k = 1, one row of events and an age below 119; the one person is 119. All queries that are asked of them
+cost everybody one unit or a few, so that no account but the one person's is ever near its limit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from string import ascii_lowercase
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from loadtests.rig import Rig, arrow_bytes
+
+AGE = 119
+ROWS_MAX = 4096
+SPARE = 2000
+"""Places for people who join while an attack is under way."""
+
+VALUE = "k"
+LETTERS = tuple(letter for letter in ascii_lowercase if letter != VALUE)
+SIGMA = 1e6
+PEOPLE_TYPE = "application/vnd.apache.arrow.stream"
+
+SUM: dict[str, Any] = {"select": [{"sum": {"column": VALUE}}]}
+COUNT: dict[str, Any] = {"select": [{"count": {}}], "where": {"eq": [{"col": "age"}, AGE]}}
+EVENTS: dict[str, Any] = {
+    "select": [{"count": {}}],
+    "from": "visits",
+    "per_individual": {"l2_clip": 8.0},
+    "noise": {"sigma": 1e5},  # a sum that is clipped has a grid, and a grid has a largest sigma
+}
+SUMS: list[dict[str, Any]] = [{"sum": {"column": letter}} for letter in (*ascii_lowercase, "age")]
+HISTOGRAMS: list[dict[str, Any]] = [{"histogram": {"column": letter}} for letter in (*ascii_lowercase, "country")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """The one person. `limit` is a limit in rho that came with the record."""
+
+    k: int | None = 1
+    age: int | None = AGE
+    limit: str | None = None
+    rows: int = 1
+    place: Literal["middle", "last"] = "middle"
+
+
+Act = Callable[[Rig, str], None]
+"""What happens to a dataset of that name before anything is asked."""
+
+
+def nothing(_rig: Rig, _dataset: str) -> None:
+    """It stays as it was uploaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One dataset: the one person, None for none, and what happens to it."""
+
+    person: Person | None = field(default_factory=Person)
+    act: Act = nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second."""
+
+    name: str
+    worlds: tuple[World, World]
+    planted_ms: float = 0.0
+
+
+def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
+    """A whole query, never answered from an earlier one."""
+    return {"version": 1, "noise": {"sigma": SIGMA}, "reuse": False, **question, **more}
+
+
+# Acts
+
+
+def erase(rig: Rig, dataset: str) -> None:
+    """The curator erases the one person."""
+    rig.curator.delete(f"/v1/datasets/{dataset}/individuals/the-one").raise_for_status()
+
+
+def pause(rig: Rig, dataset: str) -> None:
+    """The one person pauses."""
+    key = individual_key(rig, dataset, "the-one")
+    headers = {"Authorization": f"Bearer {key}"}
+    rig.analyst.post(f"/v1/me/budgets/{dataset}/lower", json={"pause": True}, headers=headers).raise_for_status()
+
+
+def pause_and_resume(rig: Rig, dataset: str) -> None:
+    """The one person pauses, and takes part again."""
+    pause(rig, dataset)
+    headers = {"Authorization": f"Bearer {individual_key(rig, dataset, 'the-one')}"}
+    rig.analyst.post(f"/v1/me/budgets/{dataset}/resume", headers=headers).raise_for_status()
+
+
+def join(rig: Rig, dataset: str) -> None:
+    """The one person joins, after everybody else."""
+    append(rig, dataset, "people", people(0, Person()))
+
+
+def exhaust(rig: Rig, dataset: str) -> None:
+    """Ask once, which is more than a limit of one unit affords twice."""
+    headers = {"Idempotency-Key": "exhausting", "Authorization": f"Bearer {analyst_key(rig, dataset, 'first')}"}
+    rig.analyst.post(f"/v1/datasets/{dataset}/queries", json=query(SUM), headers=headers).raise_for_status()
+
+
+_ONE, _NONE = World(), World(person=None)
+NEIGHBOURS: tuple[Neighbours, ...] = (
+    Neighbours(name="other value", worlds=(_ONE, World(person=Person(k=2)))),
+    Neighbours(name="blank", worlds=(_ONE, World(person=Person(k=None, age=None)))),
+    Neighbours(name="other group", worlds=(_ONE, World(person=Person(age=7)))),
+    Neighbours(name="most rows", worlds=(World(person=Person(rows=0)), World(person=Person(rows=ROWS_MAX)))),
+    Neighbours(name="left out", worlds=(_ONE, World(person=Person(limit="0")))),
+    Neighbours(
+        name="highest slot", worlds=(World(person=Person(place="last")), World(person=Person(k=None, place="last")))
+    ),
+    Neighbours(name="exhausted", worlds=(World(act=exhaust), World(person=Person(limit="1e-12"), act=exhaust))),
+    Neighbours(name="paused", worlds=(_ONE, World(act=pause))),
+    Neighbours(name="resumed", worlds=(_ONE, World(act=pause_and_resume))),
+    Neighbours(name="erased", worlds=(_ONE, World(act=erase))),
+    Neighbours(name="joined", worlds=(_NONE, World(person=None, act=join))),
+)
+EQUAL = Neighbours(name="control: equal", worlds=(_ONE, _ONE))
+PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
+
+
+# Making them
+
+
+def make(rig: Rig, dataset: str, world: World, count: int) -> str:
+    """Register, upload and let happen what happens; the key of an analyst of this dataset alone."""
+    rig.curator.post("/v1/datasets", json=registration(dataset, count)).raise_for_status()
+    append(rig, dataset, "people", people(count - 1, world.person))
+    rows = world.person.rows if world.person is not None else 0
+    append(rig, dataset, "visits", visits(count - 1, rows))
+    world.act(rig, dataset)
+    return analyst_key(rig, dataset, "attacker")
+
+
+def registration(dataset: str, count: int) -> dict[str, Any]:
+    """The same for both worlds but for the name."""
+    bits = {letter: {"type": "integer", "lower": 0, "upper": 1} for letter in LETTERS}
+    columns = {
+        VALUE: {"type": "integer", "lower": 0, "upper": 2},
+        "age": {"type": "integer", "lower": 0, "upper": 120},
+        "country": {"type": "category", "size": 50},
+        "limit_rho": {"type": "budget"},
+    }
+    return {
+        "name": dataset,
+        "guarantee": {"rho": "1000"},
+        "capacity": count + SPARE,
+        "tables": {
+            "people": {"kind": "individuals", "key": "person_id", "columns": {**columns, **bits}},
+            "visits": {
+                "kind": "events",
+                "key": "person_id",
+                "columns": {"item": {"type": "category", "size": 64}},
+                "rows_per_individual": ROWS_MAX,
+            },
+        },
+    }
+
+
+def people(others: int, person: Person | None) -> pa.Table:
+    """So many others, the same every time, and the one person among them."""
+    source = np.random.default_rng(1)
+    columns: dict[str, list[Any]] = {
+        "person_id": [f"p{n}" for n in range(others)],
+        VALUE: [1] * others,
+        "age": source.integers(0, AGE, others).tolist(),
+        "country": source.integers(0, 50, others).tolist(),
+        "limit_rho": [None] * others,
+        **{letter: source.integers(0, 2, others).tolist() for letter in LETTERS},
+    }
+    if person is not None:
+        row = {"person_id": "the-one", VALUE: person.k, "age": person.age, "country": 7, "limit_rho": person.limit}
+        place = others if person.place == "last" else others // 2
+        for name, values in columns.items():
+            values.insert(place, row.get(name, 1))
+    return pa.table({name: pa.array(values, type=_TYPES.get(name, pa.int64())) for name, values in columns.items()})
+
+
+def visits(others: int, rows: int) -> pa.Table:
+    """One event of everybody else, and so many of the one person."""
+    items = np.random.default_rng(2).integers(0, 64, others + rows)
+    keys = [*(f"p{n}" for n in range(others)), *(["the-one"] * rows)]
+    return pa.table({"person_id": pa.array(keys), "item": pa.array(items)})
+
+
+def append(rig: Rig, dataset: str, table: str, rows: pa.Table) -> None:
+    """Upload."""
+    path, headers = f"/v1/datasets/{dataset}/tables/{table}/rows", {"Content-Type": PEOPLE_TYPE}
+    rig.curator.post(path, content=arrow_bytes(rows), headers=headers).raise_for_status()
+
+
+def analyst_key(rig: Rig, dataset: str, name: str) -> str:
+    """A key of an analyst who may ask one dataset."""
+    wish = {"role": "analyst", "name": name, "dataset": dataset}
+    return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
+
+
+def individual_key(rig: Rig, dataset: str, individual: str) -> str:
+    """A key of an individual's own."""
+    wish = {"role": "individual", "name": individual, "dataset": dataset, "individual": individual}
+    return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
+
+
+_TYPES = {"person_id": pa.string(), "limit_rho": pa.string()}

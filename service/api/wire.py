@@ -1,0 +1,149 @@
+"""One kept HTTP/1.1 connection to another process, for one exchange at a time.
+
+httptools and an asyncio protocol: a general client of HTTP costs several times what a sparse count does
+(docs/decisions/0025-one-owner-for-each-dataset.md has the figures).
+"""
+
+import asyncio
+import socket
+from typing import Final, cast
+
+import httptools
+
+BUFFERED_BYTES_MAX: Final = 256 * 1024
+"""When so much of a response waits to be taken, no more of it is read."""
+
+SILENCE_MS: Final = 10_000
+"""How long the other end's machine may acknowledge nothing."""
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class WireLost(Exception):
+    """The connection ended before the response was whole, or what came is not HTTP."""
+
+
+class Wire(asyncio.Protocol):
+    """A connection: write a request, await `head`, then `take` until the response is whole, and `begin` anew."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Be ready for the next response."""
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: RawHeaders = []
+        self._parts: list[bytes] = []
+        self._waiting_bytes, self._has_head = 0, False
+        self.is_whole = self.is_kept_alive = False
+
+    # The request
+
+    def write(self, data: bytes) -> None:
+        """Send, now or as soon as the other end takes it."""
+        if self._transport is not None and not self.is_lost:
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Wait until what was written has mostly left."""
+        if self._writable is not None:
+            await self._writable
+
+    # The response
+
+    async def head(self) -> tuple[int, RawHeaders]:
+        """Status and headers. Raises WireLost."""
+        while not self._has_head:
+            await self._news()
+        return self._parser.get_status_code(), self._headers
+
+    async def take(self) -> tuple[bytes, bool]:
+        """The next part of the body, and whether it is the last. Raises WireLost."""
+        while not (self._parts or self.is_whole):
+            await self._news()
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts = []
+        if self._waiting_bytes > BUFFERED_BYTES_MAX and self._transport is not None:
+            self._transport.resume_reading()
+        self._waiting_bytes = 0
+        return data, self.is_whole
+
+    def close(self) -> None:
+        """End the connection at once; the other end sees its client leave."""
+        self.is_lost = True
+        if self._transport is not None:
+            self._transport.abort()
+        self._wake()
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is open."""
+        self._transport = cast(asyncio.Transport, transport)
+        wire: socket.socket = transport.get_extra_info("socket")
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_MS // 2000)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
+
+    def data_received(self, data: bytes) -> None:
+        """Part of a response; between two exchanges, nothing that should come."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.close()
+            return
+        if self._waiting_bytes > BUFFERED_BYTES_MAX and self._transport is not None:
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """It is over, whoever ended it."""
+        self.is_lost = True
+        self.resume_writing()
+        self._wake()
+
+    def pause_writing(self) -> None:
+        """The other end takes less than it is sent."""
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """It takes again."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    # Called by the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more header."""
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The body begins."""
+        self._has_head = True
+
+    def on_body(self, data: bytes) -> None:
+        """Part of the body."""
+        self._parts.append(data)
+        self._waiting_bytes += len(data)
+
+    def on_message_complete(self) -> None:
+        """The response is whole."""
+        self.is_whole, self.is_kept_alive = True, self._parser.should_keep_alive()
+
+    # Within
+
+    async def _news(self) -> None:
+        if self.is_lost:
+            raise WireLost
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,168 @@
+"""The table of individuals in memory: columns by slot, whose slot holds a record, and the inverted indexes.
+
+A change is built beside what it is for and then set in its place. Few records on pages that are there already are
+written into the columns; for many, or where the columns must grow, whole new columns are built and exchanged by
+reference, so that setting them in place takes no longer for a million records than for a thousand.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.indexes import Built, Indexes
+from service.engine.inverted import InvertedPages, Listing, is_indexed
+from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
+from service.query.coding import Coding
+from service.query.schema import CategoryColumn, Table
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+Columns = dict[str, Codes]
+Placed = tuple[Integers, Mapping[str, Codes]]
+"""Slots (n,) and the codes of each column (n,)."""
+
+WRITTEN_MAX: Final = 1024
+"""So many records are written into the columns in place, which takes below 10 us a column; more are exchanged whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PeopleChange:
+    """What becomes of the table: `whole` columns with `present`, or some records to be written; and new indexes."""
+
+    emptied: Integers
+    people: Placed
+    whole: tuple[NDArray[np.bool_], Columns] | None
+    came_to: tuple[int, ...]
+    indexes: Mapping[Listing, Built]
+
+
+class People:
+    """The records of individuals, one to a slot."""
+
+    def __init__(self, table: Table, codings: Mapping[str, Coding]) -> None:
+        self._codings = codings
+        self.present: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.columns: Columns = {name: np.empty(0, dtype=coding.dtype) for name, coding in codings.items()}
+        indexed = {name: column for name, column in table.columns.items() if is_indexed(column)}
+        self.indexes = Indexes(codings, frozenset(indexed))
+        self._categories: tuple[Listing, ...] = tuple(
+            (name,) for name, column in indexed.items() if isinstance(column, CategoryColumn)
+        )
+
+    def size_for(self, slots: int) -> int:
+        """How many slots the columns will have once there is room for `slots`.
+
+        An eighth more than is held already, so that a dataset that grows page by page is not copied for every page.
+        """
+        held, needed = self.present.size // PAGE_SLOTS, pages_for(slots)
+        return (held if needed <= held else max(needed, held + held // 8)) * PAGE_SLOTS
+
+    def grow(self, size: int) -> None:
+        """Make the columns `size` slots long; the new slots are empty."""
+        self.present, self.columns = self._copied(size)
+
+    def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
+        """The inverted indexes of some listings."""
+        return self.indexes.of(listings, self.columns)
+
+    def index_categories(self) -> None:
+        """Index every category column where it is not indexed."""
+        if self.present.size:
+            self.inverted(self._categories)
+
+    def holds_any(self, slots: Integers, *, but: Integers) -> bool:
+        """Whether one of `slots`, other than those `but`, holds a record."""
+        known = slots[slots < self.present.size]
+        taken = known[self.present[known]]
+        if taken.size == 0:
+            return False
+        is_other = np.ones(self.present.size, dtype=np.bool_)
+        is_other[but[but < self.present.size]] = False
+        return bool(is_other[taken].any())
+
+    def changed(self, emptied: Integers, people: Placed, *, slots_used: int) -> PeopleChange:
+        """Build what becomes of the table once some slots are emptied and `people` have records. Changes nothing."""
+        slots, codes = people
+        emptied = emptied[emptied < self.present.size]  # beyond, every slot is empty
+        size = self.size_for(slots_used)
+        is_small = size == self.present.size and slots.size + emptied.size <= WRITTEN_MAX
+        whole = None if is_small else self._copied(size)
+        if whole is not None:
+            self._write(*whole, emptied, people)
+        order = np.argsort(slots, kind="stable")
+        came = {page: slots[order[part]] & (PAGE_SLOTS - 1) for page, part in _parts(slots[order])}
+        page_of = _page_of(whole[1]) if whole is not None else self._as_written(emptied, slots, codes, order)
+        listings = dict.fromkeys([*self.indexes.made, *self._categories]) if came else {}
+        return PeopleChange(
+            emptied=emptied,
+            people=people,
+            whole=whole,
+            came_to=tuple(came),
+            indexes=self.indexes.built(listings, page_of, came, count=size // PAGE_SLOTS),
+        )
+
+    def put(self, change: PeopleChange) -> None:
+        """Set a change in place; the table is as it was when the change was built."""
+        if change.whole is None:
+            self._write(self.present, self.columns, change.emptied, change.people)
+        else:
+            self.present, self.columns = change.whole
+        self.indexes.put(change.came_to, change.indexes)
+
+    def _copied(self, size: int) -> tuple[NDArray[np.bool_], Columns]:
+        added = size - self.present.size
+        columns = {
+            name: np.concatenate([codes, np.full(added, self._codings[name].null_code, dtype=codes.dtype)])
+            for name, codes in self.columns.items()
+        }
+        return np.concatenate([self.present, np.zeros(added, dtype=np.bool_)]), columns
+
+    def _write(self, present: NDArray[np.bool_], columns: Columns, emptied: Integers, people: Placed) -> None:
+        slots, codes = people
+        place = as_slice(slots)
+        for name, column in columns.items():
+            column[emptied] = self._codings[name].null_code
+            column[place] = codes[name]
+        present[emptied] = False
+        present[place] = True
+
+    def _as_written(
+        self, emptied: Integers, slots: Integers, codes: Mapping[str, Codes], order: Integers
+    ) -> Callable[[str, int], Codes]:
+        """The columns of a page as they will be once records are written into them, in the `order` of their slots."""
+        slots, codes = slots[order], {name: values[order] for name, values in codes.items()}
+
+        def page_of(name: str, page: int) -> Codes:
+            page_codes = self.columns[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS].copy()
+            gone, came = (
+                slice(*np.searchsorted(s, [page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS])) for s in (emptied, slots)
+            )
+            page_codes[emptied[gone] % PAGE_SLOTS] = self._codings[name].null_code
+            page_codes[slots[came] % PAGE_SLOTS] = codes[name][came]
+            return page_codes
+
+        return page_of
+
+
+def _page_of(columns: Columns) -> Callable[[str, int], Codes]:
+    return lambda name, page: columns[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS]
+
+
+def _parts(slots: Integers) -> list[tuple[int, slice]]:
+    """Page and place of each page's run of `slots`, which increase."""
+    pages = pages_of(slots)
+    edges = np.searchsorted(slots >> PAGE_BITS, [*pages.tolist(), np.iinfo(np.int64).max])
+    return [
+        (int(page), slice(int(start), int(stop))) for page, (start, stop) in zip(pages, pairwise(edges), strict=True)
+    ]
+
+
+def as_slice(slots: Integers) -> Integers | slice:
+    """Consecutive slots as a slice, into which numpy copies without looking at each."""
+    if slots.size > 0 and int(slots[-1]) - int(slots[0]) + 1 == slots.size and bool((np.diff(slots) == 1).all()):
+        return slice(int(slots[0]), int(slots[-1]) + 1)
+    return slots

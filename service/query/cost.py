@@ -1,0 +1,179 @@
+"""The public cost of a query: the time and memory that it can take at most, whatever the records hold.
+
+Everything here is a function of the plan and of declared bounds, so that the cost may be shown to an analyst, may
+refuse a query, and may decide when an answer leaves (docs/decisions/0024). The bound assumes the worst that the public
+facts admit: every declared individual and row is there and selected, and charges differ wherever the plan admits
+different norms.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Layout
+from service.query.plan import Plan
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
+from service.query.working_memory import working_bytes
+
+__all__ = ["Costs", "PublicCost", "Speed", "cost_of", "total_cost"]
+
+_LABEL_BYTES = 40  # the braces, quotes and names of one label, without its values
+_AXIS_BYTES = 256  # one axis of a reply, without its values
+_NUMBER_BYTES = 24  # the longest number in JSON, with its comma
+_SHAPES_MAX = 256
+_SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
+_COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicCost:
+    """What a request takes at most: `time_ns` of the server's work, and bytes of memory.
+
+    `kept_bytes` are held from the start of the work until the response has left, `working_bytes` only during the work.
+    """
+
+    time_ns: int
+    kept_bytes: int
+    working_bytes: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """The largest amount of memory that the request takes at one instant."""
+        return self.kept_bytes + self.working_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """How long a server takes at most, in ns: `sparing calibrate` measures it, with a margin.
+
+    The fields ending in `_row`, `_individual`, `_entry`, `_coordinate` and `_byte` are for one of these.
+    """
+
+    query: float = 1_000_000  # parsing, the entry, the reply, its hash and its rows
+    leaf_row: float = 2.0  # one condition or group on one row
+    individual: float = 14.0  # selecting, charging, filtering, adding, encoding and debiting at equal charges
+    priced_individual: float = 75.0  # the same where charges may differ
+    scatter_entry: float = 8.0  # adding at one of several coordinates
+    entry: float = 75.0  # one vector entry of an event row, or of several select items
+    clipped_entry: float = 25.0  # scaling it
+    coordinate: float = 300.0  # noise and JSON of one number
+    committed_byte: float = 9.0  # hashing, sending and storing it durably
+    commit: float = 4_000_000  # one transaction and its witness
+    read: float = 3_000_000  # one small read of the database
+
+
+def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int, speed: Speed) -> PublicCost:
+    """The public cost of a plan on a table of a dataset of at most `capacity` individuals."""
+    rows = table.rows_max(capacity)
+    touched = min(rows, capacity)
+    entries = rows * len(plan.items)
+    time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
+    if isinstance(table, EventsTable) or len(plan.items) > 1:
+        time_ns += entries * speed.entry
+    elif plan.dimension > 1:
+        time_ns += entries * speed.scatter_entry
+    time_ns += entries * speed.clipped_entry if plan.clip_binds else 0
+    time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
+    committed = _committed_bytes(plan, touched, capacity)
+    time_ns += plan.dimension * speed.coordinate + committed * speed.committed_byte
+    return PublicCost(
+        time_ns=ceil(time_ns),
+        kept_bytes=_COPIES * committed,
+        working_bytes=working_bytes(plan, table, capacity=capacity),
+    )
+
+
+class Costs:
+    """The public costs of the plans of one dataset: what a shape of plan costs is worked out once, and kept."""
+
+    def __init__(self, schema: Schema, *, capacity: int, speed: Speed) -> None:
+        self.schema = schema
+        self._capacity, self._speed = capacity, speed
+        self._by_shape: dict[Hashable, PublicCost] = {}
+
+    def of(self, plan: Plan) -> PublicCost:
+        """The public cost of a plan: `cost_of`, a function of its shape."""
+        if len(plan.canonical) > _SHAPE_BYTES_MAX:
+            return self._worked_out(plan)
+        shape = (plan.table, plan.items, plan.group_by, _shape(plan.predicate), plan.clip_binds, len(plan.canonical))
+        known = self._by_shape.get(shape)
+        if known is None:
+            if len(self._by_shape) == _SHAPES_MAX:
+                self._by_shape.clear()
+            known = self._by_shape[shape] = self._worked_out(plan)
+        return known
+
+    def _worked_out(self, plan: Plan) -> PublicCost:
+        return cost_of(plan, self.schema.table(plan.table), capacity=self._capacity, speed=self._speed)
+
+
+def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
+    """The cost of several queries that are worked on one after the other and answered together."""
+    if len(costs) == 1:
+        return costs[0]
+    return PublicCost(
+        time_ns=sum(cost.time_ns for cost in costs),
+        kept_bytes=sum(cost.kept_bytes for cost in costs),
+        working_bytes=max((cost.working_bytes for cost in costs), default=0),
+    )
+
+
+def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
+    """What is stored of one query: touched and active slots, charges, the released numbers twice, labels, the text."""
+    slots = 2 * (-(-capacity // 8))
+    charges = 0 if plan.has_one_norm else 8 * touched
+    names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)
+    return slots + charges + (8 + _NUMBER_BYTES) * plan.dimension + names + 2 * len(plan.canonical)
+
+
+def _shape(predicate: Predicate) -> Hashable:
+    """A predicate without the values it compares with; of a list of values, how many there are."""
+    match predicate:
+        case Within(column, _, _):
+            return column
+        case Among(column, codes):
+            return column, len(codes)
+        case And(parts):
+            return And, tuple(map(_shape, parts))
+        case Or(parts):
+            return Or, tuple(map(_shape, parts))
+        case All() | Nothing():
+            return repr(predicate)
+
+
+def _leaves(predicate: Predicate) -> int:
+    """How many conditions a predicate has; a list of values counts more, by its length."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return sum(map(_leaves, parts))
+        case Among(_, codes):
+            return 2 + len(codes) // 1024
+        case Within():
+            return 1
+        case All() | Nothing():
+            return 0
+
+
+def _labels_bytes(layout: Layout) -> int:
+    if layout.dimension > LABELS_MAX:
+        return 0
+    columns = [column for _, column in layout.groups] + [column for _, column in layout.items if column is not None]
+    return layout.dimension * (_LABEL_BYTES + sum(map(_value_bytes, columns)))
+
+
+def _axes_bytes(layout: Layout) -> int:
+    columns = [column for _, column in layout.groups] + [column for _, column in layout.items]
+    categories = [column for column in columns if isinstance(column, CategoryColumn) and column.categories is not None]
+    listed = [column for column in categories if len(column.domain) <= CATEGORIES_SHOWN_MAX]
+    return _AXIS_BYTES * len(columns) + sum(len(column.domain) * _value_bytes(column) for column in listed)
+
+
+@lru_cache(maxsize=1024)
+def _value_bytes(column: Countable) -> int:
+    """The longest value of a column in JSON, with a name for it: a character takes at most six bytes there."""
+    longest = 20
+    if isinstance(column, CategoryColumn) and column.categories is not None:
+        longest = max(6 * len(category) if isinstance(category, str) else 20 for category in column.categories)
+    return longest + 80

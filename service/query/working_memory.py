@@ -1,0 +1,139 @@
+"""How much of a query is worked on at a time, and how much memory that takes at most: public numbers.
+
+The engine chooses rows stretch by stretch and makes vectors run by run, so that its working memory depends on what was
+declared and not on how many rows there are. What it takes beside that, for each individual touched and each coordinate,
+is bounded by the capacity and the dimension.
+"""
+
+from typing import Final
+
+from service.query.coding import coding_of
+from service.query.layout import Count
+from service.query.plan import Plan
+from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.schema import EventsTable, IndividualsTable
+
+__all__ = [
+    "BLOCK_ROWS",
+    "LISTED_MAX",
+    "PAGE_SLOTS",
+    "RUN_ENTRIES",
+    "SCAN_WORTH",
+    "STRETCH_ROWS",
+    "TABLE_SPAN_MAX",
+    "rows_in_run",
+    "working_bytes",
+]
+
+BLOCK_ROWS: Final = 2**19
+"""So many individuals are looked at at a time, and worked on at a time where each has one entry."""
+STRETCH_ROWS: Final = 2**18
+"""So many rows of events are looked at at a time, or one individual's if these are more."""
+RUN_ENTRIES: Final = 2**18
+"""So many entries of vectors, rows times select items, are worked on at a time."""
+LISTED_MAX: Final = 2**20
+"""So many rows are looked up through an index at a time; for more, all rows are looked at."""
+SCAN_WORTH: Final = 16
+"""All rows are looked at unless so many times as many as are listed: picking one costs as much as passing so many."""
+TABLE_SPAN_MAX: Final = 2**20
+"""A list of values of a column with so many codes is looked up in a table of one byte a code."""
+
+PAGE_SLOTS: Final = 2**16
+"""Memory by slot is held in whole pages of so many, and in up to an eighth more of them than there are in use."""
+
+# Bytes of working arrays for one of each, with a margin over what the largest queries allocate.
+_FIXED: Final = 2**16  # the objects of one query
+_ITEM: Final = 2**12  # of a select item
+_LOOKED_AT_ROW: Final = 4  # masks, and where they are counted
+_BETWEEN_ROW: Final = 2  # masks of one range, beside the codes less a bound
+_LISTED_VALUE_ROW: Final = 32  # places in a list of values
+_CHOSEN_ROW: Final = 8  # its number
+_LOOKED_UP_ROW: Final = 40  # numbers of rows and their codes, before and after each condition
+_EQUAL_ENTRY: Final = 24  # of individuals with one entry each, the same for all: slot and coordinate
+_SINGLE_ENTRY: Final = 80  # of individuals with one entry each: slot, value, norm, charge and what it is worked out of
+_ENTRY: Final = 160  # owner, coordinate and value, before and after sorting and scaling
+_ACCOUNT: Final = 56  # of a touched individual: slot, whether it is active, and charge, in parts and joined
+_COORDINATE: Final = 8
+_DRAWN: Final = 64  # of noise: words, radius, angle and draw
+_DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
+_VALUE: Final = 64  # of a list of values
+
+
+def rows_in_run(*, items: int, is_of_events: bool) -> int:
+    """How many chosen rows are made into vectors at a time, or one individual's if these are more."""
+    return BLOCK_ROWS if items == 1 and not is_of_events else max(RUN_ENTRIES // items, 1)
+
+
+def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int) -> int:
+    """What the evaluation of a plan allocates at most, in bytes, on any data of at most `capacity` individuals.
+
+    It is counted from the plan to the released numbers and the charges, and holds beside the dataset with its indexes.
+    """
+    rows = table.rows_max(capacity)
+    return (
+        _FIXED
+        + len(plan.items) * _ITEM
+        + _values_bytes(plan.predicate, table)
+        + max(_scan_bytes(plan, table, rows), min(rows // SCAN_WORTH, LISTED_MAX) * _LOOKED_UP_ROW)
+        + _run_bytes(plan, table, rows)
+        + min(rows, capacity) * _ACCOUNT
+        + plan.dimension * _COORDINATE
+        + min(plan.dimension, _DRAWN_MAX) * _DRAWN
+    )
+
+
+def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
+    """Of choosing rows by looking at all of them."""
+    if isinstance(table, IndividualsTable):
+        pages = -(-rows // PAGE_SLOTS)
+        looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
+    else:
+        looked_at = min(rows, max(STRETCH_ROWS, table.rows_per_individual))
+    return looked_at * (_LOOKED_AT_ROW + _condition_bytes(plan.predicate, table)) + min(rows, looked_at) * _CHOSEN_ROW
+
+
+def _condition_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+    """Of a condition on one row; of several, one is worked out after the other."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return 1 + max(_condition_bytes(part, table) for part in parts)
+        case Within(column, _, _):
+            return _BETWEEN_ROW + coding_of(table.columns[column]).dtype.itemsize
+        case Among():
+            return _LISTED_VALUE_ROW
+        case All() | Nothing():
+            return 0
+
+
+def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
+    """Of the vectors of one run, with the codes that they are made of."""
+    items, is_of_events = len(plan.items), isinstance(table, EventsTable)
+    run_rows = min(rows, rows_in_run(items=items, is_of_events=is_of_events))
+    if items == 1 and not is_of_events:
+        entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
+        return run_rows * (entry + _code_bytes(plan, table))
+    entries = run_rows * items
+    own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
+    if own_rows > run_rows:
+        # One individual's entries are added up part by part, and so many of different coordinates wait for the others.
+        entries += min(2 * plan.dimension + entries, own_rows * items)
+    return entries * _ENTRY + run_rows * _code_bytes(plan, table)
+
+
+def _code_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
+    """What the codes take that say what one row adds, and where."""
+    names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, Count))}
+    columns = [table.columns[name] for name in names]
+    return sum(coding_of(column).dtype.itemsize for column in columns)
+
+
+def _values_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+    """What lists of values take, each made ready for looking rows up in it."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return sum(_values_bytes(part, table) for part in parts)
+        case Among(column, codes):
+            span = coding_of(table.columns[column]).span
+            return len(codes) * _VALUE + (span + 2 if span <= TABLE_SPAN_MAX else 0)
+        case _:
+            return 0

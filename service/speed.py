@@ -1,0 +1,76 @@
+"""The speed of this machine, measured once and kept in the home."""
+
+import json
+import logging
+import os
+import tempfile
+from dataclasses import asdict, fields
+from typing import Final, Protocol
+
+from service.query.cost import Speed
+from service.settings import Settings
+from service.store.embedded.home import open_home, write_private
+from service.store.entropy import system_entropy
+from service.workflows.calibration import measured_commit_ns, measured_commits, measured_speed
+
+log = logging.getLogger("sparing.speed")
+
+_SPEED_FILE: Final = "speed.json"
+_SLOWER: Final = 2
+"""A commit is worth a warning that takes longer than a slot and so many times as long as its kept constant."""
+
+_NS_PER_MS: Final = 1_000_000
+
+
+class CommitProbe(Protocol):
+    """A store, as far as measuring it goes."""
+
+    def probe_commit(self, payload: bytes) -> None:
+        """Make a payload durable."""
+
+
+def speed_of(settings: Settings, store: CommitProbe) -> Speed:
+    """The kept speed, or the default one where no response is held; measured at the first start of a home.
+
+    Logs a warning when commits have become far slower than what was measured.
+    """
+    if settings.release_slot_ms == 0:
+        return Speed()
+    kept = _kept(settings)
+    if kept is None:
+        return calibrate(settings, store)
+    commit_ns = measured_commit_ns(_Commit(settings, store))
+    if commit_ns > max(_SLOWER * kept.commit, settings.release_slot_ms * _NS_PER_MS):
+        log.warning("a commit takes %.1f ms, more than the schedule gives it; run `sparing calibrate`", commit_ns / 1e6)
+    return kept
+
+
+def calibrate(settings: Settings, store: CommitProbe) -> Speed:
+    """Measure this machine and keep the result in the home."""
+    speed = measured_speed(system_entropy, measured_commits(_Commit(settings, store)))
+    path = open_home(settings.home).path / _SPEED_FILE
+    write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
+    return speed
+
+
+def _kept(settings: Settings) -> Speed | None:
+    path = settings.home / _SPEED_FILE
+    try:
+        kept = json.loads(path.read_text())
+        return Speed(**{each.name: float(kept[each.name]) for each in fields(Speed)})
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+class _Commit:
+    """A durable write as an answer needs it: one by the store, then one record beside the witness."""
+
+    def __init__(self, settings: Settings, store: CommitProbe) -> None:
+        self._folder, self._store = settings.home, store
+
+    def __call__(self, payload: bytes) -> None:
+        self._store.probe_commit(payload)
+        with tempfile.TemporaryFile(dir=self._folder) as record:
+            record.write(b"record")
+            record.flush()
+            os.fsync(record.fileno())

@@ -1,0 +1,102 @@
+"""The ledger as curators, auditors and individuals list it, a few bytes of each entry; and as it is replayed."""
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any, Final
+
+from service.store.postgres.rows import ENTRY_COLUMNS
+from service.workflows.records import ActRecord, EntryRecord, OwnCharge
+
+_LISTED: Final = (
+    "seq, query_id, analyst, epoch, canonical, sigma, grid_log2, dimension, worst_case_units, charged_count,"
+    " left_out_count, asked_at, previous_hash, hash, kind"
+)
+_CHARGES: Final = "charge_form, slots, active, charge_units, charges"
+
+
+def _page(columns: str) -> str:
+    """Entries of a dataset, newest first, and by each how many bytes of canonical queries come before it.
+
+    Takes the dataset, the sequence before which it begins, and how many. What lies outside of a row is not fetched.
+    """
+    return (
+        f"(SELECT {columns}, sum(length(canonical)) OVER (ORDER BY seq DESC) - length(canonical) AS bytes_before"
+        f" FROM (SELECT {columns} FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s) AS newest)"
+        " AS page"
+    )
+
+
+_BYTES: Final = 'length(slots) + coalesce(length(charges), 0) + length("values")'
+ENTRIES_AFTER: Final = (
+    f"SELECT {ENTRY_COLUMNS}"
+    f" FROM (SELECT {ENTRY_COLUMNS}, sum({_BYTES}) OVER (ORDER BY seq) - ({_BYTES}) AS bytes_before"
+    f" FROM (SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS oldest)"
+    " AS part WHERE bytes_before < %s ORDER BY seq"
+)
+"""Whole entries, for those who replay them."""
+
+ENTRIES_LISTED: Final = f"SELECT {_LISTED} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
+OWN_CHARGES: Final = (
+    "SELECT seq, query_id, canonical, asked_at, kind, outcome, units"
+    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {_CHARGES}')}"
+    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) WHERE bytes_before < %s ORDER BY seq DESC"
+)
+# The key is looked up now: of whoever was erased since there is none, and an erasure itself has none either.
+ACTS_LISTED: Final = (
+    "SELECT number, at_seq, act, detail, at, key FROM ("
+    "SELECT newest.*, key, sum(coalesce(octet_length(key), 0)) OVER (ORDER BY number DESC)"
+    " - coalesce(octet_length(key), 0) AS bytes_before"
+    " FROM (SELECT dataset_id, number, at_seq, act, detail - %s::text[] AS detail, at FROM journal"
+    " WHERE dataset_id = %s AND number < %s ORDER BY number DESC LIMIT %s) AS newest"
+    " LEFT JOIN individuals i ON i.dataset_id = newest.dataset_id AND i.slot = (detail ->> 'slot')::integer"
+    " AND act <> 'erase') AS page WHERE bytes_before < %s ORDER BY number DESC"
+)
+# The page as of its own sequence or of the checkpoint's, whichever is later, and the entries since (`Checkpoint`).
+ACCOUNT: Final = (
+    "SELECT limit_units, coalesce(int8_at(spent, mod(slot, %s)), 0) + coalesce((SELECT sum(units) FROM ledger"
+    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES})"
+    " WHERE ledger.dataset_id = i.dataset_id AND ledger.seq > greatest(checkpoint_seq, pages.seq)), 0), paused"
+    " FROM individuals i JOIN heads USING (dataset_id)"
+    " LEFT JOIN pages ON pages.dataset_id = i.dataset_id AND page = slot / %s"
+    " WHERE slot = %s AND i.dataset_id = %s"
+)
+
+
+def act_record_of(row: Sequence[Any]) -> ActRecord:
+    """A row of ACTS_LISTED."""
+    number, at_seq, act, detail, at, key = row
+    return ActRecord(number=number, at_seq=at_seq, act=act, detail=detail, at=at.astimezone(UTC), key=key)
+
+
+def entry_record_of(row: Sequence[Any]) -> EntryRecord:
+    """A row of ENTRIES_LISTED."""
+    return EntryRecord(
+        seq=row[0],
+        query_id=row[1],
+        analyst=row[2],
+        epoch=row[3],
+        canonical=bytes(row[4]),
+        sigma=row[5],
+        grid_log2=row[6],
+        dimension=row[7],
+        worst_case_units=row[8],
+        charged_count=row[9],
+        left_out_count=row[10],
+        asked_at=row[11].astimezone(UTC),
+        previous_hash=bytes(row[12]),
+        hash=bytes(row[13]),
+        kind=row[14],
+    )
+
+
+def own_charge_of(row: Sequence[Any]) -> OwnCharge:
+    """A row of OWN_CHARGES."""
+    return OwnCharge(
+        seq=row[0],
+        query_id=row[1],
+        canonical=bytes(row[2]),
+        asked_at=row[3].astimezone(UTC),
+        kind=row[4],
+        outcome=row[5],
+        units=row[6],
+    )

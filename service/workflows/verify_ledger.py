@@ -1,0 +1,125 @@
+"""The entries replayed: their chain, what each says of itself, and everybody's spent, held against the pages."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.units import CHARGE_UNITS_MAX
+from service.engine.pages import PAGE_SLOTS, pages_for
+from service.workflows.answering import exact_sum
+from service.workflows.ledger import LedgerEntry, chain_hash
+from service.workflows.records import DatasetRecord, Head, Individuals, StoredPage
+from service.workflows.verify_accounts import NAMED_MAX
+from service.workflows.verify_journal import Integers, Standing
+
+_UNKNOWN = -1
+
+
+class LedgerReplay:
+    """One pass over one ledger. `spent` (slots,) is in units, `worst_cases` by analyst."""
+
+    def __init__(
+        self,
+        record: DatasetRecord,
+        head: Head,
+        pages: Mapping[int, StoredPage],
+        accounts: Individuals,
+        standing: Standing,
+    ) -> None:
+        """Nothing is replayed yet."""
+        self.findings: list[str] = []
+        self.entries = self.last_seq = self.worst_case_units = 0
+        self.spent: Integers = np.zeros(standing.slots, dtype=np.int64)
+        self.worst_cases: dict[UUID, int] = defaultdict(int)
+        self._record, self._head, self._pages = record, head, pages
+        self._last_hash = record.genesis
+        self._limits: Integers = np.full(standing.slots, _UNKNOWN, dtype=np.int64)
+        is_held = accounts.slots < standing.slots
+        self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
+        self._limits[~standing.are_plain] = _UNKNOWN
+        self._compare_pages(seq=0)
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Check the next entry, and debit it."""
+        self.findings += [
+            f"ledger row {missing}: is missing"
+            for missing in range(self.last_seq + 1, min(entry.seq, self.last_seq + 1 + NAMED_MAX))
+        ]
+        try:
+            charged, charges, left_out = entry.charges.decode()
+            wrong = [*self._wrong_with_place(entry), *_wrong_with_charges(entry, charged, charges, left_out)]
+            wrong += self._debit(entry, charged, charges, left_out)
+        except (ValueError, IndexError):  # lengths that do not go together
+            wrong = [*self._wrong_with_place(entry), "its charges cannot be read"]
+        self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
+        self.entries, self.last_seq, self._last_hash = self.entries + 1, entry.seq, entry.hash
+        self.worst_case_units = entry.worst_case_total_units
+        if entry.kind == "query":
+            self.worst_cases[entry.analyst_id] += entry.worst_case_units
+        self._compare_pages(seq=entry.seq)
+
+    def end(self, stored_worst_cases: Mapping[UUID, int]) -> None:
+        """Compare with the head, with the worst cases as stored, and with pages that are ahead."""
+        head, place = self._head, f"heads row {self._record.id}"
+        if head.seq != self.last_seq:
+            self.findings.append(f"{place}: says seq {head.seq}, the ledger ends at {self.last_seq}")
+        elif head.hash != self._last_hash:
+            self.findings.append(f"{place}: its hash is not that of the last ledger row")
+        if head.worst_case_units != self.worst_case_units:
+            said = f"says worst_case_units {head.worst_case_units}"
+            self.findings.append(f"{place}: {said}, the ledger gives {self.worst_case_units}")
+        for page in self._pages.values():
+            if page.seq > head.seq:
+                ahead = f"at sequence {page.seq}, which the ledger has not reached"
+                self.findings.append(f"pages row {page.number}: {ahead}")
+        for analyst in sorted({*self.worst_cases, *stored_worst_cases}):
+            held, given = stored_worst_cases.get(analyst, 0), min(self.worst_cases[analyst], CHARGE_UNITS_MAX)
+            if held != given:
+                self.findings.append(f"worst_cases row {analyst}: says {held} units, the ledger gives {given}")
+
+    def _wrong_with_place(self, entry: LedgerEntry) -> Iterator[str]:
+        if entry.seq == self.last_seq + 1 and entry.previous_hash != self._last_hash:
+            yield "does not continue the row before"
+        if chain_hash(entry) != entry.hash:
+            yield "its contents do not give its hash"
+        if entry.worst_case_total_units != min(self.worst_case_units + entry.worst_case_units, CHARGE_UNITS_MAX):
+            yield "its worst_case_total_units is not the sum of worst cases so far"
+
+    def _debit(self, entry: LedgerEntry, charged: Integers, charges: Integers, left_out: Integers) -> Iterator[str]:
+        """Add the charges; nobody may be left out who could have paid the worst case."""
+        touched_last = max((int(slots[-1]) for slots in (charged, left_out) if slots.size), default=-1)
+        if touched_last >= self.spent.size:
+            yield f"touches slot {touched_last}, which nobody has"
+            return
+        could_pay = left_out[self._limits[left_out] - self.spent[left_out] >= entry.worst_case_units]
+        for slot in could_pay[:NAMED_MAX].tolist():
+            yield f"leaves out slot {slot}, whose limit affords its worst case"
+        self.spent[charged] += charges
+
+    def _compare_pages(self, *, seq: int) -> None:
+        """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
+        for number in range(pages_for(self.spent.size)):
+            page = self._pages.get(number)
+            own_seq = 0 if page is None else page.seq
+            if own_seq != seq and (own_seq > seq or seq != self._head.checkpoint_seq):
+                continue
+            start = number * PAGE_SLOTS
+            replayed = self.spent[start : start + PAGE_SLOTS]
+            kept = np.zeros(PAGE_SLOTS, dtype=np.int64) if page is None else page.spent
+            for slot in np.flatnonzero(kept[: replayed.size] != replayed)[:NAMED_MAX].tolist():
+                says = f"slot {start + slot} holds {kept[slot]} units, the ledger gives {replayed[slot]}"
+                self.findings.append(f"pages row {number}: {says}")
+
+
+def _wrong_with_charges(
+    entry: LedgerEntry, charged: Integers, charges: NDArray[np.int64], left_out: Integers
+) -> Iterator[str]:
+    if (entry.charged_count, entry.left_out_count) != (charged.size, left_out.size):
+        yield "counts do not agree with its charges"
+    if entry.charged_units != exact_sum(charges) or bool((charges < 0).any()):
+        yield "the total does not agree with its charges"
+    if bool((charges > entry.worst_case_units).any()):
+        yield "a charge above the public worst case"

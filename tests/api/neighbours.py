@@ -1,0 +1,168 @@
+"""Two processes' worth of service in one event loop: an owner behind a real server, and a neighbour that forwards."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import httpx
+import uvicorn
+from starlette.types import ASGIApp
+
+from service.api.app import Edge, create_app
+from service.api.life import Life
+from service.store.entropy import system_entropy
+from service.store.memory.leases import MemoryLeases
+from service.store.memory.store import MemoryStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows.house import House
+from service.workflows.ownership import Ownership
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import Lease, Replica
+from service.workflows.telemetry import Silent
+from tests.api.world import PEPPER, Settings, World, build_world, client_of
+
+PATIENCE_S = 30.0
+POLL_S = 0.005
+NOWHERE = "http://127.0.0.1:1"
+
+
+class Counted(Silent):
+    """Counts requests by route and status."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, int], int] = {}
+
+    def request_ended(self, route: str, status: int) -> None:
+        self.counts[route, status] = self.counts.get((route, status), 0) + 1
+
+    def of(self, route: str) -> int:
+        """All of one route."""
+        return sum(count for (each, _), count in self.counts.items() if each == route)
+
+
+class MortalLeases(MemoryLeases):
+    """Leases that a dead replica can neither renew nor release."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dead: set[UUID] = set()
+
+    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+        self._refuse(replica)
+        return super().renew(replica, lease_s=lease_s)
+
+    def release(self, replica: Replica) -> None:
+        self._refuse(replica)
+        super().release(replica)
+
+    def _refuse(self, replica: Replica) -> None:
+        if replica.id in self.dead:
+            raise StoreUnavailable
+
+
+@dataclass(kw_only=True)
+class Neighbours:
+    """The owner of `care` and another process, each as the world that a client of it sees."""
+
+    owner: World
+    other: World
+    owning: Ownership
+    others: Ownership
+    leases: MortalLeases
+    owner_counts: Counted = field(default_factory=Counted)
+    other_counts: Counted = field(default_factory=Counted)
+    server: uvicorn.Server
+
+    async def die(self) -> None:
+        """The owner answers nobody any more, and its leases run out."""
+        self.leases.dead.add(self.owning.replica.id)
+        self.server.should_exit = True
+        await until(lambda: not (self.server.servers[0].is_serving() or self.server.server_state.connections))
+        await asyncio.sleep(POLL_S)  # the other end hears of it
+
+    def loaded(self) -> int:
+        """How many datasets the other process has opened."""
+        return len(self.other.house.lines.opened())
+
+
+async def until(happens: Callable[[], object]) -> None:
+    """Wait until it does."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not happens():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(POLL_S)
+
+
+def bound() -> socket.socket:
+    """A free port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where it listens."""
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def served(app: ASGIApp, listener: socket.socket) -> AsyncIterator[uvicorn.Server]:
+    """An application behind uvicorn in this event loop."""
+    config = uvicorn.Config(
+        app, log_level="critical", lifespan="off", server_header=False, date_header=False, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.ensure_future(server._serve([listener]))
+    try:
+        await until(lambda: server.started)
+        yield server
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@asynccontextmanager
+async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = None) -> AsyncIterator[Neighbours]:
+    """Both, on one store; the owner can be stopped."""
+    store, leases, witness = store or MemoryStore(), MortalLeases(), MemoryWitness()
+    counts, edge = (Counted(), Counted()), edge or Edge()
+    with bound() as listener:
+        owning = Ownership(leases=leases, replica=Replica(id=uuid4(), url=url_of(listener)), pepper=PEPPER)
+        others = Ownership(leases=leases, replica=Replica(id=uuid4(), url=NOWHERE), pepper=PEPPER)
+        owner = build_world(
+            edge=replace(edge, life=Life(owning.leave), telemetry=counts[0]),
+            store=store,
+            witness=witness,
+            ownership=owning,
+        )
+        house = House(
+            store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=lambda: datetime.now(UTC)
+        )
+        house.share(others)
+        app = create_app(house, Settings(), replace(edge, life=Life(others.leave), telemetry=counts[1]))
+        other = replace(owner, house=house, app=app, client=client_of(app))
+        async with served(owner.app, listener) as server, owner.client, other.client:
+            owning.open()
+            others.open()
+            yield Neighbours(
+                owner=owner,
+                other=other,
+                owning=owning,
+                others=others,
+                leases=leases,
+                owner_counts=counts[0],
+                other_counts=counts[1],
+                server=server,
+            )
+        for ownership in (owning, others):
+            ownership.close()
+        for each in (house, owner.house):
+            each.close()
+
+
+def visible(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Everything that a client sees of a response."""
+    return response.status_code, response.headers.raw, response.content

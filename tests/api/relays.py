@@ -1,0 +1,166 @@
+"""An owner that does what a test says, a relay that carries everything to it, and a client that writes bytes."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.api.courier import CHALLENGE_HEADER, GREETING_PATH, Body, Courier
+from service.api.delivering import Undelivered
+from service.api.problems import response_of
+from service.store.memory.leases import MemoryLeases
+from service.workflows.errors import Unavailable
+from service.workflows.ownership import Ownership
+from service.workflows.records import Replica
+from service.workflows.secrets import Pepper
+from tests.api.neighbours import bound, served, url_of
+from tests.api.receiving import received
+
+PEPPER = Pepper(b"p" * 32)
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclass
+class Owner:
+    """A process that proves who it is, and otherwise does what the test says."""
+
+    ownership: Ownership
+    app: ASGIApp
+    scopes: list[Scope] = field(default_factory=list)
+    greetings: int = 0
+    server: uvicorn.Server | None = None
+
+    def die(self) -> None:
+        """Every connection is reset, as by kill -9."""
+        for connection in () if self.server is None else self.server.server_state.connections:
+            connection.transport.abort()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == GREETING_PATH:
+            self.greetings += 1
+            await answered(send, self.ownership.proof(dict(scope["headers"])[CHALLENGE_HEADER]))
+            return
+        self.scopes.append(scope)
+        await self.app(scope, receive, send)
+
+
+@dataclass
+class Relay:
+    """A process that carries everything to the owner, and says what became of it."""
+
+    courier: Courier
+    replica: Replica
+    outcomes: list[object] = field(default_factory=list)
+    url: str = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = Body(receive)
+        try:
+            is_carried = await self.courier.carry(self.replica, scope, body, send)
+        except Undelivered as gone:
+            self.outcomes.append(gone)
+            return
+        except Unavailable as refusal:
+            self.outcomes.append(refusal)
+            await response_of(refusal, "id")(scope, body.receive, send)
+            return
+        self.outcomes.append(is_carried)
+        if not is_carried:
+            await answered(send, b"here:" + await whole(body.rewound()))
+
+
+@asynccontextmanager
+async def carried(
+    app: ASGIApp, clock: Callable[[], float] = time.monotonic, pepper: Pepper = PEPPER
+) -> AsyncIterator[tuple[Relay, Owner]]:
+    """A relay in front of an owner that works as `app`."""
+    async with AsyncExitStack() as stack:
+        doors = [stack.enter_context(bound()) for _ in range(2)]
+        replica = Replica(id=uuid4(), url=url_of(doors[0]))
+        theirs = Ownership(leases=MemoryLeases(), replica=replica, pepper=pepper)
+        ours = Ownership(leases=MemoryLeases(), replica=Replica(id=uuid4(), url=""), pepper=PEPPER)
+        owner, relay = Owner(theirs, app), Relay(Courier(ours, clock), replica, url=url_of(doors[1]))
+        owner.server = await stack.enter_async_context(served(owner, doors[0]))
+        await stack.enter_async_context(served(received(relay), doors[1]))
+        yield relay, owner
+
+
+async def answered(
+    send: Send, data: bytes, status: int = 200, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    """A whole response."""
+    length = (b"content-length", b"%d" % len(data))
+    await send({"type": "http.response.start", "status": status, "headers": [*(headers or []), length]})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def whole(body: Body) -> bytes:
+    """All of a body."""
+    data = b""
+    while not body.is_whole:
+        data += await body.take() or b""
+    return data
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """The body's length and hash, and how it was framed."""
+    digest, size, is_last = hashlib.sha256(), 0, False
+    while not is_last:
+        message = await receive()
+        digest.update(message["body"])
+        size, is_last = size + len(message["body"]), not message["more_body"]
+    names = {name for name, _ in scope["headers"]}
+    await answered(send, b"%d %b %d" % (size, digest.hexdigest().encode(), b"transfer-encoding" in names))
+
+
+class Client:
+    """A client that writes and reads bytes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        """Now."""
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def ask(self, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+        """One request, and its response by its Content-Length."""
+        await self.send(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+        return await self.answer()
+
+    async def head(self) -> tuple[int, dict[str, str]]:
+        """Status and headers."""
+        raw = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+        status, *lines = raw.strip().split("\r\n")
+        return int(status.split()[1]), dict(line.split(": ", 1) for line in lines)
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """A response."""
+        status, headers = await self.head()
+        return status, headers, await self.reader.readexactly(int(headers["content-length"]))
+
+
+@asynccontextmanager
+async def connected(relay: Relay) -> AsyncIterator[Client]:
+    """One connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(relay.url.rpartition(":")[2]))
+    try:
+        async with asyncio.timeout(30):
+            yield Client(reader, writer)
+    finally:
+        writer.close()

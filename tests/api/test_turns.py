@@ -1,0 +1,167 @@
+"""An analyst's read has slots: it begins in them and leaves when they end, and frees them if its client goes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from service.workflows.admission import Admission
+from service.workflows.scheduler import START_NS
+from tests.api.slotted import MS, SLOT, Client, Slotted, eventually, settled
+from tests.api.world import COUNT, build_world
+
+PREVIEW = "/v1/datasets/care/queries/preview"
+
+
+@pytest.fixture
+async def slotted() -> AsyncIterator[Slotted]:
+    """A fresh world at the beginning of a slot."""
+    made = Slotted()
+    yield made
+    await made.world.client.aclose()
+    made.world.house.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/queries", "/v1/allowances", "/v1/datasets", "/v1/datasets/care"])
+async def test_a_read_begins_in_its_slot_and_leaves_when_that_ends(
+    slotted: Slotted, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is read before the slot has come; nothing is sent before it has ended."""
+    begun: list[int] = []
+    for name in ("releases", "allowances", "visible_datasets", "visible_dataset"):
+        real = getattr(slotted.world.house, name)
+
+        def noted(*given: Any, real: Any = real, **named: Any) -> Any:
+            begun.append(slotted.time.ns)
+            return real(*given, **named)
+
+        monkeypatch.setattr(slotted.world.house, name, noted)
+    client = Client(slotted.world, "GET", path)
+    client.body()
+    await slotted.arrived(1)
+    await slotted.at(10)
+    assert begun == []
+    await slotted.at(10 + START_NS / MS)
+    await eventually(lambda: begun != [])
+    assert begun == [slotted.zero + SLOT + START_NS]
+    await slotted.at(19.999)
+    assert client.sent == []
+    await slotted.at(20)
+    await client.task
+    assert client.status == 200
+
+
+async def test_a_larger_listing_costs_more(slotted: Slotted) -> None:
+    """By its limit as it is written; an odd spelling counts as the largest, and the usual limit as 100."""
+    costs = {}
+    for number, limit in enumerate(("limit=1", "", "limit=100", "limit=1000", "limit=0999.0", "limit=%2B1")):
+        client = Client(slotted.world, "GET", "/v1/queries", query=limit)
+        before = slotted.admission.memory.kept_bytes
+        client.body()
+        await slotted.arrived(number + 1)
+        costs[limit] = slotted.admission.memory.kept_bytes - before
+        client.go()
+        await client.task
+    assert costs["limit=1"] < costs[""] == costs["limit=100"] < costs["limit=1000"]
+    assert costs["limit=0999.0"] == costs["limit=%2B1"] == costs["limit=1000"]
+
+
+async def test_a_client_that_goes_before_its_slot_frees_it(slotted: Slotted) -> None:
+    """Its memory at once; nothing is sent to nobody, and the next request has the slot."""
+    gone, other = (Client(slotted.world, "GET", "/v1/allowances") for _ in range(2))
+    for number, client in enumerate((gone, other)):
+        client.body()
+        await slotted.arrived(number + 1)
+    held = slotted.admission.memory.kept_bytes
+    gone.go()
+    await gone.task
+    assert slotted.admission.memory.kept_bytes == held // 2
+    await slotted.at(10.5)
+    await slotted.at(20)
+    await other.task
+    assert (gone.sent, other.status) == ([], 200)
+    assert slotted.events == ["arrived", "arrived", "cancelled", "begun"]
+    assert slotted.admission.memory.requests == 0
+
+
+async def test_a_request_is_scheduled_when_it_is_whole(slotted: Slotted) -> None:
+    """A body that comes in pieces is read to its end first, and no piece is lost between two slots."""
+    client = Client(slotted.world, "POST", PREVIEW)
+    client.body(COUNT[:20], more=True)
+    await settled()
+    await slotted.at(10.5)
+    await slotted.at(25)
+    assert slotted.events == []
+    client.body(COUNT[20:])
+    await slotted.arrived(1)
+    await slotted.at(30.5)
+    await slotted.at(40)
+    await client.task
+    assert client.status == 200
+    assert client.document["dimension"] == 1
+
+
+async def test_half_a_request_has_no_turn(slotted: Slotted) -> None:
+    """Its client goes in the middle of the body: nothing was reserved for it."""
+    client = Client(slotted.world, "POST", PREVIEW)
+    client.body(COUNT[:20], more=True)
+    await settled()
+    client.go()
+    await client.task
+    assert (client.sent, slotted.events, slotted.admission.memory.requests) == ([], [], 0)
+
+
+async def test_what_is_refused_while_it_waits_is_busy_at_the_end_of_that_slot(slotted: Slotted) -> None:
+    """429; its memory is given back."""
+    client = Client(slotted.world, "GET", "/v1/queries")
+    client.body()
+    await slotted.arrived(1)
+    (request,) = slotted.dispatcher._schedule._arriving
+    request.leave_before_ns = slotted.zero + SLOT
+    await slotted.at(10.5)
+    assert client.sent == []
+    await slotted.at(20)
+    await client.task
+    assert (client.status, client.document["type"]) == (429, "urn:sparing:problem:busy")
+    assert slotted.events == ["arrived", "refused"]
+    assert slotted.admission.memory.requests == 0
+
+
+async def test_at_the_end_a_waiting_read_is_busy(slotted: Slotted) -> None:
+    """And a read that comes after it is unavailable."""
+    client, late = (Client(slotted.world, "GET", "/v1/queries") for _ in range(2))
+    client.body()
+    await slotted.arrived(1)
+    slotted.dispatcher.close()
+    late.body()
+    for slot in count(1):
+        if client.task.done() and late.task.done():
+            break
+        await slotted.at(10 * slot)
+    assert (client.status, late.status) == (429, 503)
+
+
+async def test_others_reads_have_no_turn(slotted: Slotted) -> None:
+    """An individual, an auditor and a curator are in no analyst's schedule."""
+    for role, path in (("curator", "/v1/principals"), ("curator", "/v1/datasets/care")):
+        response = asyncio.ensure_future(slotted.world.call(role, "GET", path))
+        await settled()
+        await slotted.at((slotted.time.ns - slotted.zero) // SLOT * 10 + 10)
+        assert (await response).status_code == 200
+    assert slotted.events == []
+
+
+async def test_without_slots_a_read_begins_at_once_within_the_bound_on_memory() -> None:
+    """Beyond it, it is refused."""
+    admission = Admission()
+    world = build_world(admission=admission)
+    assert (await world.call("analyst", "GET", "/v1/queries")).status_code == 200
+    assert admission.memory.requests == 0
+    admission.memory.bytes_max = 10
+    refused = await world.call("analyst", "GET", "/v1/queries")
+    assert refused.status_code == 422
+    assert "have 5;" in refused.json()["detail"]
+    await world.client.aclose()
+    world.house.close()

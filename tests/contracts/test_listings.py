@@ -1,0 +1,228 @@
+"""The ledger and the acts as they are listed: of each what a reader needs, on Postgres as in the in-memory twin."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.engine.pages import PAGE_SLOTS
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import Store
+from service.workflows.records import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
+from tests.contracts.stores import ANALYST, burn, dataset, entry, reply
+
+pytestmark = pytest.mark.slow
+
+SLOTS = 90
+MANY_BYTES = 2**20
+CHARGES = st.dictionaries(st.integers(0, SLOTS - 1), st.one_of(st.none(), st.integers(1, 3), st.integers(1, 2**61)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Who is touched: charged so many units, or left out (None), of how many; and how long the canonical query is."""
+
+    charged: dict[int, int]
+    left_out: tuple[int, ...]
+    length: int
+    slots: int = 200_000
+
+    @classmethod
+    def of(cls, people: dict[int, int | None], length: int, slots: int) -> "Asked":
+        """From one drawn dictionary."""
+        charged = {slot: units for slot, units in people.items() if units is not None}
+        return cls(charged=charged, left_out=tuple(set(people) - set(charged)), length=length, slots=slots)
+
+
+def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[LedgerEntry]:
+    """The entries, each in a commit of its own; the newest first."""
+    made = []
+    for each in asked:
+        with store.transaction(record.id, lock=True) as transaction:
+            are_equal = len(set(each.charged.values())) == 1
+            drawn = entry(transaction.head, each.charged, each.left_out, slots=each.slots, one_charge=are_equal)
+            made.append(replace(drawn, canonical=b"q" * each.length).sealed())
+            transaction.append(made[-1:], [reply(made[-1], f"key-{made[-1].seq}")], {ANALYST: 1})
+            transaction.commit()
+    return made[::-1]
+
+
+def as_record(made: LedgerEntry) -> EntryRecord:
+    """What is listed of an entry."""
+    return EntryRecord(**{name: getattr(made, name) for name in EntryRecord.__dataclass_fields__})
+
+
+def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
+    """What an entry was for one slot, from the charges as Python decodes them."""
+    charged, charges, left_out = (part.tolist() for part in made.charges.decode())
+    paid = dict(zip(charged, charges, strict=True))
+    return OwnCharge(
+        seq=made.seq,
+        query_id=made.query_id,
+        canonical=made.canonical,
+        asked_at=made.asked_at,
+        kind=made.kind,
+        outcome="charged" if slot in paid else "left_out" if slot in left_out else "untouched",
+        units=paid.get(slot, 0),
+    )
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    asked=st.lists(st.builds(Asked.of, CHARGES, st.integers(0, 300), st.sampled_from([SLOTS, 200_000])), max_size=8),
+    limit=st.integers(1, 5),
+    bytes_max=st.integers(1, 700),
+)
+def test_pages_of_the_ledger_lose_and_repeat_nothing(
+    store: Store, asked: list[Asked], limit: int, bytes_max: int
+) -> None:
+    """Newest first, with counts and without charges; and what each entry was for anybody, as decoding it says."""
+    record = store.add_dataset(dataset(f"d{uuid4().hex}"))
+    made = appended(store, record, asked)
+    seen: list[EntryRecord] = []
+    with store.transaction(record.id, lock=False) as transaction:
+        while page := transaction.entry_records(
+            before=seen[-1].seq if seen else 2**62, limit=limit, bytes_max=bytes_max
+        ):
+            assert len(page) <= limit
+            assert sum(len(each.canonical) for each in page[:-1]) < bytes_max
+            is_short = len(page) < limit and page[-1].seq > 1
+            assert not is_short or sum(len(each.canonical) for each in page) >= bytes_max
+            slot = page[-1].seq % SLOTS
+            of_slot = transaction.own_charges(slot, before=page[0].seq + 1, limit=limit, bytes_max=bytes_max)
+            assert [each.seq for each in of_slot] == [each.seq for each in page]
+            seen += page
+        assert seen == list(map(as_record, made))
+        for slot in range(SLOTS + 2):
+            of_slot = transaction.own_charges(slot, before=2**62, limit=100, bytes_max=MANY_BYTES)
+            assert of_slot == [as_charge(each, slot) for each in made]
+
+
+def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) -> None:
+    """Forty thousand people, charged alike or not, some left out; sparse ones among many slots; and a burn."""
+    people, rare = range(40_000), range(17, 40_000, 97)
+    kinds: list[tuple[dict[int, int], tuple[int, ...]]] = [
+        (dict.fromkeys(people, 7), ()),
+        ({slot: slot + 1 for slot in people if slot % 3}, tuple(people[::3])),
+        ({slot: slot + 1 for slot in rare}, ()),
+        ({slot: 9 for slot in rare if slot % 2}, tuple(slot for slot in rare if slot % 2 == 0)),
+        ({}, tuple(people)),
+    ]
+    made = appended(store, record, [Asked(charged=paid, left_out=out, length=10) for paid, out in kinds])
+    with store.transaction(record.id, lock=True) as transaction:
+        made.insert(0, burn(transaction.head, {slot: slot + 5 for slot in people[1::2]}))
+        transaction.append(made[:1], [], {})
+        transaction.commit()
+    assert [each.charges.form for each in made] == [1, 1, 0, 0, 1, 1]
+    with store.transaction(record.id, lock=False) as transaction:
+        assert transaction.entry_records(before=2**62, limit=9, bytes_max=MANY_BYTES) == list(map(as_record, made))
+        for slot in (0, 1, 7, 8, 16, 17, 18, 97 + 17, 20_000, 20_001, 39_999, 40_000, 100_000):
+            found = transaction.own_charges(slot, before=2**62, limit=9, bytes_max=MANY_BYTES)
+            assert found == [as_charge(each, slot) for each in made], slot
+
+
+@pytest.mark.parametrize("checkpoint", ["none", "half", "whole"])
+def test_an_account_is_the_page_and_the_entries_since(store: Store, record: DatasetRecord, checkpoint: str) -> None:
+    """In two pages, of which one is written; whether the checkpoint has been finished or not, nothing counts twice."""
+    slots, limits = np.array([0, 1, 2, PAGE_SLOTS, PAGE_SLOTS + 1]), np.array([100, 90, 80, 70, 60])
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
+        transaction.journal("rows", {}, slots=PAGE_SLOTS + 2)
+        transaction.commit()
+    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2,), length=1)]
+    appended(store, record, [*first, *first])
+    if checkpoint != "none":
+        head, spent = store.head(record.id), np.zeros((2, PAGE_SLOTS), dtype=np.int64)
+        spent[0, :2], spent[1, 0] = (6, 8), 10
+        written = Checkpoint(since=0, seq=head.seq, hash=head.hash, pages={0: spent[0], 1: spent[1]})
+        for page in range(1 if checkpoint == "half" else 2):
+            store.write_page(record.id, written, page)
+        assert store.finish_checkpoint(record.id, written) == (checkpoint == "whole")
+    appended(store, record, [Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(), length=1)])
+    with store.transaction(record.id, lock=False) as transaction:
+        accounts = [transaction.account_of(slot) for slot in slots.tolist()]
+    assert accounts == [(100, 6, False), (90, 9, False), (80, 0, False), (70, 12, False), (60, 9, False)]
+
+
+def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:
+    """As UTF-8 has them; a key that reaches the bound is the last of its page."""
+    keys = ["a" * 10, "é" * 5, "b", "€€€", "c"]
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.arange(5), keys, np.full(5, 9))
+        transaction.journal("rows", {}, slots=5)
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        for bytes_max, expected in ((1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (22, 4), (30, 4), (31, 5)):
+            page = transaction.keys_of(after_slot=-1, limit=10, bytes_max=bytes_max)
+            assert page == list(enumerate(keys))[:expected], bytes_max
+        assert transaction.keys_of(after_slot=1, limit=2, bytes_max=MANY_BYTES) == [(2, "b"), (3, "€€€")]
+
+
+def acted(store: Store, record: DatasetRecord) -> None:
+    """Three people join, one lowers a limit twice and is erased, another lowers one, and an epoch is opened."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.arange(3), ["ann", "é" * 5, "eve"], np.full(3, 9))
+        transaction.journal("rows", {"table": "people", "joined": {"bits": "x"}, "slots": {"bits": "y"}}, slots=3)
+        for slot, units in ((0, 8), (0, 7), (1, 5)):
+            transaction.set_limit(slot, units)
+            transaction.journal("limit", {"slot": slot, "limit_units": str(units)})
+        transaction.commit()
+    appended(store, record, [Asked(charged={1: 1}, left_out=(), length=1)])
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.erase(0, b"t" * 32)
+        transaction.journal("erase", {"slot": 0})
+        transaction.journal("epoch", {"epoch": 2}, epoch=2)
+        transaction.commit()
+
+
+def test_acts_are_listed_newest_first_with_whom_they_concern(store: Store, record: DatasetRecord) -> None:
+    """Without the slots that replicas follow by; nobody's key who is not there, and in an erasure nobody's at all."""
+    acted(store, record)
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    with store.transaction(record.id, lock=False) as transaction:
+        found = transaction.act_records(before=2**62, limit=10, bytes_max=MANY_BYTES)
+    assert [(each.number, each.act, each.at_seq, each.key) for each in found] == [
+        (6, "epoch", 1, None),
+        (5, "erase", 1, None),
+        (4, "limit", 0, "é" * 5),
+        (3, "limit", 0, None),
+        (2, "limit", 0, None),
+        (1, "rows", 0, None),
+    ]
+    assert [each.detail for each in found[3:]] == [
+        {"slot": 0, "limit_units": "7"},
+        {"slot": 0, "limit_units": "8"},
+        {"table": "people"},
+    ]
+    assert all(before < each.at < datetime.now(UTC) + timedelta(minutes=1) for each in found)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["ann"], np.array([7]))
+        transaction.journal("rows", {"table": "people"})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        back = transaction.act_records(before=7, limit=10, bytes_max=MANY_BYTES)
+    assert [each.key for each in back] == [None, None, "é" * 5, "ann", "ann", None]
+
+
+def test_pages_of_acts_end_by_number_and_by_bytes_of_keys(store: Store, record: DatasetRecord) -> None:
+    """An act without a key takes none; a key that reaches the bound is the last of its page. Datasets are apart."""
+    acted(store, record)
+    other = store.add_dataset(dataset("other"))
+    with store.transaction(record.id, lock=False) as transaction:
+        for limit, bytes_max, expected in (
+            (2, 1, [6, 5]),
+            (9, 1, [6, 5, 4]),
+            (9, 10, [6, 5, 4]),
+            (4, 11, [6, 5, 4, 3]),
+        ):
+            page = transaction.act_records(before=7, limit=limit, bytes_max=bytes_max)
+            assert [each.number for each in page] == expected
+        page = transaction.act_records(before=3, limit=9, bytes_max=MANY_BYTES)
+        assert [each.number for each in page] == [2, 1]
+        assert transaction.act_records(before=1, limit=9, bytes_max=MANY_BYTES) == []
+    with store.transaction(other.id, lock=False) as transaction:
+        assert transaction.act_records(before=2**62, limit=9, bytes_max=MANY_BYTES) == []

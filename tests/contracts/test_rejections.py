@@ -1,0 +1,75 @@
+"""What a store rejects for the values' own sake, by either way of committing: nothing of it lasts, and it says so."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import CommitRejected, Proposal, Store, Transaction
+from service.workflows.records import AnswerRecord, Asked, DatasetRecord
+from tests.contracts.stores import ANALYST, entry, reply
+
+pytestmark = pytest.mark.slow
+CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
+Begin = Callable[[Store, DatasetRecord], AbstractContextManager[Proposal | Transaction]]
+
+
+@contextmanager
+def proposed(store: Store, record: DatasetRecord) -> Iterator[Proposal]:
+    """In one journey."""
+    asked = [Asked(address=(ANALYST, f"key-{number}"), query_hash=None) for number in (1, 2)]
+    with store.proposal(record.id, store.head(record.id), asked=asked) as proposal:
+        yield proposal
+
+
+@contextmanager
+def locked(store: Store, record: DatasetRecord) -> Iterator[Transaction]:
+    """The long way."""
+    with store.transaction(record.id, lock=True) as transaction:
+        yield transaction
+
+
+def pair(store: Store, record: DatasetRecord) -> tuple[list[LedgerEntry], list[AnswerRecord]]:
+    """Two entries that follow on the head, and their replies."""
+    head = store.head(record.id)
+    first = entry(head, {0: 5})
+    second = entry(replace(head, seq=first.seq, hash=first.hash), {1: 5})
+    return [first, second], [reply(first, "key-1"), reply(second, "key-2")]
+
+
+@pytest.mark.parametrize("begin", [proposed, locked])
+def test_values_that_break_a_constraint_reject_the_whole_batch(
+    store: Store, record: DatasetRecord, begin: Begin
+) -> None:
+    """The exception holds a code and none of the values, the ledger is as before, and the next batch commits."""
+    entries, replies = pair(store, record)
+    before = store.head(record.id)
+    short = [entries[0], replace(entries[1], values=b"12345678")]
+    with begin(store, record) as appending:
+        appending.append(short, replies, {ANALYST: 9})
+        with pytest.raises(CommitRejected) as rejection:
+            appending.commit()
+    assert (rejection.value.code, str(rejection.value)) == (CHECK_VIOLATION, CHECK_VIOLATION)
+    assert rejection.value.__cause__ is None
+    with store.transaction(record.id, lock=False) as transaction:
+        assert (transaction.head, list(transaction.entries(after=0))) == (before, [])
+    assert store.worst_cases_of(ANALYST) == {}
+    with begin(store, record) as appending:
+        appending.append(entries, replies, {ANALYST: 9})
+        appending.commit()
+    assert store.head(record.id).seq == 2
+
+
+def test_a_second_reply_under_a_key_is_rejected_under_the_lock(store: Store, record: DatasetRecord) -> None:
+    """There the key was looked up, and nobody else can have taken it since: to try again would not help."""
+    entries, replies = pair(store, record)
+    with locked(store, record) as transaction:
+        transaction.append(entries[:1], replies[:1], {})
+        transaction.commit()
+    with locked(store, record) as transaction:
+        transaction.append(entries[1:], [replace(replies[1], key="key-1")], {})
+        with pytest.raises(CommitRejected, match=UNIQUE_VIOLATION):
+            transaction.commit()
+    assert store.head(record.id).seq == 1

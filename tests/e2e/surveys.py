@@ -1,0 +1,69 @@
+"""A running service of two workers with a dataset of three people, and who calls it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests.e2e.processes import Served, new_key, served
+from tests.e2e.test_process import analyst_of, client, register
+from tests.e2e.workers import await_that
+
+QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 2000.0}, "reuse": False}
+
+
+@dataclass
+class Survey:
+    """A running service with three people and an analyst."""
+
+    served: Served
+    curator_key: str
+    analyst_key: str
+
+    @property
+    def parent(self) -> int:
+        return self.served.process.pid
+
+    def analyst(self) -> httpx.Client:
+        return client(self.served.url, self.analyst_key)
+
+    def curator(self) -> httpx.Client:
+        return client(self.served.url, self.curator_key)
+
+    def sequences(self) -> list[int]:
+        """Of the ledger, as the curator reads it."""
+        with self.curator() as curator:
+            rows = curator.get("/v1/datasets/survey/ledger", params={"limit": 1000}).json()["items"]
+        return [row["sequence"] for row in reversed(rows)]
+
+
+@contextmanager
+def surveyed(home: Path, **settings: str) -> Iterator[Survey]:
+    """Two workers."""
+    with served(home, "--workers", "2", **settings) as running:
+        curator_key = new_key(home, "curator")
+        register(running.url, curator_key)
+        yield Survey(running, curator_key, analyst_of(running.url, curator_key))
+
+
+def ask(analyst: httpx.Client, key: str) -> httpx.Response:
+    """One query."""
+    return analyst.post("/v1/datasets/survey/queries", json=QUERY, headers={"Idempotency-Key": key})
+
+
+def insist(survey: Survey, key: str) -> httpx.Response:
+    """One query under one key, until it is answered, over a new connection each time."""
+    answers: list[httpx.Response] = []
+
+    def is_answered() -> bool:
+        try:
+            with survey.analyst() as analyst:
+                answers.append(ask(analyst, key))
+        except httpx.TransportError:
+            return False
+        return answers[-1].status_code == 200
+
+    await_that(is_answered)
+    return answers[-1]

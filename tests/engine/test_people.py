@@ -1,0 +1,144 @@
+"""A change of records, built beside and set in place, against a memory made anew with the records it ends in."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from service.engine import events, indexes, people
+from service.engine.memory import DatasetMemory
+from service.engine.pages import PAGE_SLOTS
+from tests.engine.test_inverted import ALWAYS, NEVER, answered
+from tests.engine.worlds import BUDGET, SCHEMA, Row, memory_of, planned, rows, uploaded
+
+SLOTS = [0, 1, 2, 65_535, 65_536, 65_537]
+Event = tuple[int, Row]
+QUERIES: list[dict[str, Any]] = [
+    {"select": [{"count": {}}]},
+    {"select": [{"count": {}}], "where": {"eq": [{"col": "country"}, "NO"]}},
+    {"select": [{"count": {}}], "where": {"and": [{"eq": [{"col": "country"}, "NO"]}, {"eq": [{"col": "level"}, 2]}]}},
+    {"select": [{"count": {}}], "from": "visits", "where": {"eq": [{"col": "item"}, 1]}},
+]
+
+
+def worlds() -> st.SearchStrategy[dict[int, Row]]:
+    """Some people."""
+    return st.dictionaries(st.sampled_from(SLOTS), rows("people"), max_size=5)
+
+
+def events_of(slots: list[int]) -> st.SearchStrategy[list[Event]]:
+    """At most one row for each."""
+    if not slots:
+        return st.just([])
+    return st.lists(st.tuples(st.sampled_from(slots), rows("visits")), max_size=6, unique_by=lambda event: event[0])
+
+
+def placed(table: str, records: list[Event]) -> tuple[NDArray[np.int64], dict[str, NDArray[np.unsignedinteger]]]:
+    """Slots and codes."""
+    slots = [slot for slot, _ in records]
+    return np.array(slots, dtype=np.int64), uploaded(table, slots, [row for _, row in records]).codes
+
+
+def held(memory: DatasetMemory) -> list[Any]:
+    """Records and events; how long the columns are is nobody's business."""
+    size = int(np.flatnonzero(memory.present).max(initial=-1)) + 1
+    return [
+        np.flatnonzero(memory.present).tolist(),
+        {name: codes[:size].tobytes() for name, codes in memory.individuals.items()},
+        [
+            (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
+            for number, page in memory.events("visits").pages()
+            if page.owners.size
+        ],
+    ]
+
+
+def released(memory: DatasetMemory) -> list[Any]:
+    """Every block of every query, through the index and by scan, which agree."""
+    found = []
+    for query in QUERIES:
+        plan = planned({"version": 1, "noise": {"sigma": 30.0}} | query)
+        if plan is None:
+            raise ValueError(query)
+        both = [answered(plan, memory, scan_worth=worth) for worth in (ALWAYS, NEVER)]
+        assert both[0] == both[1]
+        found.append([(block["slots"], block["values"]) for block in both[0]])
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), before=worlds(), in_place=st.booleans(), inserted=st.booleans(), spliced=st.booleans())
+def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(
+    data: st.DataObject, before: dict[int, Row], in_place: bool, inserted: bool, spliced: bool
+) -> None:
+    """Some slots emptied, some filled, events added, by whichever way; and building it changes nothing."""
+    visits = data.draw(events_of(list(before)))
+    gone = sorted(data.draw(st.sets(st.sampled_from(SLOTS))))
+    stayed = {slot: row for slot, row in before.items() if slot not in gone}
+    come = data.draw(st.dictionaries(st.sampled_from(SLOTS).filter(lambda slot: slot not in stayed), rows("people")))
+    more = data.draw(events_of(list(stayed | come)))
+    memory = memory_of(before, [visits])
+    if data.draw(st.booleans()):
+        memory.grow(SLOTS[-1] + 1)
+    old = held(memory), released(memory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(people, "WRITTEN_MAX", 1024 if in_place else -1)
+        patch.setattr(indexes, "INSERTED_MAX", 16 if inserted else -1)
+        patch.setattr(events, "SPLICED_MAX", 256 if spliced else -1)
+        change = memory.changed(
+            emptied=np.array(gone, dtype=np.int64),
+            added={"people": placed("people", list(come.items())), "visits": placed("visits", more)},
+        )
+    assert (held(memory), released(memory)) == old
+    memory.put(change)
+    wanted = memory_of(stayed | come, [[event for event in visits if event[0] not in gone], more])
+    assert held(memory) == held(wanted)
+    assert released(memory) == released(wanted)
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_list_that_was_first_asked_for_while_a_change_was_built_misses_nobody(
+    monkeypatch: pytest.MonkeyPatch, is_small: bool
+) -> None:
+    """The change does not bring that list along: it is made anew where somebody has come."""
+    if not is_small:
+        monkeypatch.setattr(people, "WRITTEN_MAX", -1)
+    row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
+    memory = memory_of({0: row})
+    change = memory.changed(added={"people": placed("people", [(1, row)])})
+    plan = planned({"version": 1, "noise": {"sigma": 30.0}, **QUERIES[2]})
+    assert plan is not None
+    for expected in ([0], [0, 1]):
+        (block,) = answered(plan, memory, scan_worth=ALWAYS)
+        assert block["slots"] == expected
+        if expected == [0]:
+            memory.put(change)
+
+
+def test_a_change_of_other_records_than_these_is_refused() -> None:
+    """What was built before somebody was erased would bring the record back."""
+    row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
+    memory = memory_of({0: row})
+    change = memory.changed(added={"people": placed("people", [(1, row)])})
+    memory.erase(0)
+    before = held(memory)
+    with pytest.raises(ValueError, match="have changed"):
+        memory.put(change)
+    assert held(memory) == before
+
+
+def test_spent_totals_stay_where_they_are_when_the_accounts_grow_in_their_room() -> None:
+    """No account is copied: growing shows more of what was reserved."""
+    memory = DatasetMemory(SCHEMA, slots_max=2 * PAGE_SLOTS)
+    memory.add_individuals(np.array([0]), memory.null_codes("people", 1), np.array([BUDGET]))
+    spent = memory.accounts.spent
+    memory.grow(PAGE_SLOTS + 1)
+    spent[0] = 7
+    assert memory.accounts.spent.size == 2 * PAGE_SLOTS
+    assert int(memory.accounts.spent[0]) == 7
+    memory.grow(2 * PAGE_SLOTS + 1)
+    assert memory.accounts.spent.size == 3 * PAGE_SLOTS
+    assert int(memory.accounts.spent[0]) == 7

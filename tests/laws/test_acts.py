@@ -1,0 +1,251 @@
+"""Acts travel as changes: a replica that follows holds at every instant what one that starts anew would load.
+
+Two services over one store act and answer; two memories follow, now and then, with indexes of their own made between.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from numpy.typing import NDArray
+
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
+from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.records import Codes, Individuals
+from service.workflows.state import DatasetState
+from service.workflows.views import Principal
+from tests.engine.test_inverted import ALWAYS, NEVER, answered
+from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+
+ROWS_MAX = 9
+KEYS = [f"p{n}" for n in range(7)]
+TABLES = {"people": PEOPLE, "visits": VISITS | {"unknown_individuals": "create", "rows_per_individual": ROWS_MAX}}
+REPLICAS = st.integers(0, 1)
+CONDITIONS: list[dict[str, Any]] = [
+    {},
+    {"where": {"eq": [{"col": "country"}, "NO"]}},
+    {"where": {"and": [{"eq": [{"col": "country"}, "NO"]}, {"eq": [{"col": "age"}, 3]}]}},
+    {"from": "visits", "where": {"eq": [{"col": "item"}, 1]}},
+    {"from": "visits"},
+]
+
+
+class CountingTransaction(MemoryTransaction):
+    """Counts the rows and accounts that are read, and remembers whether all were asked for."""
+
+    rows_read, has_read_all = 0, False
+
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+        found = super().individuals(of=of)
+        self._count(found.slots, of)
+        return found
+
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+        slots, codes = super().records(table, of=of)
+        self._count(slots, of)
+        return slots, codes
+
+    def _count(self, slots: NDArray[np.int64], of: NDArray[np.int64] | None) -> None:
+        self.rows_read += slots.size
+        self.has_read_all |= of is None
+
+
+class ActsMachine(RuleBasedStateMachine):
+    """Whatever curators, individuals and analysts do at two services, in any order, and two memories that follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = ExitStack()
+        self.store = MemoryStore()
+        self.houses = [self.opened.enter_context(open_house(self.store)) for _ in range(2)]
+        register(self.houses[0], rho="2", tables=TABLES)
+        self.record = self.store.datasets()[0]
+        self.asker = analyst(self.houses[0])
+        self.followers = [DatasetState(self.record) for _ in range(2)]
+        self.asked = 0
+        self.plans = [self.plan(condition) for condition in CONDITIONS]
+        self.touched = [0, 0]  # rows and accounts of what was touched since a follower last looked, at most
+        for who in (0, 1):
+            self.follow(who, 0)
+
+    def teardown(self) -> None:
+        self.opened.close()
+
+    def plan(self, condition: dict[str, Any]) -> Plan:
+        """A count."""
+        document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | condition
+        return compile_query(parse_query(orjson.dumps(document)), self.record.schema, capacity=self.record.capacity)
+
+    @rule(
+        who=REPLICAS,
+        rows=st.lists(
+            st.tuples(st.sampled_from(KEYS), st.sampled_from(["NO", "SE", None]), st.integers(0, 4), st.just(1)),
+            max_size=4,
+        ),
+    )
+    def join(self, who: int, rows: list[tuple[object, ...]]) -> None:
+        """People register, some of whom were erased before; or one is there already, and nobody does."""
+        self.uploaded(who, "people", rows)
+
+    @rule(who=REPLICAS, rows=st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 2)), max_size=6))
+    def visit(self, who: int, rows: list[tuple[object, ...]]) -> None:
+        """Events of people who are there and of others; or too many, and none."""
+        self.uploaded(who, "visits", rows)
+
+    def uploaded(self, who: int, table: str, rows: Sequence[Sequence[object]]) -> None:
+        """An upload, or its refusal."""
+        try:
+            upload(self.houses[who], table, rows)
+        except InvalidRequest:
+            return
+        for slot in {self.slot_of(str(row[0])) for row in rows}:
+            self.touched = [count + 2 + self.visits_of(slot) for count in self.touched]
+
+    @rule(who=REPLICAS, key=st.sampled_from(KEYS))
+    def erase(self, who: int, key: str) -> None:
+        """Somebody's record goes."""
+        try:
+            self.houses[who].erase_individual("survey", key)
+        except NotFound:
+            return
+
+    @rule(who=REPLICAS, key=st.sampled_from(KEYS), limit=st.sampled_from([None, "0.5", "1"]))
+    def lower(self, who: int, key: str, limit: str | None) -> None:
+        """Somebody lowers the own limit, or pauses."""
+        rho = None if limit is None else Decimal(limit)
+        with suppress(InvalidRequest, NotFound):
+            self.houses[who].lower_my_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
+
+    @rule(who=REPLICAS, key=st.sampled_from(KEYS))
+    def resume(self, who: int, key: str) -> None:
+        """Somebody ends a pause, or has none."""
+        with suppress(NotFound):
+            self.houses[who].resume(individual(key), "survey")
+
+    @rule(who=REPLICAS)
+    def open_epoch(self, who: int) -> None:
+        """Which changes no record."""
+        self.houses[who].open_epoch("survey")
+
+    @rule(who=REPLICAS, condition=st.sampled_from(CONDITIONS))
+    def ask(self, who: int, condition: dict[str, Any]) -> None:
+        """People are charged by whichever service answers."""
+        self.asked += 1
+        ask(self.houses[who], self.asker, f"k{self.asked}", reuse=False, **condition)
+
+    @rule(who=REPLICAS, made=st.integers(0, len(CONDITIONS)))
+    def follow(self, who: int, made: int) -> None:
+        """A memory comes to the head by reading what was touched, and has answered some queries before the next."""
+        follower, is_new = self.followers[who], self.followers[who].position is None
+        transaction = CountingTransaction(self.store, 1, lock=False)
+        follower.catch_up(transaction)
+        if not is_new:
+            assert not transaction.has_read_all
+            assert transaction.rows_read <= self.touched[who]
+        self.touched[who] = 0
+        self.compare(follower)
+        for plan in self.plans[:made]:
+            answered(plan, follower.memory, scan_worth=ALWAYS)
+
+    @rule(key=st.sampled_from(KEYS))
+    def adopt(self, key: str) -> None:
+        """As the migration to pauses does: somebody has paused, and a limit that was lost with it is back."""
+        with self.store.transaction(1, lock=True) as transaction:
+            slot = int(transaction.slots_of([key])[0])
+            if slot >= 0:
+                limit = transaction.account_of(slot).limit // 2
+                transaction.set_limit(slot, limit)
+                transaction.set_paused(slot, paused=True)
+                transaction.journal("pause", {"slot": slot, "limit_units": str(limit)})
+                transaction.commit()
+
+    @rule(key=st.sampled_from(KEYS))
+    def act_as_an_older_version(self, key: str) -> None:
+        """An upload whose act tells of no slots: everything is read again, and comes to the same."""
+        with self.store.transaction(1, lock=True) as transaction:
+            slot = transaction.slots_of([key])
+            if slot[0] < 0 or self.visits_of(int(slot[0])) == ROWS_MAX:
+                return
+            transaction.add_records("visits", slot, {"item": np.array([1], dtype=np.uint8)})
+            transaction.journal("rows", {"table": "visits", "rows": 1, "individuals": 0})
+            transaction.commit()
+        for follower in self.followers:
+            follower.catch_up(MemoryTransaction(self.store, 1, lock=False))
+        self.touched = [0, 0]
+
+    @invariant()
+    def services_hold_what_a_start_would_load(self) -> None:
+        """Those that have just acted or answered."""
+        for house in self.houses:
+            state = house.lines.line(self.record)._state
+            if state.position == (1, self.kept.head.seq, self.kept.head.data_version):
+                self.compare(state)
+
+    def compare(self, state: DatasetState) -> None:
+        """With a memory that is loaded now."""
+        fresh = DatasetState(self.record)
+        fresh.catch_up(MemoryTransaction(self.store, 1, lock=False))
+        assert held(state) == held(fresh)
+        assert state.position == fresh.position
+        for plan in self.plans:
+            by_index, by_scan, wanted = (
+                answered(plan, memory, scan_worth=worth)
+                for memory, worth in ((state.memory, ALWAYS), (state.memory, NEVER), (fresh.memory, NEVER))
+            )
+            assert by_index == by_scan == wanted
+
+    @property
+    def kept(self) -> Any:
+        """The dataset as it is stored."""
+        return self.store.kept[1]
+
+    def visits_of(self, slot: int) -> int:
+        """How many events an individual has."""
+        return sum(int((slots == slot).sum()) for slots, _ in self.kept.records.get("visits", ()))
+
+    def slot_of(self, key: str) -> int:
+        """Where somebody is."""
+        return int(next(slot for slot, person in self.kept.people.items() if person.key == key))
+
+
+def individual(key: str) -> Principal:
+    """Whose account it is."""
+    return Principal(
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+    )
+
+
+def held(state: DatasetState) -> list[Any]:
+    """All that a memory holds of its first slots; an individual's events have no order."""
+    memory, size = state.memory, len(KEYS) + 1
+    return [
+        memory.present[:size].tolist(),
+        {name: codes[:size].tolist() for name, codes in memory.individuals.items()},
+        memory.accounts.limit[:size].tolist(),
+        memory.accounts.spent[:size].tolist(),
+        memory.accounts.paused[:size].tolist(),
+        sorted(events(state)),
+    ]
+
+
+def events(state: DatasetState) -> Iterator[tuple[int, int]]:
+    """Whose, and what."""
+    for _, page in state.memory.events("visits").pages():
+        yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
+
+
+@pytest.mark.slow
+def test_a_memory_that_follows_holds_what_a_start_would_load() -> None:
+    """Eighty histories of thirty events."""
+    run_state_machine_as_test(ActsMachine, settings=settings(max_examples=80, stateful_step_count=30, deadline=None))

@@ -1,0 +1,287 @@
+"""What requests read from Postgres, on datasets that differ in one person who is not asking: the same, size by size.
+
+A proxy between the service and Postgres notes every message. The charges of an entry are of another size wherever one
+person's charge differs, one person is left out, or the highest slot is touched; so nothing of them may be read.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, Final
+from uuid import UUID
+
+import httpx
+import orjson
+import pytest
+
+from service.api.app import Edge, create_app
+from service.core.release import Release
+from service.core.uniform import uniform
+from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
+from service.store.postgres.store import PostgresStore
+from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
+from service.store.witness.memory import MemoryWitness
+from service.workflows.house import House
+from service.workflows.ledger import EncodedCharges
+from service.workflows.registration import Registration
+from service.workflows.views import Role
+from tests.houses import SeededEntropy, open_house
+from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
+
+pytestmark = pytest.mark.slow
+
+N: Final = 5001
+QUESTIONS: Final = 6
+LISTED: Final = 4
+SETTINGS: Final = SimpleNamespace(upload_bytes_max=10_000_000)
+TABLES: Final = {
+    "people": {
+        "kind": "individuals",
+        "key": "id",
+        "columns": {"k": {"type": "integer", "lower": 0, "upper": 10}, "limit_rho": {"type": "budget"}},
+    }
+}
+ASK: Final = "/v1/datasets/survey/queries"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The one person in whom a world differs: all others have k = 1 and the usual limit."""
+
+    number: int = 2500
+    k: str = "1"
+    limit: str = ""
+    act: Callable[[House, str], object] = lambda _house, _key: None
+
+
+def pause(house: House, key: str) -> None:
+    """The person takes no further part."""
+    principal, _ = house.create_principal(role="individual", name=key, dataset="survey", individual=key)
+    house.lower_my_limit(principal, "survey", pause=True)
+
+
+def pause_and_resume(house: House, key: str) -> None:
+    """The person has taken no part for a while."""
+    pause(house, key)
+    principal, _ = house.create_principal(role="individual", name=key, dataset="survey", individual=key)
+    house.resume(principal, "survey")
+
+
+ALIKE: Final = "alike"
+NEIGHBOURS: Final = {
+    ALIKE: Person(),
+    "other value": Person(k="2"),
+    "blank": Person(k=""),
+    "left out": Person(limit="0"),
+    "highest slot blank": Person(number=N - 1, k=""),
+    "paused": Person(act=pause),
+    "resumed": Person(act=pause_and_resume),
+    "erased": Person(act=lambda house, key: house.erase_individual("survey", key)),
+}
+
+
+def question(number: int) -> bytes:
+    """A sum over everybody; each number is a question of its own."""
+    noise = {"sigma": 1e6 + number}
+    return orjson.dumps({"version": 1, "select": [{"sum": {"column": "k"}}], "noise": noise})
+
+
+def calls(keys: Mapping[Role, str], query_id: str) -> dict[str, tuple[str, str, bytes, dict[str, str]]]:
+    """What an analyst, another individual and an auditor may send without a charge, by what it is."""
+    another, auditor = ({"Authorization": f"Bearer {key}"} for key in (keys["individual"], keys["auditor"]))
+    return {
+        "listing": ("GET", f"/v1/queries?limit={LISTED}", b"", {}),
+        "release": ("GET", f"/v1/queries/{query_id}", b"", {}),
+        "retry": ("POST", ASK, question(1), {"Idempotency-Key": "key-1"}),
+        "reuse": ("POST", ASK, question(2), {"Idempotency-Key": "new"}),
+        "preview": ("POST", f"{ASK}/preview", question(3), {}),
+        "datasets": ("GET", "/v1/datasets", b"", {}),
+        "dataset": ("GET", "/v1/datasets/survey", b"", {}),
+        "allowances": ("GET", "/v1/allowances", b"", {}),
+        "another's receipts": ("GET", "/v1/me/receipts", b"", another),
+        "another's account": ("GET", "/v1/me/budgets", b"", another),
+        "audit": ("GET", "/v1/datasets/survey/ledger", b"", auditor),
+    }
+
+
+def lived(database_url: str, world: str) -> dict[str, list[Note]]:
+    """The messages of each of an analyst's calls, after the same questions were answered in a world.
+
+    Of sessions that begin after the data have come: how often a statement was sent decides whether it is prepared.
+    """
+    with opened(database_url) as house:
+        registration = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": TABLES}
+        house.register(Registration.model_validate(registration))
+        person = NEIGHBOURS[world]
+        house.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
+        person.act(house, f"p{person.number}")
+    with NotingProxy(database_url) as proxy, opened(proxy.url) as house:
+        house.preload()
+        return asyncio.run(session(house, proxy))
+
+
+@contextmanager
+def opened(database_url: str) -> Iterator[House]:
+    """A house on a database. What its sessions prepare is numbered from 0, not from where the last test has stopped."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.store.postgres.session._NAMES", count())
+        store = PostgresStore(database_url, connections_max=1)  # a second one would begin whenever it is ready
+        with open_house(store, SeededEntropy(3), MemoryWitness()) as house:
+            yield house
+        store.close()
+
+
+def people(person: Person) -> bytes:
+    """Everybody, one person in particular."""
+    rows = [f"p{n},{person.k},{person.limit}" if n == person.number else f"p{n},1," for n in range(N)]
+    return "\n".join(["id,k,limit_rho", *rows, ""]).encode()
+
+
+def _key(house: House, role: Role) -> str:
+    individual = "p7" if role == "individual" else None
+    return house.create_principal(role=role, name=role, dataset="survey", individual=individual)[1]
+
+
+async def session(house: House, proxy: NotingProxy) -> dict[str, list[Note]]:
+    """One analyst's questions, and then the calls, each by itself."""
+    roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
+    keys = {role: _key(house, role) for role in roles}
+    app = create_app(house, SETTINGS, Edge())
+    common: dict[str, Any] = {"Authorization": f"Bearer {keys['analyst']}", "Content-Type": "application/json"}
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    noted: dict[str, list[Note]] = {}
+    async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=common) as client:
+        for number in range(QUESTIONS):
+            answer = await client.post(ASK, content=question(number), headers={"Idempotency-Key": f"key-{number}"})
+            assert answer.status_code == 200
+        for what, (method, path, body, headers) in calls(keys, answer.headers["x-query-id"]).items():
+            proxy.taken()
+            response = await client.request(method, path, content=body, headers=headers)
+            assert response.status_code == 200, (what, response.text)
+            noted[what] = proxy.taken()
+    return noted
+
+
+def differing(ours: dict[str, list[Note]], theirs: dict[str, list[Note]]) -> dict[str, object]:
+    """The detector: the calls of which a message differs in direction, kind or size, and what their messages were."""
+    both = {what: (sizes(ours[what]), sizes(theirs[what])) for what in ours}
+    return {what: pair for what, pair in both.items() if pair[0] != pair[1]}
+
+
+def private_columns(notes: list[Note]) -> set[str]:
+    """The private columns of the ledger that a statement about it names, `*` among them."""
+    about = [note.text for note in notes if re.search(r"\bledger\b", note.text)]
+    names = [rf"\b{name.strip()}\b" for name in PRIVATE_COLUMNS.split(",")]
+    found = re.findall("|".join([*names, r"\*"]), " ".join(about))
+    return set(found)
+
+
+@pytest.fixture
+def alike(new_database: Callable[[], str]) -> dict[str, list[Note]]:
+    """The messages of the world in which everybody is alike."""
+    return lived(new_database(), ALIKE)
+
+
+@pytest.mark.parametrize("world", [world for world in NEIGHBOURS if world != ALIKE])
+def test_one_person_changes_no_message(
+    alike: dict[str, list[Note]], new_database: Callable[[], str], world: str
+) -> None:
+    """Whatever an analyst, another individual or an auditor asks for: as many messages, each of the same size."""
+    assert differing(alike, lived(new_database(), world)) == {}
+    assert sum(note.direction == READ and note.kind == ROW for note in alike["listing"]) == LISTED
+
+
+def test_no_statement_names_a_private_column(alike: dict[str, list[Note]]) -> None:
+    """Nor does a listing read values or the bytes of replies; every statement about the ledger was seen."""
+    for what in ("listing", "release", "retry", "reuse"):
+        assert any("ledger" in note.text for note in alike[what]), what
+    of_analysts = {what: notes for what, notes in alike.items() if what not in {"another's receipts", "audit"}}
+    assert {what: found for what, notes in of_analysts.items() if (found := private_columns(notes))} == {}
+    assert not any(re.search(r"\bbody\b|\bvalues\b", note.text) for note in alike["listing"])
+    assert private_columns([Note(direction="sent", kind=b"P", size=1, text="SELECT slots FROM ledger")]) == {"slots"}
+
+
+def whole_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the former listing, which read whole entries."""
+    real = PostgresStore.releases_of
+
+    def leaky(self: PostgresStore, principal_id: UUID, **page: Any) -> Any:
+        statement = (
+            "SELECT l.* FROM answers a JOIN ledger l USING (dataset_id, seq) WHERE a.principal_id = %s"
+            " ORDER BY a.at DESC, a.query_id DESC LIMIT %s"
+        )
+        self._sessions.rows(statement, [principal_id, page["limit"]])
+        return real(self, principal_id, **page)
+
+    monkeypatch.setattr(PostgresStore, "releases_of", leaky)
+
+
+def whole_reuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the former look for an entry to reuse, which read all of it."""
+    module = "service.store.postgres.transaction"
+    monkeypatch.setattr(f"{module}.KNOWN_ENTRIES", KNOWN_ENTRIES.replace(PUBLIC_COLUMNS, ENTRY_COLUMNS))
+    monkeypatch.setattr(f"{module}.public_entry_of", entry_of)
+
+
+def whole_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the former pages of the ledger and of receipts, which were made of whole entries."""
+    for name in ("entry_records", "own_charges"):
+        real = getattr(PostgresTransaction, name)
+
+        def leaky(self: PostgresTransaction, *slot: int, real: Any = real, **page: Any) -> Any:
+            list(self.entries(after=0, limit=page["limit"]))
+            return real(self, *slot, **page)
+
+        monkeypatch.setattr(PostgresTransaction, name, leaky)
+
+
+DIGITS_BYTES = 64  # by so much sizes differ anyway: an entry's sum of charges is written in as many digits as it has
+
+
+def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant the former encoding: one charge where all happen to be equal."""
+
+    def encoded(release: Release, *, slots: int) -> EncodedCharges:
+        charges = release.charges
+        are_equal = bool((charges == charges[0]).all())
+        return EncodedCharges.of(
+            touched=release.touched,
+            active=release.active,
+            charges=uniform(int(charges[0]), charges.size) if are_equal else charges,
+            slots=slots,
+            one_charge=are_equal,
+        )
+
+    monkeypatch.setattr("service.workflows.answering.encoded_charges", encoded)
+
+
+@pytest.mark.parametrize(
+    ("plant", "leaks"),
+    [(whole_listing, {"listing"}), (whole_reuse, {"retry", "reuse"}), (whole_ledger, {"another's receipts", "audit"})],
+    ids=["listing", "reuse", "ledger"],
+)
+@pytest.mark.parametrize(("encoding", "world"), [("present", "blank"), ("former", "other value")])
+def test_whole_entries_would_be_seen(
+    new_database: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[[pytest.MonkeyPatch], None],
+    leaks: set[str],
+    encoding: str,
+    world: str,
+) -> None:
+    """A seeded leak: were entries read as they once were, one person's charge would show, however it is encoded."""
+    plant(monkeypatch)
+    if encoding == "former":
+        former_encoding(monkeypatch)
+    ours, theirs = lived(new_database(), ALIKE), lived(new_database(), world)
+    assert differing(ours, theirs).keys() == leaks, differing(ours, theirs)
+    if encoding == "former":
+        for what in leaks:
+            more = abs(sum(note.size for note in theirs[what]) - sum(note.size for note in ours[what]))
+            assert more >= 8 * (N - 1) - DIGITS_BYTES
+    assert any(private_columns(ours[what]) for what in leaks)

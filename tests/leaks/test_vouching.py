@@ -1,0 +1,184 @@
+"""What an analyst's reading does to the store and to the witness, whatever one person has just done elsewhere.
+
+An act is witnessed before whoever acted is told; if an analyst's next request were to witness it, it would wait for a
+disk because of somebody's pause. The acts here happen on another replica, which is where they show first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from service.query.parse import parse_query
+from service.store.memory.store import MemoryStore
+from service.store.memory.transaction import MemoryTransaction
+from service.store.witness.memory import MemoryWitness
+from service.workflows.errors import InvalidRequest
+from service.workflows.house import House
+from service.workflows.records import Asked, WitnessRecord
+from service.workflows.views import Principal, StoredAnswer
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("p1", "NO", 71, 0)]
+QUERY = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":3.0}}')
+STRANGE = parse_query(
+    b'{"version":1,"select":[{"count":{}}],"where":{"eq":[{"col":"nothing"},1]},"noise":{"sigma":3.0}}'
+)
+WAIT_S = 30
+
+
+def join(house: House, _key: str) -> None:
+    """Somebody comes."""
+    upload(house, "people", [("joe", "SE", 20, 1)])
+
+
+def pause_and_resume(house: House, key: str) -> None:
+    """Somebody has paused for a while."""
+    pause(house, key)
+    resume(house, key)
+
+
+ACTS: dict[str, Act] = {
+    "paused": pause,
+    "resumed": pause_and_resume,
+    "lowered": lower_to("0.01"),
+    "erased": erase,
+    "joined": join,
+}
+
+
+class NotedTransaction(MemoryTransaction):
+    """Notes what is read in it."""
+
+    journeys: list[str]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("known", "hashes", "burns", "individuals", "records", "entries", "pages"):
+            self.journeys.append(name)
+        return super().__getattribute__(name)
+
+
+class NotedStore(MemoryStore):
+    """Notes every journey."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.journeys: list[str] = []
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        self.journeys.append(f"transaction {lock} {len(asked)}")
+        with super().transaction(dataset_id, lock=lock, asked=asked):
+            noted = NotedTransaction(self, dataset_id, lock=lock, asked=asked)
+            noted.journeys = self.journeys
+            yield noted
+
+    def head(self, dataset_id: int) -> Any:
+        self.journeys.append("head")
+        return super().head(dataset_id)
+
+
+class NotedWitness(MemoryWitness):
+    """Notes every reading and writing."""
+
+    def __init__(self, journeys: list[str]) -> None:
+        super().__init__()
+        self.journeys = journeys
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        self.journeys.append("history")
+        return super().history(dataset)
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        self.journeys.append("write")
+        return super().write(dataset, record)
+
+
+def release(house: House, who: Principal, answer: StoredAnswer) -> None:
+    """One of the analyst's own answers, by its id."""
+    assert house.release(who, answer.query_id).body == answer.body
+
+
+def preview(house: House, who: Principal, _answer: StoredAnswer) -> None:
+    """What a query would come to."""
+    house.preview(who, "survey", QUERY)
+
+
+def listing(house: House, who: Principal, answer: StoredAnswer) -> None:
+    """The analyst's own answers."""
+    assert house.releases(who, cursor=None, limit=10).items[0].id == answer.query_id
+
+
+def refused(house: House, who: Principal, _answer: StoredAnswer) -> None:
+    """A query that is refused, under a key that has an answer to another."""
+    with suppress(InvalidRequest):
+        house.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
+
+
+CALLS: dict[str, Callable[[House, Principal, StoredAnswer], None]] = {
+    "release": release,
+    "preview": preview,
+    "listing": listing,
+    "refused": refused,
+}
+
+
+def read_after(act: Act) -> dict[str, list[str]]:
+    """The journeys of each call, when somebody has acted on the other replica."""
+    store = NotedStore()
+    witness = NotedWitness(store.journeys)
+    with open_house(store, witness=witness) as here, open_house(store, witness=witness) as there:
+        register(here)
+        upload(here, "people", ROWS)
+        who = analyst(here)
+        answer = ask(here, who, "k")
+        act(there, "p1")
+        found = {}
+        for what, call in CALLS.items():
+            store.journeys.clear()
+            call(here, who, answer)
+            found[what] = list(store.journeys)
+    return found
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_an_analyst_reads_is_vouched_for_alike(act: str) -> None:
+    """The same transactions and the same reads in them, and not one write to the witness."""
+    ours, theirs = read_after(nothing), read_after(ACTS[act])
+    assert theirs == ours
+    assert "transaction False 0" in ours["release"]
+    assert "transaction False 1" in ours["refused"]
+    assert not any("write" in journeys or "history" in journeys for journeys in ours.values())
+
+
+def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seeded leak: a house that witnessed how far the dataset has come by now would not be the same."""
+
+    def vouch_for(self: Any, _seq: int, head: Any) -> None:
+        self.vouch(head)
+
+    monkeypatch.setattr("service.workflows.witnessing.Guard.vouch_for", vouch_for)
+    ours, theirs = read_after(nothing), read_after(pause)
+    assert {what for what in ours if ours[what] != theirs[what]} == {"release"}
+    assert "write" in theirs["release"]
+
+
+def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
+    """By its own sequence: whatever was told before does not cover it."""
+    store = NotedStore()
+    witness = NotedWitness(store.journeys)
+    with open_house(store, witness=witness) as here, open_house(store, SeededEntropy(6), MemoryWitness()) as apart:
+        register(here)
+        who = analyst(here)
+        ask(here, who, "k")
+        witnessed = {name: list(records) for name, records in witness.kept.items()}
+        apart.lines.witness.kept = {name: list(records) for name, records in witnessed.items()}  # type: ignore[attr-defined]
+        elsewhere = ask(apart, who, "l", reuse=False)
+        store.journeys.clear()
+        assert here.release(who, elsewhere.query_id).sequence == 2
+        assert store.journeys.count("write") == 1
+        store.journeys.clear()
+        here.release(who, elsewhere.query_id)
+        assert "write" not in store.journeys

@@ -1,0 +1,313 @@
+"""Worlds that differ in one person, and what everybody else receives in each: the table behind the tests of leaks.
+
+A world is a dataset whose one person is what a row of `KINDS` says, before or in the middle of a session in which an
+analyst, an auditor and another individual call every route that they reach, over HTTP, with the same entropy and the
+same clock. Two worlds of one person differ in nothing else, so whatever differs in what is received was told.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import numpy as np
+import orjson
+
+from service.api.app import Edge, create_app
+from service.store.memory.store import MemoryStore
+from service.workflows.house import House
+from service.workflows.ledger import LedgerEntry
+from service.workflows.telemetry import SILENT, Telemetry
+from tests.houses import SeededEntropy, open_house, register, upload
+
+N = 40
+ROWS_MAX = 4096
+RHO = "0.09"
+AMID = 3
+"""So many calls come before what happens amid the session: two queries and a preview."""
+SETTINGS = SimpleNamespace(upload_bytes_max=10_000_000)
+JSON = {"Content-Type": "application/json"}
+HASHES = ("hash", "previous_hash")
+_VALUES = re.compile(rb'"values":\[[^]]*\]')
+
+Row = list[Any]
+Exchange = tuple[int, list[tuple[str, str]], bytes]
+
+SESSION: list[dict[str, Any]] = [
+    {"noise": {"sigma": 3.0}},
+    {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 5.0}},
+    {"select": [{"count": {}}, {"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"sigma": 900.0}},
+    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}},
+    {"select": [{"count": {}}], "from": "visits", "where": {"lt": [{"col": "item"}, 5]}, "noise": {"sigma": 9.0}},
+    {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"sigma": 300.0}},
+    {"noise": {"rho": 0.02}},
+    {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}},
+    {"noise": {"half_width": 12.0, "confidence": 0.9}},
+    {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
+    {"noise": {"sigma": 3.0}},
+    {"where": {"in": [{"col": "country"}, ["NO"]]}, "noise": {"sigma": 2.0}},
+    {"noise": {"sigma": -1}},
+    {"where": {"eq": [{"col": "nothing"}, 1]}, "noise": {"sigma": 3.0}},
+    {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 0.5}},
+    {"where": {"ge": [{"col": "age"}, 200]}, "noise": {"sigma": 1.0}},
+    {"select": [{"sum": {"column": "spend"}}], "from": "visits", "noise": {"sigma": 1.0}},
+]
+
+
+# The neighbours
+
+
+Act = Callable[[House, str], object]
+"""What happens to the person of a key."""
+
+
+def nothing(_house: House, _key: str) -> None:
+    """Everything stays as it is."""
+
+
+def pause(house: House, key: str) -> None:
+    """The person pauses."""
+    house.lower_my_limit(_own(house, key), "survey", pause=True)
+
+
+def resume(house: House, key: str) -> None:
+    """The person ends a pause."""
+    house.resume(_own(house, key), "survey")
+
+
+def lower_to(rho: str) -> Act:
+    """The person lowers the limit."""
+    return lambda house, key: house.lower_my_limit(_own(house, key), "survey", limit_rho=Decimal(rho))
+
+
+def erase(house: House, key: str) -> None:
+    """The curator erases the person."""
+    house.erase_individual("survey", key)
+
+
+def join(house: House, key: str) -> None:
+    """The person comes, with all rows."""
+    row = next(row for row in people() if row[0] == key)
+    upload(house, "people", [row])
+    upload(house, "visits", [visit for visit in visits() if visit[0] == key])
+
+
+def _own(house: House, key: str) -> Any:
+    return house.create_principal(role="individual", name="itself", dataset="survey", individual=key)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What becomes of the one person: the record and the events at the upload, and acts before and amid the session."""
+
+    row: Callable[[Row], Row | None] = lambda row: row
+    visits: int | None = None  # None: those that the person has
+    before: Act = nothing
+    amid: Act = nothing
+
+
+KINDS: Mapping[str, Kind] = {
+    "present": Kind(),
+    "absent": Kind(row=lambda _: None),
+    "other value": Kind(row=lambda row: [row[0], "SE" if row[1] == "NO" else "NO", 119, 499.99]),
+    "zero": Kind(row=lambda row: [row[0], row[1], 0, 0]),
+    "blank": Kind(row=lambda row: [row[0], None, None, None]),
+    "no rows": Kind(visits=0),
+    "most rows": Kind(visits=ROWS_MAX),
+    "left out": Kind(before=lower_to("0")),
+    "exhausted": Kind(before=lower_to("0.0556")),  # a little more than the first query costs
+    "paused": Kind(amid=pause),
+    "resumed": Kind(before=pause, amid=resume),
+    "limit lowered": Kind(amid=lower_to("0.08")),
+    "erased": Kind(before=erase),
+    "erased amid": Kind(amid=erase),
+    "joined": Kind(row=lambda _: None, amid=join),
+}
+QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and kind.amid is nothing)
+"""Worlds in which nobody acts: there even the operator's metrics are equal."""
+
+
+# A world
+
+
+@dataclass
+class World:
+    """One dataset, all that was said about it, and what is in it at the end."""
+
+    exchanges: list[Exchange]
+    entries: list[LedgerEntry]
+    accounts: dict[str, int]
+
+
+def people() -> list[Row]:
+    """Forty people, some with gaps."""
+    source = np.random.default_rng(2)
+    return [
+        [
+            f"p{n}",
+            [None, "NO", "SE", "XX"][int(source.integers(0, 4))],
+            None if n % 7 == 0 else int(source.integers(0, 121)),
+            round(float(source.uniform(0, 500)), 2),
+        ]
+        for n in range(N)
+    ]
+
+
+def visits() -> list[Row]:
+    """About three visits of each."""
+    source = np.random.default_rng(3)
+    return [[f"p{n}", int(source.integers(0, 60))] for n in source.integers(0, N, size=120)]
+
+
+def lived(one: str, kind: str, telemetry: Telemetry = SILENT, *, is_last: bool = True) -> World:
+    """Register, upload, let the whole session happen, and look at everything.
+
+    A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle.
+    """
+    store = MemoryStore()
+    with open_house(store, SeededEntropy(9), telemetry=telemetry) as house:
+        furnish(house, one, KINDS[kind], is_last=is_last)
+        exchanges = asyncio.run(session(house, telemetry, amid=lambda: KINDS[kind].amid(house, one)))
+        with store.transaction(1, lock=False) as transaction:
+            entries = list(transaction.entries(after=0))
+        accounts = {row.key: row.spent_units for row in house.budgets("survey", cursor=None, limit=1000).items}
+    return World(exchanges, entries, accounts)
+
+
+def slot_of_one(*, is_last: bool) -> int:
+    """The slot of the one person: the highest, or one in the middle."""
+    return N - 1 if is_last else (N - 1) // 2
+
+
+def furnish(house: House, one: str, kind: Kind, *, is_last: bool = True) -> None:
+    """The dataset with the one person as the kind says."""
+    register(house, rho=RHO)
+    present = [row for row in people() if row[0] != one]
+    own = kind.row(next(row for row in people() if row[0] == one))
+    if own is not None:
+        present.insert(slot_of_one(is_last=is_last), own)
+    upload(house, "people", present)
+    keys = {row[0] for row in present}
+    upload(house, "visits", [visit for visit in visits_of(one, kind.visits) if visit[0] in keys])
+    kind.before(house, one)
+
+
+def visits_of(one: str, count: int | None) -> list[Row]:
+    """Everybody's visits, with so many of the one person."""
+    if count is None:
+        return visits()
+    own = [[one, n % 50] for n in range(count)]
+    return [*(visit for visit in visits() if visit[0] != one), *own]
+
+
+# What is said
+
+
+def analyst_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Every query with its preview, a retry, a misused key, a batch, the listings, and routes of others."""
+    bodies = [orjson.dumps({"version": 1, "select": [{"count": {}}]} | query) for query in SESSION]
+    for n, body in enumerate(bodies):
+        yield "POST", "/v1/datasets/survey/queries", body, {"Idempotency-Key": f"key-{n}"}
+        yield "POST", "/v1/datasets/survey/queries/preview", body, {}
+    yield "POST", "/v1/datasets/survey/queries", bodies[0], {"Idempotency-Key": "key-0"}
+    yield "POST", "/v1/datasets/survey/queries", bodies[1], {"Idempotency-Key": "key-0"}
+    entries = [{"idempotency_key": f"batch-{n}", "query": orjson.Fragment(body)} for n, body in enumerate(bodies)]
+    yield "POST", "/v1/datasets/survey/queries/batch", orjson.dumps({"queries": entries}), {}
+    for path in ("", "/survey", "/survey/budgets", "/survey/acts", "/survey/ledger", "/survey/budgets/summary"):
+        yield "GET", f"/v1/datasets{path}", b"", {}
+    for path in ("/v1/queries", "/v1/queries?limit=3", "/v1/allowances", "/v1/me/budgets", "/livez", "/readyz", "/no"):
+        yield "GET", path, b"", {}
+    yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
+
+
+def auditor_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """The ledger, whole and in pages, and routes of others."""
+    for path in ("", "?limit=5", "/p3"):
+        yield "GET", f"/v1/datasets/survey/ledger{path}", b"", {}
+    for path in ("/survey", "/survey/budgets", "/survey/acts", "/survey/budgets/summary"):
+        yield "GET", f"/v1/datasets{path}", b"", {}
+
+
+def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Another's own account and receipts, a lower limit, and routes of others."""
+    for path in ("budgets", "receipts", "receipts?limit=4"):
+        yield "GET", f"/v1/me/{path}", b"", {}
+    yield "POST", "/v1/me/budgets/survey/lower", b'{"limit_rho":"0.08"}', {}
+    yield "POST", "/v1/me/budgets/survey/lower", b'{"pause":true}', {}
+    yield "POST", "/v1/me/budgets/survey/resume", b"", {}
+    yield "GET", "/v1/me/budgets", b"", {}
+    for path in ("", "/survey/ledger", "/survey/budgets"):
+        yield "GET", f"/v1/datasets{path}", b"", {}
+
+
+async def session(
+    house: House, telemetry: Telemetry, *, amid: Callable[[], object], each: Callable[[], object] = lambda: None
+) -> list[Exchange]:
+    """All the calls of an analyst, an auditor and another individual, over HTTP; `amid` happens after a few.
+
+    `each` is called before and after every exchange.
+    """
+    keys = {
+        "analyst": house.create_principal(role="analyst", name="ana", dataset="survey")[1],
+        "auditor": house.create_principal(role="auditor", name="aud", dataset="survey")[1],
+        "individual": house.create_principal(role="individual", name="pia", dataset="survey", individual="p1")[1],
+    }
+    asked = [("analyst", call) for call in analyst_calls()]
+    half = len(SESSION)
+    said = [
+        *asked[:half],
+        *(("individual", call) for call in individual_calls()),
+        *asked[half:],
+        *(("auditor", call) for call in auditor_calls()),
+        *(("individual", call) for call in individual_calls()),
+    ]
+    app = create_app(house, SETTINGS, Edge(telemetry=telemetry))
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    exchanges: list[Exchange] = []
+    async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=JSON) as client:
+        for n, (role, (method, path, body, headers)) in enumerate(said):
+            if n == AMID:
+                amid()
+            named = {"Authorization": f"Bearer {keys[role]}", "X-Request-Id": f"r{n}", **headers}
+            each()
+            response = await client.request(method, path, content=body, headers=named)
+            each()
+            exchanges.append((response.status_code, sorted(response.headers.items()), response.content))
+    return exchanges
+
+
+# What may differ
+
+
+def public_part(exchange: Exchange) -> Exchange:
+    """An exchange without released numbers, which are the mechanism's output, and without the ledger's hashes.
+
+    An entry's hash is over everybody's charges. It has no salt, so that an auditor may test a guess with it
+    (docs/known-limits.md).
+    """
+    status, headers, body = exchange
+    if status == 200 and b'"values":[' in body:
+        kept = [(name, value) for name, value in headers if name != "content-length"]
+        return status, kept, _VALUES.sub(b"", body)
+    if status == 200 and b'"previous_hash"' in body:
+        page = orjson.loads(body)
+        rows = [{name: value for name, value in row.items() if name not in HASHES} for row in page["items"]]
+        return status, headers, orjson.dumps({**page, "items": rows})
+    return exchange
+
+
+def public_parts(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """The same of each."""
+    return [public_part(exchange) for exchange in exchanges]
+
+
+def released(exchange: Exchange) -> list[float] | None:
+    """The values of an answer."""
+    status, _, body = exchange
+    document = orjson.loads(body) if status == 200 and body.startswith(b"{") else {}
+    values: list[float] | None = document.get("values")
+    return values

@@ -1,0 +1,109 @@
+"""Seeded bugs of pauses: who is left out, what a burn takes, where the flag travels, what a migration gives back."""
+
+from tests.mutants.mutant import Mutant
+
+FILTER = "tests/core/test_renyi_filter.py"
+RESTORE = "tests/laws/test_restore.py"
+REPLICA = "tests/workflows/test_following.py::test_a_pause_counts_in_the_next_query_of_another_replica"
+CONTRACT = "tests/contracts/test_store.py"
+MIGRATION = "tests/store/postgres/test_pauses.py"
+KNOWN = f"{MIGRATION}::test_a_pause_becomes_one_where_the_limit_before_it_is_known[False]"
+
+MUTANTS = [
+    Mutant(
+        name="a pause is not seen by the filter",
+        incident="People who have paused are charged, and are in every answer.",
+        file="service/core/renyi_filter.py",
+        find="return np.greater(can_pay, self.paused[reach], out=can_pay)",
+        put="return can_pay",
+        killed_by=f"{FILTER}::test_whoever_has_paused_is_left_out[0-resting1-dense]",
+    ),
+    Mutant(
+        name="a pause is not seen where many pay alike",
+        incident="The same in a count of a whole stretch in which everybody could pay.",
+        file="service/core/renyi_filter.py",
+        find="if room.min() >= charges[0] and not self.paused[stretch].any():",
+        put="if room.min() >= charges[0]:",
+        killed_by=f"{FILTER}::test_whoever_has_paused_is_left_out[3-resting1-dense]",
+    ),
+    Mutant(
+        name="a pause is a limit to a burn",
+        incident="Pause, restore a backup, burn nothing, resume: what the restore has forgotten is had again.",
+        file="service/workflows/burning.py",
+        find="charges = np.minimum(left, units)",
+        put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
+        killed_by="tests/laws/test_pauses.py::test_nobody_ever_pays_more_than_the_limit_by_pausing",
+    ),
+    Mutant(
+        name="a pause is a limit to a burn, by hand",
+        incident="The same, in the one history that shows it.",
+        file="service/workflows/burning.py",
+        find="charges = np.minimum(left, units)",
+        put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
+        killed_by=f"{RESTORE}::test_nothing_that_was_forgotten_is_had_again_by_pausing[True]",
+    ),
+    Mutant(
+        name="a pause elsewhere is not followed",
+        incident="A replica goes on charging somebody who has paused at another replica.",
+        file="service/workflows/following.py",
+        find="            memory.accounts.paused[slot] = paused\n",
+        put="            pass\n",
+        killed_by=REPLICA,
+    ),
+    Mutant(
+        name="a pause is forgotten at a start",
+        incident="After a restart everybody who has paused is charged again.",
+        file="service/workflows/state.py",
+        find="        self.memory.accounts.paused[accounts.slots] = accounts.paused\n",
+        put="",
+        killed_by=REPLICA,
+    ),
+    Mutant(
+        name="a pause ends by leaving",
+        incident="A curator uploads somebody's record again, and with it ends their pause.",
+        file="service/store/postgres/transaction.py",
+        find="SET key = %s, tombstone = NULL, limit_units = %s",
+        put="SET key = %s, tombstone = NULL, paused = false, limit_units = %s",
+        killed_by=f"{CONTRACT}::test_a_pause_lasts_until_it_is_ended[postgres]",
+    ),
+    Mutant(
+        name="accounts of a version without pauses are taken for now's",
+        incident="A slice that an earlier version left in Redis is read as one that tells of pauses, and fails.",
+        file="service/store/cache/sealed.py",
+        find='_label("accounts 2",',
+        put='_label("accounts",',
+        killed_by="tests/store/cache/test_sealed.py::test_accounts_of_a_version_without_pauses_are_as_good_as_none",
+    ),
+    Mutant(
+        name="a lowered limit is taken for a pause",
+        incident="After the migration somebody whose limit was lowered, and spent, has the old limit again.",
+        file="migrations/versions/0009_pauses.py",
+        find="if last[each.slot] <= each.at_seq]",
+        put="if last[each.slot] < 2**62]",
+        killed_by=KNOWN,
+    ),
+    Mutant(
+        name="the migration forgets that somebody left",
+        incident="Whoever came back with a lower limit, and paused, has the higher one again.",
+        file="migrations/versions/0009_pauses.py",
+        find="e.detail->>'slot' = l.detail->>'slot'",
+        put="e.detail->>'slot' <> l.detail->>'slot'",
+        killed_by=KNOWN,
+    ),
+    Mutant(
+        name="the migration forgets what burns did not take",
+        incident="A burn spared whoever had paused; the migration gives them the whole limit, with what was forgotten.",
+        file="migrations/versions/0009_pauses.py",
+        find="if seq > each.at_seq)",
+        put="if seq > 2**62)",
+        killed_by=f"{MIGRATION}::test_what_a_burn_did_not_take_because_of_a_pause_is_not_given_back[False]",
+    ),
+    Mutant(
+        name="the migration forgets the terms of joining",
+        incident="Whoever joined after a restore, and paused, gets what the restore may have forgotten of them.",
+        file="migrations/versions/0009_pauses.py",
+        find="budget_units - joining_units",
+        put="budget_units",
+        killed_by=f"{MIGRATION}::test_whoever_may_have_joined_after_a_restore_has_what_was_left_to_them",
+    ),
+]

@@ -1,0 +1,71 @@
+"""Seeded bugs of what an individual is told of its account: the promise, and the bound on the loss so far."""
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        name="the promise of a lowered limit",
+        incident="Whoever lowers a limit because of the answers is told an epsilon that those have exceeded.",
+        file="service/accounting/statements.py",
+        find="promise = promise_of_limit(largest_limit_units, delta)",
+        put="promise = promise_of_limit(limit_units, delta)",
+        killed_by="tests/statistics/test_promise.py::test_no_rule_for_lowering_limits_breaks_what_is_told"
+        "[above_what_was_told-True-0]",
+    ),
+    Mutant(
+        name="the naive odometer",
+        incident="The bound of one fixed time is shown at all times: two in a hundred exceed it where one may.",
+        file="service/accounting/odometer.py",
+        find="return min(_bound(budget_units, level, delta) for level in range(finest + 1))",
+        put="return _bound(spent_units, 0, delta)",
+        killed_by="tests/accounting/test_odometer.py::test_it_is_the_least_bound_of_the_levels_that_hold_what_is_spent",
+    ),
+    Mutant(
+        name="a whole delta for every level",
+        incident="The levels of the odometer fail one by one with delta, and together with many times that.",
+        file="service/accounting/odometer.py",
+        find="2 * math.log(level + 1)",
+        put="0 * math.log(level + 1)",
+        killed_by="tests/accounting/test_odometer.py::test_the_levels_share_delta",
+    ),
+    Mutant(
+        name="the promise's number for the odometer's",
+        incident="The promise stands under the odometer's name, and bounds a tail that it does not bound.",
+        file="service/accounting/statements.py",
+        find="so_far if so_far < promise.epsilon else None",
+        put="min(so_far, promise.epsilon)",
+        killed_by="tests/accounting/test_statements.py::test_an_account_by_hand",
+    ),
+    Mutant(
+        name="the limit of now for the largest one",
+        incident="In a dataset with limits of one's own, the promise falls with the limit again.",
+        file="service/workflows/promising.py",
+        find='limits.append(int(act.detail["limit_before_units"]))',
+        put="limits.append(0)",
+        killed_by="tests/workflows/test_promising.py::test_the_promise_is_never_of_less_than_any_limit_there_was",
+    ),
+    Mutant(
+        name="an unknown limit taken for the limit of now",
+        incident="Limits that were lowered before the journal told from where pass for limits that always were so low.",
+        file="service/workflows/promising.py",
+        find='        if "limit_before_units" not in act.detail:\n            return None\n',
+        put='        if "limit_before_units" not in act.detail:\n            continue\n',
+        killed_by="tests/workflows/test_promising.py::test_a_limit_lowered_before_the_journal_told_from_where_is_not_known",
+    ),
+    Mutant(
+        name="what a restore forgot is not promised for",
+        incident="Whoever joins after a restore is promised what is left, on top of what was forgotten.",
+        file="service/workflows/promising.py",
+        find="    if transaction.head.joining_units > 0:\n        return None\n",
+        put="",
+        killed_by="tests/workflows/test_promising.py::test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget",
+    ),
+    Mutant(
+        name="what a burn could not take counts as not spent",
+        incident="A limit that was lowered elsewhere hides what was truly spent from the bound on the loss so far.",
+        file="service/workflows/promising.py",
+        find="if self.is_restored and spent_units >= limit_units:",
+        put="if False:",
+        killed_by="tests/workflows/test_promising.py::test_where_a_burn_reached_the_limit_all_may_be_spent",
+    ),
+]

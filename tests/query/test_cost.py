@@ -1,0 +1,218 @@
+"""The public cost of a query: it grows with every declared bound, and nothing else moves it."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.schema import EventsTable, Schema
+from tests.query.samples import CAPACITY, SCHEMA, TABLES, body, queries, query
+
+SPEED = Speed()
+capacities = st.integers(1, 2**31)
+costs = st.builds(
+    PublicCost, time_ns=st.integers(0, 10**12), kept_bytes=st.integers(0, 2**40), working_bytes=st.integers(0, 2**40)
+)
+
+
+def plan(asked: dict[str, Any], *, schema: Schema = SCHEMA) -> Plan:
+    """What a query compiles to."""
+    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
+
+
+def cost(
+    asked: dict[str, Any], *, capacity: int = CAPACITY, schema: Schema = SCHEMA, speed: Speed = SPEED
+) -> PublicCost:
+    """The cost of a query."""
+    compiled = plan(asked, schema=schema)
+    return cost_of(compiled, schema.table(compiled.table), capacity=capacity, speed=speed)
+
+
+def assert_no_more(one: PublicCost, other: PublicCost) -> None:
+    """In no field is the first above the second."""
+    assert one.time_ns <= other.time_ns
+    assert one.kept_bytes <= other.kept_bytes
+    assert one.working_bytes <= other.working_bytes
+
+
+def compiled(asked: dict[str, Any]) -> Plan | None:
+    """The plan of a query that has one."""
+    try:
+        return plan(asked)
+    except ValueError:
+        return None
+
+
+plans = queries().map(compiled).filter(bool)
+
+
+@given(several=st.lists(plans, min_size=2, max_size=8))
+def test_a_cost_kept_for_a_shape_is_the_cost_of_each_plan(several: list[Plan]) -> None:
+    """Plans of one shape have one cost, whatever they compare with, and plans of one cost need not have one shape."""
+    costs = Costs(SCHEMA, capacity=CAPACITY, speed=SPEED)
+    for asked in several:
+        assert costs.of(asked) == cost_of(asked, SCHEMA.table(asked.table), capacity=CAPACITY, speed=SPEED)
+
+
+def test_a_longer_list_of_values_is_another_shape() -> None:
+    """The texts are of one length, so that only the list tells the shapes apart."""
+    long = [plan(query(where={"in": [{"col": "age"}, list(range(0, 2 * n, 2))]})) for n in (30, 31)]
+    padded = replace(long[0], canonical=long[1].canonical)
+    costs = Costs(SCHEMA, capacity=CAPACITY, speed=SPEED)
+    assert costs.of(padded).working_bytes < costs.of(long[1]).working_bytes
+
+
+@given(asked=plans, one=capacities, other=capacities)
+def test_it_grows_with_the_capacity(asked: Plan, one: int, other: int) -> None:
+    """Of whatever query."""
+    table = SCHEMA.table(asked.table)
+    small, large = (cost_of(asked, table, capacity=each, speed=SPEED) for each in sorted([one, other]))
+    assert_no_more(small, large)
+
+
+ITEMS: list[list[dict[str, Any]]] = [
+    [{"count": {}}],
+    [{"histogram": {"column": "item"}}],
+    [{"sum": {"column": "paid"}}, {"count": {}}],
+]
+OF_VISITS = [plan(query(**{"from": "visits"}, select=select, per_individual={"l2_clip": 3.0})) for select in ITEMS]
+
+
+@given(asked=st.sampled_from(OF_VISITS), one=st.integers(1, 2**40), other=st.integers(1, 2**40), capacity=capacities)
+def test_it_grows_with_the_rows_that_an_event_table_may_have(asked: Plan, one: int, other: int, capacity: int) -> None:
+    """The public `rows_capacity`, and not the rows that are there, which it is not even given."""
+    visits = SCHEMA.table("visits")
+    assert isinstance(visits, EventsTable)
+    tables = [visits.model_copy(update={"rows_capacity": each}) for each in sorted([one, other])]
+    small, large = (cost_of(asked, table, capacity=capacity, speed=SPEED) for table in tables)
+    assert_no_more(small, large)
+
+
+def test_without_rows_capacity_an_event_table_counts_as_32_rows_for_each_individual() -> None:
+    """Or as fewer, where an individual can have no more."""
+    visits = TABLES["visits"]
+    for declared, rows in (({}, 32_000), ({"rows_capacity": 5}, 5), ({"rows_per_individual": 3}, 3_000)):
+        schema = Schema.model_validate(TABLES | {"visits": visits | declared})
+        assert schema.table("visits").rows_max(1000) == rows
+    assert SCHEMA.table("people").rows_max(1000) == 1000
+
+
+def test_a_query_of_events_costs_more_where_more_rows_are_declared() -> None:
+    """At the same capacity, and the rows that are there are not asked."""
+    visits, asked = SCHEMA.table("visits"), plan(query(from_="visits"))
+    assert isinstance(visits, EventsTable)
+    few, many = (
+        cost_of(asked, visits.model_copy(update={"rows_capacity": rows}), capacity=1000, speed=SPEED)
+        for rows in (10, 10_000)
+    )
+    assert few.time_ns + 9_000 * SPEED.leaf_row < many.time_ns
+
+
+MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("an item", {}, {"select": [{"count": {}}, {"sum": {"column": "age"}}]}),
+    (
+        "a second item",
+        {"select": [{"count": {}}, {"sum": {"column": "age"}}]},
+        {"select": [{"count": {}}, {"sum": {"column": "age"}}, {"sum": {"column": "level"}}]},
+    ),
+    ("coordinates", {}, {"select": [{"histogram": {"column": "age"}}]}),
+    ("different norms", {}, {"select": [{"sum": {"column": "age"}}]}),
+    ("a group", {}, {"group_by": ["country"]}),
+    ("a second group", {"group_by": ["country"]}, {"group_by": ["country", "age"]}),
+    ("a condition", {}, {"where": {"ge": [{"col": "age"}, 40]}}),
+    (
+        "a second condition",
+        {"where": {"ge": [{"col": "age"}, 40]}},
+        {"where": {"and": [{"ge": [{"col": "age"}, 40]}, {"eq": [{"col": "country"}, "NO"]}]}},
+    ),
+    ("a list", {"where": {"ge": [{"col": "age"}, 40]}}, {"where": {"in": [{"col": "age"}, [*range(0, 120, 2)]]}}),
+    (
+        "a clip that binds",
+        {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 120.0}},
+        {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 119.0}},
+    ),
+    (
+        "an item of events",
+        {"from_": "visits"},
+        {"from_": "visits", "select": [{"count": {}}, {"sum": {"column": "day"}}]},
+    ),
+    ("coordinates of events", {"from_": "visits"}, {"from_": "visits", "select": [{"histogram": {"column": "day"}}]}),
+]
+
+
+@pytest.mark.parametrize(("less", "more"), [row[1:] for row in MORE], ids=[row[0] for row in MORE])
+def test_whatever_makes_more_work_makes_it_cost_more(less: dict[str, Any], more: dict[str, Any]) -> None:
+    """More of anything that a query can ask for."""
+    cheap, dear = cost(query(**less)), cost(query(**more))
+    assert_no_more(cheap, dear)
+    assert cheap.time_ns < dear.time_ns
+
+
+@given(asked=queries(), sigma=st.sampled_from([11.0, 99.0]))
+def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any], sigma: float) -> None:
+    """How the JSON is spaced and ordered, and which numbers of the same length stand in it."""
+    noisy = asked | {"noise": {"sigma": sigma}}
+    one, other = compiled(noisy), compiled(asked | {"noise": {"sigma": 55.0}})
+    if one is None or other is None:
+        return
+    table = SCHEMA.table(one.table)
+    assert cost_of(one, table, capacity=CAPACITY, speed=SPEED) == cost_of(other, table, capacity=CAPACITY, speed=SPEED)
+    reordered = dict(reversed(noisy.items()))
+    assert cost_of(plan(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
+        one, table, capacity=CAPACITY, speed=SPEED
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), [(40, 50), (10, 99)])
+def test_a_rare_value_costs_what_a_common_one_does(one: int, other: int) -> None:
+    """How many people a condition selects is nothing that a cost could know."""
+    conditions = [{"eq": [{"col": "age"}, age]} for age in (one, other)]
+    assert cost(query(where=conditions[0])) == cost(query(where=conditions[1]))
+
+
+def test_nothing_but_the_query_and_declared_bounds_goes_in() -> None:
+    """The plan, the table's schema, the capacity and the server's speed; none of them can hold a record."""
+    hints = get_type_hints(cost_of)
+    assert set(hints) == {"plan", "table", "capacity", "speed", "return"}
+    assert hints["capacity"] is int
+    assert {hints["plan"], hints["speed"]} == {Plan, Speed}
+    assert {each.__module__ for each in hints["table"].__args__} == {"service.query.schema"}
+
+
+@given(asked=plans, name=st.sampled_from([each.name for each in fields(Speed)]))
+def test_a_slower_server_needs_more_time_and_the_same_memory(asked: Plan, name: str) -> None:
+    """In whatever it is slower."""
+    table = SCHEMA.table(asked.table)
+    slower = replace(SPEED, **{name: getattr(SPEED, name) * 2})
+    one, other = (cost_of(asked, table, capacity=CAPACITY, speed=speed) for speed in (SPEED, slower))
+    assert_no_more(one, other)
+    assert (one.kept_bytes, one.working_bytes) == (other.kept_bytes, other.working_bytes)
+
+
+@given(asked=st.lists(costs, max_size=10))
+def test_several_queries_cost_their_sum_and_work_one_after_the_other(asked: list[PublicCost]) -> None:
+    """Times and what is kept add up; of the working memory the largest counts."""
+    total = total_cost(asked)
+    assert total.time_ns == sum(each.time_ns for each in asked)
+    assert total.kept_bytes == sum(each.kept_bytes for each in asked)
+    assert total.working_bytes == max([each.working_bytes for each in asked], default=0)
+    assert total.memory_bytes == total.kept_bytes + total.working_bytes
+
+
+def test_the_names_of_a_large_domain_are_paid_for_where_they_are_sent() -> None:
+    """A reply lists up to 1,000 categories of a column whatever its dimension, and a character may take six bytes."""
+    names = [f"{number:04}" + "\x01" * 900 for number in range(1000)]
+    column = {"type": "category", "categories": names}
+    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"named": column}}
+    schema = Schema.model_validate(TABLES | {"people": people})
+    asked = plan(query(group_by=["named", "age"]), schema=schema)
+    assert asked.dimension > 10_000
+    assert asked.labels == []
+    kept = cost_of(asked, schema.table("people"), capacity=1, speed=SPEED).kept_bytes
+    assert kept > 3 * len(json.dumps(asked.axes))

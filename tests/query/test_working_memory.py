@@ -1,0 +1,168 @@
+"""The public bound on working memory, held against what evaluations allocate."""
+
+import json
+import tracemalloc
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.core.release import Release, answer
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.schema import Schema
+from service.query.working_memory import LISTED_MAX, RUN_ENTRIES, working_bytes
+from tests.core.injected import seeded
+
+COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "lower": 0, "upper": 120},
+    "member": {"type": "boolean"},
+    "wide": {"type": "category", "size": 2**20},
+} | {f"amount_{number}": {"type": "real", "lower": 0, "upper": 9} for number in range(63)}
+SUMS: list[Any] = [{"sum": {"column": f"amount_{number}"}} for number in range(63)]
+ITEMS = [*SUMS, {"count": {}}]
+SHORT = {"per_individual": {"l2_clip": 1.0}}
+_MEMORIES: dict[tuple[int, int], DatasetMemory] = {}
+
+
+def schema_of(rows_per_individual: int, **fields: int) -> Schema:
+    """People and events with the same columns."""
+    events = {"kind": "events", "key": "id", "columns": COLUMNS, "rows_per_individual": rows_per_individual} | fields
+    return Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": COLUMNS}, "visits": events})
+
+
+def memory_of(people: int, rows_each: int) -> DatasetMemory:
+    """Everybody that the capacity has room for, with as many rows as one may have."""
+    if (people, rows_each) not in _MEMORIES:
+        schema = schema_of(max(rows_each, 1), rows_capacity=max(people * rows_each, 1))
+        memory, random = DatasetMemory(schema), np.random.default_rng(1)
+        for table, rows in (("people", people), ("visits", people * rows_each)):
+            codes = {
+                name: random.integers((coding.span + 1) // 2, coding.span, rows, endpoint=True).astype(coding.dtype)
+                for name, coding in memory.codings(table).items()
+            }
+            if table == "people":
+                memory.add_individuals(np.arange(people), codes, np.full(people, 2**60))
+            else:
+                memory.add_events("visits", np.repeat(np.arange(people), rows_each), codes)
+        _MEMORIES[people, rows_each] = memory
+    return _MEMORIES[people, rows_each]
+
+
+def plan_of(schema: Schema, capacity: int, **query: Any) -> Plan:
+    """The plan of a query."""
+    document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 1000.0}} | query
+    return compile_query(parse_query(json.dumps(document).encode()), schema, capacity=capacity)
+
+
+def evaluated(plan: Plan, memory: DatasetMemory) -> Release:
+    """The whole of what the bound is about."""
+    return answer(
+        contributions(plan, memory),
+        memory.accounts,
+        dimension=plan.dimension,
+        sigma_steps=plan.sigma_steps,
+        entropy=seeded(1),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worst:
+    """A query for which everybody, with every row, is chosen."""
+
+    people: int
+    rows_each: int
+    query: dict[str, Any]
+
+
+LISTS = {"or": [{"in": [{"col": "wide"}, list(range(start, 2000, 7))]} for start in range(4)]}
+WORST = {
+    "count": Worst(people=300_000, rows_each=0, query={}),
+    "sum": Worst(people=300_000, rows_each=0, query={"select": SUMS[:1]}),
+    "groups": Worst(people=300_000, rows_each=0, query={"group_by": ["age", "member"]}),
+    "many coordinates": Worst(people=300_000, rows_each=0, query={"select": [{"histogram": {"column": "wide"}}]}),
+    "lists of values": Worst(people=300_000, rows_each=0, query={"where": {"not": LISTS}}),
+    "64 items": Worst(people=20_000, rows_each=3, query={"select": ITEMS} | SHORT),
+    "events": Worst(people=20_000, rows_each=20, query={"from": "visits", "select": SUMS[:1]} | SHORT),
+    "events, 64 items": Worst(
+        people=20_000, rows_each=3, query={"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT
+    ),
+    "events, many coordinates": Worst(
+        people=20_000, rows_each=20, query={"from": "visits", "select": [{"histogram": {"column": "wide"}}]} | SHORT
+    ),
+    "one individual": Worst(
+        people=1, rows_each=2**15, query={"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORST)
+def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
+    """Read off what is allocated from the plan to the release, on data as large as is declared."""
+    worst = WORST[name]
+    memory = memory_of(worst.people, worst.rows_each)
+    plan = plan_of(memory.schema, worst.people, **worst.query)
+    evaluated(plan, memory)  # what is made once, such as indexes, is the dataset's
+    tracemalloc.start()
+    try:
+        release = evaluated(plan, memory)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert release.touched.size == worst.people
+    bound_bytes = working_bytes(plan, memory.schema.table(plan.table), capacity=worst.people)
+    assert bound_bytes / 10 < peak_bytes < bound_bytes
+
+
+@pytest.mark.parametrize("query", [{}, {"select": ITEMS} | SHORT, {"from": "visits", "select": ITEMS} | SHORT])
+def test_the_bound_holds_for_one_individual_too(query: dict[str, Any]) -> None:
+    """Where objects count and not what is in them."""
+    memory = memory_of(1, 1)
+    plan = plan_of(memory.schema, 1, **query)
+    evaluated(plan, memory)
+    tracemalloc.start()
+    try:
+        evaluated(plan, memory)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < working_bytes(plan, memory.schema.table(plan.table), capacity=1)
+
+
+def test_more_rows_than_are_worked_on_at_a_time_take_no_more_memory() -> None:
+    """400,000 rows of 64 items once took two gigabytes; what the bound grows by is what stays of each individual."""
+    bounds = []
+    for rows in (RUN_ENTRIES, 64 * RUN_ENTRIES):
+        schema = schema_of(4096, rows_capacity=rows)
+        plan = plan_of(schema, 10_000, **{"from": "visits", "select": ITEMS} | SHORT)
+        bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
+
+    assert bounds[1] - bounds[0] <= 40 * LISTED_MAX
+    assert bounds[1] < 100 * 2**20
+
+
+def test_one_individual_may_have_any_number_of_rows() -> None:
+    """Its entries are added up part by part: the bound follows from the coordinates that they can be of."""
+    bounds = []
+    for rows_per_individual in (4096, 2**14, 2**20):
+        schema = schema_of(rows_per_individual, rows_capacity=2**20)
+        plan = plan_of(schema, 10_000, **{"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT)
+        bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
+
+    assert bounds[0] < bounds[1]
+    assert bounds[2] - bounds[1] <= 40 * 2**20
+
+
+def test_equal_charges_take_less_than_charges_that_differ() -> None:
+    """A count of individuals keeps one charge for all of them while it works."""
+    schema = schema_of(1)
+    count, total = plan_of(schema, 10**6), plan_of(schema, 10**6, select=SUMS[:1])
+
+    assert working_bytes(count, schema.table("people"), capacity=10**6) < working_bytes(
+        total, schema.table("people"), capacity=10**6
+    )

@@ -1,0 +1,11 @@
+"""What earlier versions left in Redis: a witness record that says in the clear how far a dataset has come."""
+
+from service.store.witness.records import encode
+from service.workflows.records import WitnessRecord
+from service.workflows.secrets import Pepper
+
+
+def clear_value(dataset: str, record: WitnessRecord, pepper: Pepper) -> bytes:
+    """The position written out, the record, and a keyed hash of both."""
+    body = "".join(f"{number:020d}" for number in record.position).encode() + encode(dataset, record)
+    return body + pepper.clear_witness_mac(body)

@@ -1,0 +1,98 @@
+"""The speed of a machine: measured at a home's first start, kept, and compared with what commits take later."""
+
+import json
+import logging
+import stat
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from service.query.cost import Speed
+from service.settings import Settings
+from service.speed import calibrate, speed_of
+
+
+class Commits:
+    """A store whose commits take `takes_s` and are counted by the size of their payload."""
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self.takes_s = takes_s
+        self.payloads: list[int] = []
+
+    def probe_commit(self, payload: bytes) -> None:
+        """Take the time."""
+        self.payloads.append(len(payload))
+        time.sleep(self.takes_s)
+
+
+class Refusing(Commits):
+    """A store that is away."""
+
+    def probe_commit(self, payload: bytes) -> None:
+        """Fail."""
+        raise ConnectionError(f"{len(payload)}")
+
+
+KEPT = Speed(query=123.0, commit=1000.0)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home that is calibrated already."""
+    (tmp_path / "speed.json").write_text(json.dumps(asdict(KEPT)))
+    return tmp_path
+
+
+def settings(home: Path, **environ: str) -> Settings:
+    """With slots of 10 ms unless told otherwise."""
+    return Settings.of(environ, home=home)
+
+
+def test_a_kept_speed_is_read_and_only_small_commits_are_measured(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without a word where a commit takes less than a slot, however small its constant is."""
+    store = Commits()
+    assert speed_of(settings(home), store) == KEPT
+    assert set(store.payloads) == {0}
+    assert caplog.records == []
+
+
+def test_commits_that_take_longer_than_a_slot_are_warned_of(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One line, with what to do."""
+    assert speed_of(settings(home, SPARING_RELEASE_SLOT_MS="1"), Commits(takes_s=0.005)) == KEPT
+    assert [(record.name, record.levelno) for record in caplog.records] == [("sparing.speed", logging.WARNING)]
+    assert "sparing calibrate" in caplog.text
+
+
+def test_without_slots_nothing_is_measured(tmp_path: Path) -> None:
+    """The default constants still bound memory and decide turns."""
+    store = Commits()
+    assert speed_of(settings(tmp_path, SPARING_RELEASE_SLOT_MS="0"), store) == Speed()
+    assert (store.payloads, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_an_error_of_the_store_ends_the_start(home: Path) -> None:
+    """A start must not go on as if commits took no time."""
+    with pytest.raises(ConnectionError):
+        speed_of(settings(home), Refusing())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [None, "not JSON", "{}"])
+def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path, before: str | None) -> None:
+    """Also in the place of a file that cannot be read; what is kept is the home's own."""
+    kept = tmp_path / "speed.json"
+    if before is not None:
+        kept.write_text(before)
+    found = speed_of(settings(tmp_path), Commits())
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert speed_of(settings(tmp_path), Commits()) == found
+
+
+@pytest.mark.slow
+def test_calibrating_again_replaces_what_was_kept(home: Path) -> None:
+    """Whatever it was."""
+    found = calibrate(settings(home), Commits())
+    assert found != KEPT
+    assert speed_of(settings(home), Commits()) == found

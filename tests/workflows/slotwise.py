@@ -1,0 +1,122 @@
+"""The schedule once more, slot by slot and as plainly as its description has it: what the tests compare it with.
+
+At the beginning of every slot that is neither reserved nor left free, all that has arrived before queues up, and those
+whose turn it is begin together. Nothing is kept between two slots but the queue, and nothing is clever.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from service.workflows.schedule import SlotRules
+
+SHARED = 16
+"""What shares a reservation needs no more slots than this."""
+
+BUSY = 16
+"""After so many reserved slots in a row, one is left free."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Asked:
+    """A request as the public sees it, and what becomes of it."""
+
+    principal: Hashable
+    cost_ns: int
+    arrived_ns: int
+    leave_before_ns: int
+    dataset: Hashable | None
+    cancelled_ns: int | None = None
+    tag: int = 0
+    slots: tuple[int, int] | None = None
+    is_refused: bool = False
+
+
+@dataclass(kw_only=True)
+class Slotwise:
+    """A queue and the slots of one server."""
+
+    rules: SlotRules
+    queue: list[Asked] = field(default_factory=list)
+    accounts: dict[Hashable, int] = field(default_factory=dict)
+    served_tag: int = 0
+
+    def run(self, requests: Sequence[Asked], *, until_ns: int) -> None:
+        """Decide on all requests, which are in order of arrival, in every slot up to an instant."""
+        coming = list(requests)
+        free_ns, busy, ended_ns = 0, 0, 0
+        for begins_ns in range(0, until_ns, self.rules.slot_ns):
+            if begins_ns < free_ns:
+                continue
+            self._leave(begins_ns)
+            while coming and coming[0].arrived_ns < begins_ns:
+                self._queue_up(coming.pop(0), begins_ns)
+            together = self._together(begins_ns)
+            if not together:
+                continue
+            slots = self._slots(together)
+            busy = busy + slots if begins_ns == ended_ns else slots
+            ended_ns = begins_ns + slots * self.rules.slot_ns
+            free_ns = ended_ns + (self.rules.slot_ns if busy >= BUSY else 0)
+            for request in together:
+                request.slots = begins_ns, ended_ns
+            for request in [
+                each for each in self.queue if free_ns + self._slots([each]) * self.rules.slot_ns > each.leave_before_ns
+            ]:
+                self._refuse(request)
+
+    def _leave(self, begins_ns: int) -> None:
+        """Take out what was cancelled before the slot; what it had asked for stays on its principal's account."""
+        self.queue = [each for each in self.queue if not _is_gone(each, begins_ns)]
+        self._close_accounts()
+
+    def _queue_up(self, request: Asked, begins_ns: int) -> None:
+        if _is_gone(request, begins_ns):
+            return
+        request.tag = max(self.served_tag, self.accounts.get(request.principal, 0))
+        self.accounts[request.principal] = request.tag + request.cost_ns
+        self.queue.append(request)
+
+    def _close_accounts(self) -> None:
+        if not self.queue:
+            self.accounts, self.served_tag = {}, 0
+
+    def _serve(self, request: Asked) -> None:
+        self.queue.remove(request)
+        self.served_tag = request.tag
+        self._close_accounts()
+
+    def _refuse(self, request: Asked) -> None:
+        request.is_refused = True
+        self.queue.remove(request)
+        self._close_accounts()
+
+    def _together(self, begins_ns: int) -> list[Asked]:
+        """What begins with this slot, in order; what could not leave in time is refused."""
+        together: list[Asked] = []
+        while self.queue:
+            request = min(self.queue, key=lambda each: each.tag)  # the first of several, which came first
+            slots = self._slots([*together, request])
+            if together and slots > SHARED:
+                break
+            ends_ns = begins_ns + slots * self.rules.slot_ns
+            if ends_ns > request.leave_before_ns:
+                self._refuse(request)
+            elif all(ends_ns <= each.leave_before_ns for each in together):
+                self._serve(request)
+                together.append(request)
+            else:
+                break
+        return together
+
+    def _slots(self, requests: Sequence[Asked]) -> int:
+        """As many as hold the requests' costs, a commit for each of their datasets, and the margin."""
+        commits = len({each.dataset for each in requests} - {None})
+        needed_ns = sum(each.cost_ns for each in requests) + commits * self.rules.commit_ns + self.rules.margin_ns
+        slots = 0
+        while slots * self.rules.slot_ns < needed_ns:
+            slots += 1
+        return slots
+
+
+def _is_gone(request: Asked, begins_ns: int) -> bool:
+    return request.cancelled_ns is not None and request.cancelled_ns < begins_ns

@@ -1,0 +1,91 @@
+"""Looks at a line's memory from other threads: at once where no step works on it, and never at half of a change."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from service.workflows.state import DatasetState
+from service.workflows.threads import DatasetWriter
+from tests.gates import GatedStore
+from tests.houses import PassiveHouse, SeededEntropy, analyst, ask, open_house, register, upload
+
+
+@pytest.fixture
+def store() -> Iterator[GatedStore]:
+    """A dataset of one person, in a store that can hold whoever locks it."""
+    made = GatedStore()
+    with open_house(made) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10)])
+    yield made
+    made.gate.set()
+
+
+@pytest.fixture
+def line(store: GatedStore) -> Iterator[DatasetWriter]:
+    """The line of that dataset, which one question was asked."""
+    with open_house(store) as house:
+        ask(house, analyst(house), "k")
+        yield house.lines.line(house.lines.record("survey"))
+
+
+def seq(state: DatasetState) -> int:
+    """What is looked at."""
+    return state.seq
+
+
+def hold(store: GatedStore, line: DatasetWriter) -> None:
+    """Have the line stand in the middle of a step."""
+    store.gate.clear()
+    line.submit_act(lambda transaction, state: None)
+    store.wait_until_reached()
+
+
+def test_a_look_is_in_the_callers_own_thread(line: DatasetWriter) -> None:
+    """The line has nothing to do with it."""
+    line.submit_look(seq).result(timeout=30)  # the step before has ended
+    assert line.peek(lambda state: (state.seq, threading.current_thread())) == (1, threading.current_thread())
+    assert line.look(seq) == 1
+
+
+def test_nothing_is_seen_while_a_step_works(store: GatedStore, line: DatasetWriter) -> None:
+    """A glimpse says so at once, a peek after a while; a look waits until the step has ended."""
+    hold(store, line)
+    assert line.glimpse(seq) is None
+    assert line.peek(seq) is None
+    waiting = line.submit_look(seq)
+    assert not waiting.done()
+    store.gate.set()
+    assert waiting.result(timeout=30) == 1
+    assert line.peek(seq) == 1
+
+
+def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
+    """Nor does its fault; a fault of the look itself is raised."""
+    house = PassiveHouse(store, SeededEntropy())
+    house.lines.line(house.lines.record("survey"))
+    line = house.line
+
+    def disturbed(state: DatasetState) -> int:
+        line.submit_look(seq)
+        line.step()
+        return state.seq
+
+    def broken(state: DatasetState) -> int:
+        disturbed(state)
+        raise IndexError
+
+    assert line.glimpse(disturbed) is None
+    assert line.glimpse(broken) is None
+    with pytest.raises(ZeroDivisionError):
+        line.glimpse(lambda state: 1 // 0)
+
+
+def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) -> None:
+    """Whoever peeks is told what the look finds, once."""
+    looks = []
+    with open_house(store) as house:
+        line = house.lines.line(house.lines.record("survey"))
+        assert line.peek(lambda state: looks.append(state.position)) is None
+    assert looks == [None]

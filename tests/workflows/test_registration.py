@@ -1,0 +1,36 @@
+"""What a registration fixes for ever: the first link of the ledger's chain."""
+
+from typing import Any
+
+from service.store.memory.store import MemoryStore
+from service.workflows.records import DatasetRecord
+from service.workflows.registration import Registration, register
+
+PEOPLE = {
+    "kind": "individuals",
+    "key": "person_id",
+    "columns": {
+        "country": {"type": "category", "categories": ["NO", "SE"]},
+        "age": {"type": "integer", "lower": 0, "upper": 120},
+    },
+}
+VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 50}}}
+
+
+def registered(**fields: Any) -> DatasetRecord:
+    """The record of a dataset whose table of visits declares these fields too."""
+    tables = {"people": PEOPLE, "visits": VISITS | fields}
+    body = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": tables}
+    return register(Registration.model_validate(body), MemoryStore())
+
+
+def test_a_registration_without_rows_capacity_has_the_genesis_that_it_always_had() -> None:
+    """The hash is of the version before the field: ledgers of datasets that do not declare it keep their first link."""
+    before = "4713b8b1e3b323adda02a1b8f704838a8220756dd91fe44581c882eeb34af181"
+    assert registered().genesis.hex() == before
+
+
+def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:
+    """Like all that a curator states."""
+    genesis = {registered(**fields).genesis for fields in ({}, {"rows_capacity": 5}, {"rows_capacity": 6})}
+    assert len(genesis) == 3

@@ -1,0 +1,110 @@
+"""Without slots analysts take turns all the same, and a commit has a bound on what its answers take."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import orjson
+import pytest
+
+from service.query.language import Query
+from service.query.parse import parse_query
+from service.workflows.answering import Outcome, Question
+from service.workflows.house import House
+from service.workflows.submitting import compiled
+from service.workflows.views import PendingAnswer, Principal
+from tests.houses import analyst, open_house, register, upload
+
+WAIT_S = 30
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """One dataset of three people."""
+    with open_house() as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)])
+        yield opened
+
+
+def query(number: int, *, item: str = "count") -> Query:
+    """A query that nobody has asked before."""
+    items = {"count": {"count": {}}, "wide": {"histogram": {"column": "age"}}}
+    return parse_query(orjson.dumps({"version": 1, "select": [items[item]], "noise": {"sigma": 30 + number}}))
+
+
+@contextmanager
+def crowded(house: House) -> Iterator[None]:
+    """The dataset's line is held for the length of the block, and all that is submitted waits."""
+    writer = house.lines.line(house.lines.record("survey"))
+    gate, held = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        held.set()
+        gate.wait(WAIT_S)
+
+    holder = writer.submit_look(hold)
+    assert held.wait(WAIT_S)
+    yield
+    gate.set()
+    holder.result(timeout=WAIT_S)
+
+
+def sequences(promises: list[PendingAnswer]) -> list[int]:
+    """The sequence numbers, once all are answered."""
+    return [promise.result(timeout=WAIT_S).sequence for promise in promises]
+
+
+def submitted(house: House, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
+    """So many queries, one by one."""
+    return [house.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
+
+
+@pytest.mark.parametrize("crowd", [200, 400])
+def test_one_analysts_crowd_does_not_hold_up_anothers_query(
+    house: House, monkeypatch: pytest.MonkeyPatch, crowd: int
+) -> None:
+    """Behind hundreds of queries of one analyst, another's one is in the next commit."""
+    monkeypatch.setattr("service.workflows.writer.BATCH_MAX", 16)
+    many, one = analyst(house), analyst(house, "bo")
+    with crowded(house):
+        waiting = submitted(house, many, crowd)
+        last = submitted(house, one, 1, first=1000)
+    assert sequences(last)[0] <= 16
+    rest = sequences(waiting)
+    assert sorted(rest) == rest
+    assert len(set(rest)) == crowd
+
+
+def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
+    monkeypatch.setattr("service.workflows.writer.BATCH_MAX", 1)
+    dear, cheap = analyst(house), analyst(house, "bo")
+    with crowded(house):
+        batches = [
+            house.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)]) for n in range(3)
+        ]
+        singles = submitted(house, cheap, 24, first=1000)
+    units = [sequences(batch) for batch in batches]
+    assert units[0] == list(range(1, 25))
+    assert sequences(singles) == list(range(25, 49))
+    assert units[1:] == [list(range(49, 73)), list(range(73, 97))]
+
+
+def test_a_commit_takes_no_more_answers_than_its_bound(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit waits for the next commit, and what fits in none has one to itself."""
+    who, record = analyst(house), house.lines.record("survey")
+    cost = house.admission.cost_of(compiled(query(0, item="wide"), record), record)
+    monkeypatch.setattr("service.workflows.writer.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
+    desk, batches = house.lines.line(record).desk, list[int]()
+    real = desk.answer
+
+    def counted(questions: list[Question]) -> list[Outcome]:
+        batches.append(len(questions))
+        return real(questions)
+
+    monkeypatch.setattr(desk, "answer", counted)
+    with crowded(house):
+        promises = [house.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
+    assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
+    assert batches == [2, 2, 1]

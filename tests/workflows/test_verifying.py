@@ -1,0 +1,192 @@
+"""`ledger verify` names every damage by table and row, on a real Postgres and with its owner's rights."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import orjson
+import psycopg
+import pytest
+
+from service.query.problems import QueryProblem
+from service.store.memory.store import MemoryStore
+from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows import verify_answers
+from service.workflows.house import House
+from service.workflows.ports import Store
+from service.workflows.reading import lowering
+from service.workflows.verify_registration import check_registration
+from service.workflows.verifying import Report, verify_all
+from service.workflows.views import Principal
+from tests.houses import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.workflows.damages import DAMAGES, Damage
+
+pytestmark = pytest.mark.slow
+
+HALF = 2**38
+"""Half of the budget of 0.5 rho, in units."""
+
+
+def history(house: House) -> Principal:
+    """Three people, of whom one has lowered a limit and one was erased; three entries and a reply that is reused."""
+    register(house)
+    upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    house.lines.line(house.lines.record("survey")).act(lowering("bob", limit_units=HALF))
+    who = analyst(house)
+    ask(house, who, "a", reuse=False)
+    ask(house, who, "b", noise={"sigma": 5.0})
+    ask(house, who, "b2", noise={"sigma": 5.0})
+    house.erase_individual("survey", "eve")
+    house.open_epoch("survey")
+    ask(house, who, "c", noise={"sigma": 5.0})
+    return who
+
+
+@pytest.fixture
+def witness() -> MemoryWitness:
+    """What was told of the store."""
+    return MemoryWitness()
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """A store on a fresh database."""
+    with closing(PostgresStore(database_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ana(store: PostgresStore, witness: MemoryWitness) -> Principal:
+    """The analyst who has asked; the house is closed by now."""
+    with open_house(store, witness=witness) as house:
+        return history(house)
+
+
+def report_of(store: Store, witness: MemoryWitness) -> Report:
+    """What is found of the one dataset."""
+    (report,) = verify_all(store, witness)
+    return report
+
+
+def damage(database_url: str, statement: str) -> None:
+    """Somebody has the owner's rights, and no trigger keeps anything."""
+    with psycopg.connect(database_url) as owner:
+        owner.execute("SET session_replication_role = replica")
+        owner.execute(statement.encode())
+
+
+@pytest.mark.usefixtures("ana")
+def test_what_is_whole_is_counted(store: PostgresStore, witness: MemoryWitness) -> None:
+    """No finding, and how much was looked at."""
+    report = report_of(store, witness)
+    assert report.findings == []
+    assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
+
+
+@pytest.mark.parametrize("done", DAMAGES, ids=str)
+def test_every_damage_is_named(
+    database_url: str, store: PostgresStore, witness: MemoryWitness, ana: Principal, done: Damage
+) -> None:
+    """By table and row."""
+    damage(database_url, done.statement.format(ana=ana.id))
+    findings = report_of(store, witness).findings
+    assert any(done.found.format(ana=ana.id) in finding for finding in findings), findings
+
+
+def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_now(
+    database_url: str, store: PostgresStore, witness: MemoryWitness
+) -> None:
+    """A promise of 0.5 is broken for ever, though the limit is put back."""
+    with open_house(store, witness=witness) as house:
+        history(house)
+    damage(database_url, "UPDATE individuals SET limit_units = 4 * limit_units")
+    with open_house(store, SeededEntropy(7), witness=witness) as house:
+        who = analyst(house, "bea")
+        for key in ("d", "e"):
+            ask(house, who, key, reuse=False, noise={"sigma": 1.0})
+    damage(database_url, "UPDATE individuals SET limit_units = limit_units / 4")
+    findings = report_of(store, witness).findings
+    assert any("individuals row 0: has spent" in each and "its limit is" in each for each in findings), findings
+    assert any("individuals row 0: has spent" in each and "its largest limit ever" in each for each in findings)
+
+
+def test_who_was_left_out_could_not_have_paid(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
+    """A limit that people bring along stands in no journal; that it was too small once does."""
+    with open_house(store, witness=witness) as house:
+        people: dict[str, Any] = dict(PEOPLE)
+        people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
+        register(house, tables={"people": people})
+        rows = "person_id,country,age,spend,limit\nann,NO,44,10,0.1\nbob,SE,30,20,\n"
+        house.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+        ask(house, analyst(house), "a", noise={"sigma": 2.0})
+    assert report_of(store, witness).findings == []
+    damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")
+    said = "ledger row 1: leaves out slot 0, whose limit affords its worst case"
+    assert report_of(store, witness).findings == [said]
+
+
+def test_a_question_that_is_not_read_any_more_keeps_its_labels(
+    database_url: str, store: PostgresStore, witness: MemoryWitness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values are compared all the same, and the report says how many answers that concerns."""
+    with open_house(store, witness=witness) as house:
+        who = history(house)
+
+    def refused(*_: object, **__: object) -> None:
+        raise QueryProblem.of("version", "is not read any more")
+
+    monkeypatch.setattr(verify_answers, "compile_query", refused)
+    report = report_of(store, witness)
+    assert (report.findings, report.uncompiled) == ([], 4)
+    assert "(4 without their labels)" in str(report)
+    damage(database_url, DAMAGES[0].statement)
+    assert DAMAGES[0].found.format(ana=who.id) in report_of(store, witness).findings[0]
+
+
+def test_an_answer_of_an_earlier_version_may_state_another_half_width(
+    database_url: str, store: PostgresStore, witness: MemoryWitness
+) -> None:
+    """Of the noise alone, 1.96 sigma; and no third one."""
+    with open_house(store, witness=witness) as house:
+        history(house)
+    for width, count in ((5.879891953620161, 0), (5.9, 1)):
+        with psycopg.connect(database_url) as owner:
+            owner.execute("SET session_replication_role = replica")
+            ((body,),) = owner.execute("SELECT body FROM answers WHERE idempotency_key = 'a'").fetchall()
+            stated = orjson.dumps(orjson.loads(body) | {"half_width_95": width})
+            owner.execute("UPDATE answers SET body = %s WHERE idempotency_key = 'a'", [stated])
+        assert len(report_of(store, witness).findings) == count
+
+
+@pytest.mark.parametrize(
+    ("rho", "floor"),
+    [("0.5", None), ("0.50", None), (0.1, None), ("1E-3", None), ("12", "0.25"), ("0.333", "0.333"), ("1E+2", None)],
+)
+def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> None:
+    """The row keeps units alone; the genesis knows the digits."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
+        record = house.lines.record("survey")
+    assert check_registration(record) == []
+    for changed in (
+        replace(record, budget_units=record.budget_units + 1),
+        replace(record, limit_floor_units=record.limit_floor_units - 1),
+    ):
+        assert check_registration(changed) != []
+
+
+def test_an_epsilon_gives_its_budget() -> None:
+    """By the curve: the genesis binds epsilon and delta, these the units."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house, guarantee={"epsilon": "1", "delta": "1e-6"})
+        record = house.lines.record("survey")
+    assert check_registration(record) == []
+    (found,) = check_registration(replace(record, budget_units=2 * record.budget_units))
+    assert "its epsilon and delta give" in found
+    other = replace(record, guarantee=replace(record.guarantee, delta="1E-5"))
+    assert check_registration(other) != []
