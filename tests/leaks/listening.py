@@ -97,12 +97,15 @@ def _query(heard: Heard, foretold: int, leaves_ns: int) -> Query:
 # The load
 
 
-def loaded(home: Path, requests: int, plant: str = "") -> Load:
-    """Let everybody ask a server, with a leak planted if one is named, and look at what was told."""
+def loaded(home: Path, requests: int, plant: str = "", *, connections: int = CONNECTIONS, **settings: str) -> Load:
+    """Let everybody ask a server, with a leak planted if one is named, and look at what was told.
+
+    Settings are given by the names of their environment variables.
+    """
     file = home.with_suffix(".json")
-    with _observed(home, file, plant) as (url, metrics_url):
+    with _observed(home, file, plant, settings) as (url, metrics_url):
         keys = _prepared(url, new_key(home, "curator"))
-        crowd = Crowd(url=url, keys=keys, connections=CONNECTIONS, source=random.Random(7))
+        crowd = Crowd(url=url, keys=keys, connections=connections, source=random.Random(7))
         crowd.ask(requests, KINDS)
         metrics = httpx.get(metrics_url, trust_env=False).text
     overruns = float(re.findall(r"^sparing_slot_overruns_total (\S+)$", metrics, re.MULTILINE)[0])
@@ -110,10 +113,10 @@ def loaded(home: Path, requests: int, plant: str = "") -> Load:
 
 
 @contextmanager
-def _observed(home: Path, file: Path, plant: str) -> Iterator[tuple[str, str]]:
+def _observed(home: Path, file: Path, plant: str, settings: dict[str, str]) -> Iterator[tuple[str, str]]:
     """A server whose events are in the file once this is left: its address and that of its metrics."""
     command = [sys.executable, "-m", "tests.leaks.observed", str(home), str(file), plant]
-    env = {**environment(), "SPARING_METRICS_PORT": "0"}
+    env = {**environment(), "SPARING_METRICS_PORT": "0", **settings}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         try:
             lines = [process.stdout.readline() if process.stdout else "" for _ in range(2)]
