@@ -101,7 +101,7 @@ def rig() -> Iterator[Rig]:
     with throw_away_home() as home, EmbeddedPostgres(home / "postgres", throw_away=True) as server:
         url = server.url_of("postgres")
         migrate(url)
-        store = PostgresStore(url)
+        store = PostgresStore(url, Pepper(bytes(32)).ledger_key())
         house = House(
             store=store,
             witness=MemoryWitness(),

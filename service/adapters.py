@@ -120,6 +120,7 @@ def store_of(settings: Settings, servers: Servers) -> PostgresStore:
     """The store on the servers' Postgres, not checked."""
     return PostgresStore(
         servers.database_url,
+        Pepper(pepper_of(settings)).ledger_key(),
         connections_max=settings.connections_max,
         statement_timeout_ms=settings.statement_timeout_ms,
         lock_timeout_ms=settings.lock_timeout_ms,

@@ -24,9 +24,10 @@ class Release:
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
     touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
     active: NDArray[np.bool_]  # (k,) who of them can pay; nobody else is charged
+    norms_squared: NDArray[np.int64]  # (k,) squared grid steps of all who are touched; a view of one under `one_norm`
     charged: NDArray[np.int64]  # (a,) the slots of those who can, strictly increasing
-    charges: NDArray[np.int64]  # (a,) units; a read-only broadcast view under `one_charge`
-    one_charge: bool  # whether the query charges everybody the same, whatever the data
+    charges: NDArray[np.int64]  # (a,) units
+    one_norm: bool  # whether the query gives everybody the same norm, whatever the data
 
 
 def answer(
@@ -40,7 +41,7 @@ def answer(
     dimension is out of range, and for blocks that do not fit the query or each other.
     """
     values = rounded_gaussian(dimension, sigma_steps, entropy)
-    touched, masks, charged, charges = [], [], [], []
+    touched, masks, norms, charged, charges = [], [], [], [], []
     one_norm = True
     for block in _in_order(contributions, dimension):
         charge = _charges(block, sigma_steps)
@@ -49,17 +50,19 @@ def answer(
         block.add_to(values, active)
         touched.append(block.slots)
         masks.append(active)
+        norms.append(block.norms_squared)
         charged.append(kept(active, block.slots))
         charges.append(kept(active, charge))
     active = np.concatenate(masks) if masks else np.empty(0, dtype=np.bool_)
-    all_charges = _joined(charges)
+    all_norms = _joined(norms)
     return Release(
         values=values,
         touched=_joined(touched),
         active=active,
+        norms_squared=all_norms,
         charged=_joined(charged),
-        charges=all_charges,
-        one_charge=one_norm and is_uniform(all_charges),
+        charges=_joined(charges),
+        one_norm=one_norm and is_uniform(all_norms),
     )
 
 

@@ -27,7 +27,8 @@ from service.failpoints import reach
 from service.query.plan import Plan
 from service.query.precision import half_width_95
 from service.workflows.errors import AllowanceExceeded, KeyConflict, WorkflowError
-from service.workflows.ledger import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.ledger import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
+from service.workflows.pieces import Measure, Quantities, pieces_of
 from service.workflows.ports import CommitRejected, Proposal, Transaction
 from service.workflows.records import Address, AnswerRecord, Asked
 from service.workflows.state import DatasetState
@@ -142,7 +143,10 @@ class Batch:
         plan, head = question.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
+        salt = self.entropy(SALT_BYTES // 8).tobytes()
+        slots = self.state.memory.slots_used
         return LedgerEntry(
+            format=FORMAT,
             seq=head.seq + len(self.entries) + 1,
             query_id=self._query_id(),
             analyst_id=question.analyst.id,
@@ -155,7 +159,11 @@ class Batch:
             dimension=plan.dimension,
             worst_case_units=plan.worst_case_units,
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
-            charges=encoded_charges(release, slots=self.state.memory.slots_used),
+            salt=salt,
+            pieces=pieces_of(quantities(release), slots=slots, salt=salt),
+            answer_digest=answer_digest(salt, question.analyst.id, question.key),
+            acts=head.data_version,
+            acts_hash=head.journal_hash,
             charged_count=release.charged.size,
             left_out_count=release.touched.size - release.charged.size,
             charged_units=exact_sum(release.charges),
@@ -183,14 +191,13 @@ class Batch:
         )
 
 
-def encoded_charges(release: Release, *, slots: int) -> EncodedCharges:
-    """What a release costs whom, as it is stored in a dataset that has handed out so many slots."""
-    return EncodedCharges.of(
+def quantities(release: Release) -> Quantities:
+    """What a release is priced by, for everybody whom it touches, as the ledger keeps it."""
+    return Quantities(
+        measure=Measure.ONE_NORM if release.one_norm else Measure.NORMS,
         touched=release.touched,
         active=release.active,
-        charges=release.charges,
-        slots=slots,
-        one_charge=release.one_charge,
+        amounts=release.norms_squared,
     )
 
 

@@ -5,19 +5,19 @@ that, as far as their limit reaches. It depends on nobody's data, and nobody's s
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
+from secrets import token_bytes
 from typing import Final
 from uuid import UUID, uuid4
 
 import numpy as np
 import orjson
 import rfc8785
-from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.answering import exact_sum
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ledger import FORMAT, SALT_BYTES, LedgerEntry
+from service.workflows.pieces import Measure, Quantities, pieces_of
 from service.workflows.ports import Transaction
 from service.workflows.records import Head
 from service.workflows.state import DatasetState
@@ -39,15 +39,13 @@ def burn(
     left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may lie below what is spent
     charges = np.minimum(left, units)
     paying = charges > 0
-    canonical = rfc8785.dumps({"burn": {"why": why, "settled": list(settled), "units": str(units)}})
-    encoded = EncodedCharges.of(
+    burned = Quantities(
+        measure=Measure.UNITS,
         touched=slots[paying],
         active=np.ones(int(paying.sum()), dtype=np.bool_),
-        charges=charges[paying],
-        slots=transaction.head.slots,
-        one_charge=False,
+        amounts=charges[paying],
     )
-    entry = _entry(transaction.head, encoded, charges[paying], units=units, canonical=canonical, at=at)
+    entry = _entry(transaction.head, burned, units=units, why=why, settled=settled, at=at)
     transaction.append([entry], [], {})
     state.apply(entry)
     return entry
@@ -58,35 +56,39 @@ def settled_position(burns: Iterable[LedgerEntry]) -> Position:
     return max((_settled(entry) for entry in burns), default=_BEFORE_ALL)
 
 
-def _entry(
-    head: Head, encoded: EncodedCharges, charges: NDArray[np.int64], *, units: int, canonical: bytes, at: datetime
-) -> LedgerEntry:
-    entry = LedgerEntry(
+def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Position, at: datetime) -> LedgerEntry:
+    salt = token_bytes(SALT_BYTES)
+    return LedgerEntry(
+        format=FORMAT,
         kind="burn",
         seq=head.seq + 1,
         query_id=uuid4(),
         analyst_id=_NOBODY,
         analyst="",
         epoch=head.epoch,
-        canonical=canonical,
+        canonical=rfc8785.dumps({"burn": {"why": why, "units": str(units)}}),
         query_hash="",
         sigma=0.0,
         grid_log2=0,
         dimension=0,
         worst_case_units=units,
         worst_case_total_units=min(head.worst_case_units + units, CHARGE_UNITS_MAX),
-        charges=encoded,
-        charged_count=int(charges.size),
+        salt=salt,
+        pieces=pieces_of(burned, slots=head.slots, salt=salt),
+        acts=head.data_version,
+        acts_hash=head.journal_hash,
+        settled=rfc8785.dumps(list(settled)),  # a count of acts: not for auditors
+        charged_count=burned.touched.size,
         left_out_count=0,
-        charged_units=exact_sum(charges),
+        charged_units=exact_sum(burned.amounts),
         values=b"",
         asked_at=at.replace(microsecond=0),
         previous_hash=head.hash,
         hash=b"",
-    )
-    return replace(entry, hash=chain_hash(entry))
+    ).sealed()
 
 
 def _settled(entry: LedgerEntry) -> Position:
-    fence, seq, acts = orjson.loads(entry.canonical)["burn"]["settled"]
+    settled = orjson.loads(entry.settled) if entry.settled else orjson.loads(entry.canonical)["burn"]["settled"]
+    fence, seq, acts = settled
     return fence, seq, acts

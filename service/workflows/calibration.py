@@ -25,7 +25,8 @@ from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
-from service.workflows.answering import encoded_charges, scaled
+from service.workflows.answering import quantities, scaled
+from service.workflows.pieces import pieces_of
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
@@ -132,7 +133,8 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
         sigma_steps=plan.sigma_steps,
         entropy=entropy,
     )
-    encoded_charges(release, slots=memory.slots_used).digest()
+    salt = entropy(4).tobytes()
+    pieces_of(quantities(release), slots=memory.slots_used, salt=salt)
     memory.accounts.debit(release.charged, release.charges)
     release.values.astype(">i8").tobytes()
     orjson.dumps(scaled(release.values, plan.grid_log2), option=orjson.OPT_SERIALIZE_NUMPY)

@@ -1,6 +1,7 @@
 """The fields of a ledger entry, once: rows in the database and the form in which replicas share entries follow from it.
 
-What the hash binds is written out in `service.workflows.ledger`, because the hashes of a format never change.
+The pieces of an entry are no field: how many there are depends on the entry. What the hash binds is written out in
+`service.workflows.ledger`, because the hashes of a format never change.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,8 +58,8 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("dimension", "int4"),
     _field("worst_case_units", "int8"),
     _field("worst_case_total_units", "int8"),
-    _field("charges.form", "int2", column="charge_form", tells_charges=True),
-    _field("charges.slots", "bytea", column="slots", tells_charges=True),
+    _field("charges.form", "int2", column="charge_form", tells_charges=True, may_be_null=True),
+    _field("charges.slots", "bytea", column="slots", tells_charges=True, may_be_null=True),
     _field("charges.active", "bytea", column="active", tells_charges=True, may_be_null=True),
     _field("charges.charge_units", "int8", column="charge_units", tells_charges=True, may_be_null=True),
     _field("charges.charges", "bytea", column="charges", tells_charges=True, may_be_null=True),
@@ -70,6 +71,15 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("previous_hash", "bytea", tells_charges=True),
     _field("hash", "bytea", tells_charges=True),
     _field("kind", "text"),
+    _field("format", "int2"),
+    _field("mechanism", "text"),
+    _field("salt", "bytea", tells_charges=True),
+    _field("pieces_digest", "bytea", tells_charges=True),
+    _field("private_digest", "bytea", tells_charges=True),
+    _field("answer_digest", "bytea", tells_charges=True),
+    _field("acts", "int8", tells_charges=True),
+    _field("acts_hash", "bytea", tells_charges=True),
+    _field("settled", "bytea", tells_charges=True),
 )
 """In the order of the columns of a row."""
 
@@ -78,17 +88,30 @@ PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS
 """The fields of a `PublicEntry`, in the same order."""
 
 _PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
-_ATTRIBUTES: Final = [each.attribute for each in ENTRY_FIELDS]
-_OF_CHARGES: Final = [each.attribute for each in ENTRY_FIELDS if each.name.startswith(_CHARGES)]
+_OF_CHARGES: Final = [each for each in ENTRY_FIELDS if each.name.startswith(_CHARGES)]
+_OWN: Final = [each for each in ENTRY_FIELDS if each not in _OF_CHARGES]
+_START: Final = ENTRY_FIELDS.index(_OF_CHARGES[0])
+_END: Final = _START + len(_OF_CHARGES)
+_NO_CHARGES: Final = (None,) * len(_OF_CHARGES)
 
-entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*(each.name for each in ENTRY_FIELDS))
-"""The values of ENTRY_FIELDS of an entry."""
+_own_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*(each.name for each in _OWN))
+_charges_values: Final[Callable[[EncodedCharges], tuple[Any, ...]]] = attrgetter(
+    *(each.attribute for each in _OF_CHARGES)
+)
+
+
+def entry_values(entry: LedgerEntry) -> tuple[Any, ...]:
+    """The values of ENTRY_FIELDS of an entry; those of charges are None where it has none."""
+    own = _own_values(entry)
+    charges = _NO_CHARGES if entry.charges is None else _charges_values(entry.charges)
+    return (*own[:_START], *charges, *own[_START:])
 
 
 def entry_from(values: Sequence[Any]) -> LedgerEntry:
-    """The entry of these values of ENTRY_FIELDS."""
-    own = dict(zip(_ATTRIBUTES, values, strict=True))
-    charges = EncodedCharges(**{name: own.pop(name) for name in _OF_CHARGES})
+    """The entry of these values of ENTRY_FIELDS, without its pieces."""
+    own = dict(zip((each.name for each in _OWN), (*values[:_START], *values[_END:]), strict=True))
+    of_charges = dict(zip((each.attribute for each in _OF_CHARGES), values[_START:_END], strict=True))
+    charges = None if of_charges["form"] is None else EncodedCharges(**of_charges)
     return LedgerEntry(charges=charges, **own)
 
 

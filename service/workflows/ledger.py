@@ -1,100 +1,48 @@
-"""The ledger: one entry per charged query or burn, chained by SHA-256, with every individual's charge inside.
+"""The ledger: one entry per charged query or burn, chained by SHA-256, with what everybody was priced by inside.
 
-An entry holds who was charged what and who was left out, in a few plain forms: four bytes for a touched individual or
-an eighth of a byte for each slot, whichever is less in sum, a bit for whether it was charged, and eight bytes for its
-charge where the query admits different ones. So one individual more or less, charged, left out or charged something
-else, changes an entry's size by 13 bytes at most. Replaying the entries from the genesis gives every spent total again;
-`hash` binds each entry to all that came before.
+Format 2 (docs/decisions/0027): an entry has a public part, which an auditor is shown, and a private one, of which it is
+shown a salted digest. `hash` binds both, and each entry to all that came before; whoever has the public parts and the
+private digests checks the chain, and learns nothing of how many people a query concerned. Replaying the entries from
+the genesis gives every spent total again. Entries of format 1 keep their hashes, which bind counts without a salt.
 """
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final, Literal, Self
+from math import ldexp
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import first, is_uniform, uniform
+from service.core.uniform import kept
 from service.query.jcs import canonical_json
+from service.workflows.encoded_charges import EncodedCharges
+from service.workflows.pieces import Outcome, Piece, Quantities, joined, pieces_digest
 
-__all__ = ["GENESIS", "EncodedCharges", "Kind", "LedgerEntry", "PublicEntry", "chain_hash", "genesis"]
+__all__ = [
+    "FORMAT",
+    "GENESIS",
+    "SALT_BYTES",
+    "EncodedCharges",
+    "Kind",
+    "LedgerEntry",
+    "PublicEntry",
+    "answer_digest",
+    "chain_hash",
+    "genesis",
+    "private_digest",
+    "public_facts",
+]
 
 Kind = Literal["query", "burn"]
 
+FORMAT: Final = 2
+"""Of entries that are made today."""
 GENESIS: Final = bytes(32)
-_LIST, _BITMAP = 0, 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedCharges:
-    """The charges of one query as they are stored; every part is big-endian, so that SQL can read it too.
-
-    `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a
-    bitmap over the touched slots; entries of earlier versions have None when all were charged. `charge_units` is the
-    one charge of all who were charged, or None with `charges` holding int64 units for each charged slot in order.
-    """
-
-    form: int
-    slots: bytes
-    active: bytes | None
-    charge_units: int | None
-    charges: bytes | None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        touched: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        charges: NDArray[np.int64],
-        slots: int,
-        one_charge: bool,
-    ) -> Self:
-        """Encode increasing slots `touched` (k,), which of them are `active` (k,), and what these pay, (a,) units.
-
-        So many `slots` have been handed out. Under `one_charge`, a fact of the query, `charges` is a view of one
-        number; charges that are equal without it are so by chance, and are written out. Raises ValueError for charges
-        under it that are no such view, IndexError for a touched slot beyond `slots`.
-        """
-        if one_charge and not is_uniform(charges):
-            raise ValueError("charges that are one by the query must be a view of one number")
-        form, encoded_slots = _encode_slots(touched, slots)
-        return cls(
-            form=form,
-            slots=encoded_slots,
-            active=np.packbits(active).tobytes(),
-            charge_units=first(charges) if one_charge else None,
-            charges=None if one_charge else charges.astype(">i8").tobytes(),
-        )
-
-    def touched(self) -> NDArray[np.int64]:
-        """The slots that the query touched, increasing."""
-        if self.form == _LIST:
-            return np.frombuffer(self.slots, dtype=">u4").astype(np.int64)
-        return np.flatnonzero(np.unpackbits(np.frombuffer(self.slots, dtype=np.uint8))).astype(np.int64)
-
-    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """(charged slots, their charges in units, left-out slots), each increasing by slot."""
-        touched = self.touched()
-        if self.active is None:
-            charged, left_out = touched, touched[:0]
-        else:
-            flags = np.unpackbits(np.frombuffer(self.active, dtype=np.uint8), count=touched.size).astype(np.bool_)
-            charged, left_out = touched[flags], touched[~flags]
-        if self.charges is None:
-            return charged, uniform(self.charge_units or 0, charged.size), left_out
-        return charged, np.frombuffer(self.charges, dtype=">i8").astype(np.int64), left_out
-
-    def digest(self) -> str:
-        """SHA-256 over all parts, each preceded by its length."""
-        sha = hashlib.sha256()
-        units = b"" if self.charge_units is None else self.charge_units.to_bytes(8, "big")
-        for part in (bytes([self.form]), self.slots, self.active, units, self.charges):
-            sha.update(b"-" if part is None else len(part).to_bytes(8, "big") + part)
-        return sha.hexdigest()
+SALT_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +51,8 @@ class PublicEntry:
 
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
-    second, in UTC.
+    second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
+    squared norm in grid steps).
     """
 
     seq: int
@@ -119,6 +68,8 @@ class PublicEntry:
     values: bytes
     asked_at: datetime
     kind: Kind = "query"
+    format: int = 1
+    mechanism: str = "gaussian"
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers, in grid steps; shape (dimension,)."""
@@ -129,31 +80,85 @@ class PublicEntry:
         """The grid in query units: a power of two."""
         return 2.0**self.grid_log2
 
+    @property
+    def sigma_steps(self) -> float:
+        """Sigma in grid steps, exactly."""
+        return ldexp(self.sigma, -self.grid_log2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry(PublicEntry):
     """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
 
-    The chain binds the charges without a salt, so that its hashes are no more public than these.
+    Of format 1 an entry has `charges`; of format 2 `pieces`, the `salt` of its digests, and more that its private part
+    binds: `answer_digest` of the principal and key that it was first given to, the head of the journal's chain (`acts`
+    and `acts_hash`), and of a burn `settled`, the position that it settles, as JSON. `pieces_digest` and
+    `private_digest` are kept beside what they are made of.
     """
 
     analyst_id: UUID
     analyst: str
-    charges: EncodedCharges
     charged_count: int
     left_out_count: int
     charged_units: int
     previous_hash: bytes
     hash: bytes
+    charges: EncodedCharges | None = None
+    salt: bytes = b""
+    pieces: tuple[Piece, ...] = ()
+    pieces_digest: bytes = b""
+    private_digest: bytes = b""
+    answer_digest: bytes = b""
+    acts: int = 0
+    acts_hash: bytes = b""
+    settled: bytes = b""
 
     def sealed(self) -> Self:
-        """This very entry, with its hash: for whoever has just made it, before anybody else sees it."""
-        object.__setattr__(self, "hash", chain_hash(self))
+        """This very entry, with its digests and its hash: for whoever has just made it, before anybody else sees it."""
+        if self.format == 1:
+            object.__setattr__(self, "hash", _first_format_hash(self))
+            return self
+        object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
+        object.__setattr__(self, "private_digest", private_digest(self))
+        object.__setattr__(self, "hash", _hash(self, self.private_digest))
         return self
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether everything in it, the content of its pieces too, gives its hash."""
+        if self.format != 1 and pieces_digest(self.pieces) != self.pieces_digest:
+            return False
+        return chain_hash(self) == self.hash
 
     def public(self) -> PublicEntry:
         """A copy of the public part alone."""
         return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
+
+    def quantities(self) -> Quantities:
+        """What the pieces say. Raises ValueError for an entry of format 1, and for pieces that cannot be read."""
+        return joined(self.pieces)
+
+    def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(charged slots, their charges in units, left-out slots), each increasing by slot.
+
+        Raises ValueError for charges or pieces that cannot be read.
+        """
+        if self.charges is not None:
+            return self.charges.decode()
+        quantities = self.quantities()
+        active = quantities.active
+        charges = kept(active, quantities.prices(self.sigma_steps))
+        return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
+
+    def own(self, slot: int) -> tuple[Outcome, int]:
+        """(what became of one slot, the units that it was charged). Raises what `decode` raises."""
+        if self.charges is None:
+            return self.quantities().own(slot, self.sigma_steps)
+        charged, charges, left_out = (part.tolist() for part in self.charges.decode())
+        units = dict(zip(charged, charges, strict=True)).get(slot)
+        if units is None:
+            return ("left_out" if slot in left_out else "untouched"), 0
+        return "charged", units
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:
@@ -161,8 +166,65 @@ def genesis(dataset: str, registration: bytes) -> bytes:
     return hashlib.sha256(b"sparing genesis 1\0" + dataset.encode() + b"\0" + registration).digest()
 
 
+def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
+    """By which an entry knows the reply that was first made of it, should that be deleted."""
+    return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
+
+
+def public_facts(entry: LedgerEntry) -> dict[str, Any]:
+    """The public part of an entry of format 2, under the names that an auditor is shown."""
+    return {
+        "format": entry.format,
+        "kind": entry.kind,
+        "sequence": entry.seq,
+        "query_id": str(entry.query_id),
+        "epoch": entry.epoch,
+        "mechanism": entry.mechanism,
+        "query_sha256": hashlib.sha256(entry.canonical).hexdigest(),
+        "query_hash": entry.query_hash,
+        "sigma": entry.sigma,
+        "grid_log2": entry.grid_log2,
+        "dimension": entry.dimension,
+        "worst_case_units": str(entry.worst_case_units),
+        "worst_case_total_units": str(entry.worst_case_total_units),
+        "values_sha256": hashlib.sha256(entry.values).hexdigest(),
+        "analyst_id": str(entry.analyst_id),
+        "analyst": entry.analyst,
+        "asked_at": entry.asked_at.isoformat(),
+    }
+
+
+def private_digest(entry: LedgerEntry) -> bytes:
+    """SHA-256 over the salt and the private part: numbers of people and acts, and what the pieces commit to.
+
+    With 256 random bits in it, the digest tells nothing of any of them.
+    """
+    facts = {
+        "pieces": entry.pieces_digest.hex(),
+        "charged": entry.charged_count,
+        "left_out": entry.left_out_count,
+        "charged_units": str(entry.charged_units),
+        "answer": entry.answer_digest.hex(),
+        "acts": entry.acts,
+        "acts_hash": entry.acts_hash.hex(),
+        "settled": entry.settled.decode(),
+    }
+    return hashlib.sha256(b"sparing private 2\0" + entry.salt + canonical_json(facts)).digest()
+
+
 def chain_hash(entry: LedgerEntry) -> bytes:
-    """SHA-256 over the previous hash and the canonical form of all of the entry; `entry.hash` itself is not read."""
+    """What `entry.hash` has to be, by all else of the entry but the content of its pieces."""
+    return _first_format_hash(entry) if entry.format == 1 else _hash(entry, private_digest(entry))
+
+
+def _hash(entry: LedgerEntry, private: bytes) -> bytes:
+    """Over the row before, the public part and the digest of the private one."""
+    public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
+    return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()
+
+
+def _first_format_hash(entry: LedgerEntry) -> bytes:
+    """SHA-256 over the previous hash and the canonical form of all of an entry of format 1."""
     facts: dict[str, str | int | float] = {
         "seq": entry.seq,
         "query_id": str(entry.query_id),
@@ -175,7 +237,7 @@ def chain_hash(entry: LedgerEntry) -> bytes:
         "dimension": entry.dimension,
         "worst_case_units": str(entry.worst_case_units),
         "worst_case_total_units": str(entry.worst_case_total_units),
-        "charges": entry.charges.digest(),
+        "charges": entry.charges.digest() if entry.charges is not None else "",
         "charged_count": entry.charged_count,
         "left_out_count": entry.left_out_count,
         "charged_units": str(entry.charged_units),
@@ -190,16 +252,5 @@ def chain_hash(entry: LedgerEntry) -> bytes:
 def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:
     """Add every entry's charges to `spent` (units per slot, grown by the caller to hold every slot)."""
     for entry in entries:
-        charged, charges, _ = entry.charges.decode()
+        charged, charges, _ = entry.decode()
         spent[charged] += charges
-
-
-def _encode_slots(touched: NDArray[np.int64], slots: int) -> tuple[int, bytes]:
-    """The shorter of a list of uint32 and a bitmap of all slots, whichever of them is the last that is touched."""
-    if touched.size > 0 and int(touched[-1]) >= slots:
-        raise IndexError("a touched slot has not been handed out")
-    if 4 * touched.size <= (slots + 7) // 8:
-        return _LIST, touched.astype(">u4").tobytes()
-    flags = np.zeros(slots, dtype=np.bool_)
-    flags[touched] = True
-    return _BITMAP, np.packbits(flags).tobytes()

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from service.query.schema import Schema
 from service.workflows.ledger import Kind, PublicEntry
-from service.workflows.views import Guarantee, Outcome, Role
+from service.workflows.pieces import Outcome
+from service.workflows.views import Guarantee, Role
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 Address = tuple[UUID, str]

@@ -46,6 +46,10 @@ class Pepper:
         """What shows that a record which an earlier version left in the clear was made by a holder of the pepper."""
         return self._mac(b"witness", record)
 
+    def ledger_key(self) -> bytes:
+        """The key under which the pieces of ledger entries are sealed at rest."""
+        return self._mac(b"ledger", b"")
+
     def cache_key(self) -> bytes:
         """The key under which replicas seal what they share."""
         return self._mac(b"cache", b"")

@@ -252,7 +252,7 @@ def _position(news: News) -> Position:
 
 
 def _charges_bytes(entry: LedgerEntry) -> int:
-    return len(entry.charges.slots) + len(entry.charges.charges or b"")
+    return sum(len(piece.content) for piece in entry.pieces)
 
 
 UNSHARED: Final = Exchange(NoCache())

@@ -105,7 +105,7 @@ class DatasetState:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
-        charged, charges, _ = entry.charges.decode()
+        charged, charges, _ = entry.decode()
         pages = pages_of(charged)
         if bool((self._page_seqs[pages] >= entry.seq).any()):  # a page was stored after the checkpoint
             is_new = self._page_seqs[charged // PAGE_SLOTS] < entry.seq

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-from service.workflows.ledger import LedgerEntry, chain_hash
+from service.workflows.ledger import LedgerEntry
 from service.workflows.records import Head
 
 TAIL_MAX: Final = 64
@@ -25,7 +25,7 @@ class Tail:
 
     def offer(self, entries: Iterable[LedgerEntry], *, after: int) -> None:
         """Keep entries beyond `after`, and none up to it. One whose hash is not its own is passed over."""
-        sound = {entry.seq: entry for entry in entries if entry.hash == chain_hash(entry)}
+        sound = {entry.seq: entry for entry in entries if entry.is_itself}
         with self._door:
             ahead = {seq: entry for seq, entry in (self._entries | sound).items() if seq > after}
             self._entries = {seq: ahead[seq] for seq in sorted(ahead)[:TAIL_MAX]}

@@ -18,7 +18,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.answering import Stated, document
-from service.workflows.ledger import LedgerEntry
+from service.workflows.ledger import LedgerEntry, answer_digest
 from service.workflows.records import AnswerRecord, DatasetRecord
 
 _PLANS_KEPT: Final = 64
@@ -82,6 +82,8 @@ class AnswersCheck:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked by {entry.analyst_id}")
+        if is_fresh and entry.format != 1 and entry.answer_digest != _digest_of(answer, entry):
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
         if is_fresh and answer.at != entry.asked_at:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
         self.findings += [f"{_place(answer)}: {each}" for each in wrong]
@@ -120,6 +122,10 @@ class AnswersCheck:
 
 def _place(answer: AnswerRecord) -> str:
     return f"answers row {answer.key!r} of {answer.principal_id}"
+
+
+def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
+    return answer_digest(entry.salt, answer.principal_id, answer.key)
 
 
 def _read(body: bytes) -> dict[str, Any]:

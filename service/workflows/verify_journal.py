@@ -6,7 +6,7 @@ from then on nothing but bounds is known of accounts (`Standing.is_told`).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ class Standing:
     """What the acts so far decide.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
-    force; who `are_present`; and of whom nothing but limits and erasures `are_plain`. `is_told` says whether all slots
-    are known.
+    force; who `are_present` and who `have_paused`; and of whom nothing but limits and erasures `are_plain`. `is_told`
+    says whether all slots are known.
     """
 
     budget_units: int
@@ -37,7 +37,13 @@ class Standing:
     largest: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     are_exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     are_present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    have_paused: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     are_plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @classmethod
+    def of(cls, record: DatasetRecord) -> Self:
+        """Before any act."""
+        return cls(budget_units=record.budget_units, has_own_limits=record.schema.has_budget_column)
 
     def apply(self, act: JournalAct) -> None:
         """Follow an act. Raises KeyError, ValueError, TypeError or IndexError when its detail makes no sense."""
@@ -59,6 +65,7 @@ class Standing:
             case _ if "slot" in detail:  # something that decides who takes part, of which a limit says nothing
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_plain[int(detail["slot"])] = False
+                self.have_paused[int(detail["slot"])] = act.act == "pause"
                 if "limit_units" in detail:  # a pause of before there were any, with the limit that it had lowered
                     self.limits[int(detail["slot"])] = int(detail["limit_units"])
                     self.are_exact[int(detail["slot"])] = True
@@ -83,6 +90,7 @@ class Standing:
         self.largest = np.concatenate([self.largest, np.full(count, limit, dtype=np.int64)])
         self.are_exact = np.concatenate([self.are_exact, np.full(count, is_exact)])
         self.are_present = np.concatenate([self.are_present, np.ones(count, dtype=np.bool_)])
+        self.have_paused = np.concatenate([self.have_paused, np.zeros(count, dtype=np.bool_)])
         self.are_plain = np.concatenate([self.are_plain, np.ones(count, dtype=np.bool_)])
         self.slots += count
 
@@ -94,7 +102,7 @@ class Standing:
 
 def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, Standing, list[str]]:
     """(how many acts, what they decide, findings). The head is held against them."""
-    standing = Standing(budget_units=record.budget_units, has_own_limits=record.schema.has_budget_column)
+    standing = Standing.of(record)
     findings: list[str] = []
     count, number, previous = 0, 0, record.genesis
     for act in acts:

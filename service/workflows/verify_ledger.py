@@ -1,19 +1,21 @@
 """The entries replayed: their chain, what each says of itself, and everybody's spent, held against the pages."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PAGE_SLOTS, pages_for
 from service.workflows.answering import exact_sum
-from service.workflows.ledger import LedgerEntry, chain_hash
+from service.workflows.journal import JournalAct
+from service.workflows.ledger import LedgerEntry, chain_hash, private_digest
+from service.workflows.pieces import pieces_digest
 from service.workflows.records import DatasetRecord, Head, Individuals, StoredPage
 from service.workflows.verify_accounts import NAMED_MAX
 from service.workflows.verify_journal import Integers, Standing
+from service.workflows.verify_participation import Participation, Priced
 
 _UNKNOWN = -1
 
@@ -28,14 +30,16 @@ class LedgerReplay:
         pages: Mapping[int, StoredPage],
         accounts: Individuals,
         standing: Standing,
+        acts: Sequence[JournalAct],
     ) -> None:
-        """Nothing is replayed yet."""
+        """Nothing is replayed yet. `standing` is what all of the `acts` decide."""
         self.findings: list[str] = []
         self.entries = self.last_seq = self.worst_case_units = 0
         self.spent: Integers = np.zeros(standing.slots, dtype=np.int64)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
         self._record, self._head, self._pages = record, head, pages
         self._last_hash = record.genesis
+        self._participation = Participation(record, acts)
         self._limits: Integers = np.full(standing.slots, _UNKNOWN, dtype=np.int64)
         is_held = accounts.slots < standing.slots
         self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
@@ -48,12 +52,14 @@ class LedgerReplay:
             f"ledger row {missing}: is missing"
             for missing in range(self.last_seq + 1, min(entry.seq, self.last_seq + 1 + NAMED_MAX))
         ]
+        wrong = list(self._wrong_with_place(entry))
         try:
-            charged, charges, left_out = entry.charges.decode()
-            wrong = [*self._wrong_with_place(entry), *_wrong_with_charges(entry, charged, charges, left_out)]
-            wrong += self._debit(entry, charged, charges, left_out)
+            priced = Priced.of(entry)
         except (ValueError, IndexError):  # lengths that do not go together
-            wrong = [*self._wrong_with_place(entry), "its charges cannot be read"]
+            wrong.append("its charges cannot be read")
+        else:
+            wrong += _wrong_with_charges(entry, priced)
+            wrong += self._debit(entry, priced)
         self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
         self.entries, self.last_seq, self._last_hash = self.entries + 1, entry.seq, entry.hash
         self.worst_case_units = entry.worst_case_total_units
@@ -85,19 +91,25 @@ class LedgerReplay:
             yield "does not continue the row before"
         if chain_hash(entry) != entry.hash:
             yield "its contents do not give its hash"
+        if entry.format != 1 and private_digest(entry) != entry.private_digest:
+            yield "its private part does not give its private_digest"
+        if entry.format != 1 and pieces_digest(entry.pieces) != entry.pieces_digest:
+            yield "its pieces do not give its pieces_digest"
         if entry.worst_case_total_units != min(self.worst_case_units + entry.worst_case_units, CHARGE_UNITS_MAX):
             yield "its worst_case_total_units is not the sum of worst cases so far"
 
-    def _debit(self, entry: LedgerEntry, charged: Integers, charges: Integers, left_out: Integers) -> Iterator[str]:
-        """Add the charges; nobody may be left out who could have paid the worst case."""
-        touched_last = max((int(slots[-1]) for slots in (charged, left_out) if slots.size), default=-1)
+    def _debit(self, entry: LedgerEntry, priced: Priced) -> Iterator[str]:
+        """Add the charges; nobody may be left out who could have paid."""
+        touched_last = int(priced.touched[-1]) if priced.touched.size else -1
         if touched_last >= self.spent.size:
             yield f"touches slot {touched_last}, which nobody has"
             return
-        could_pay = left_out[self._limits[left_out] - self.spent[left_out] >= entry.worst_case_units]
+        yield from self._participation.wrong_with(entry, priced, self.spent)
+        left_out = priced.left_out
+        could_pay = left_out[self._limits[left_out] - self.spent[left_out] >= priced.of_left_out]
         for slot in could_pay[:NAMED_MAX].tolist():
-            yield f"leaves out slot {slot}, whose limit affords its worst case"
-        self.spent[charged] += charges
+            yield f"leaves out slot {slot}, whose limit affords it"
+        self.spent[priced.charged] += priced.charges
 
     def _compare_pages(self, *, seq: int) -> None:
         """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
@@ -114,10 +126,9 @@ class LedgerReplay:
                 self.findings.append(f"pages row {number}: {says}")
 
 
-def _wrong_with_charges(
-    entry: LedgerEntry, charged: Integers, charges: NDArray[np.int64], left_out: Integers
-) -> Iterator[str]:
-    if (entry.charged_count, entry.left_out_count) != (charged.size, left_out.size):
+def _wrong_with_charges(entry: LedgerEntry, priced: Priced) -> Iterator[str]:
+    charges = priced.charges
+    if (entry.charged_count, entry.left_out_count) != (priced.charged.size, priced.left_out.size):
         yield "counts do not agree with its charges"
     if entry.charged_units != exact_sum(charges) or bool((charges < 0).any()):
         yield "the total does not agree with its charges"

@@ -76,9 +76,10 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
 def _verified(record: DatasetRecord, transaction: Transaction) -> Report:
     """One pass over the journal, and one over the entries with their answers."""
     head, accounts = transaction.head, transaction.individuals()
-    acts, standing, findings = check_journal(record, head, transaction.acts(after=0))
+    journal = transaction.acts(after=0)
+    acts, standing, findings = check_journal(record, head, journal)
     pages = {page.number: page for page in transaction.pages()}
-    replay = LedgerReplay(record, head, pages, accounts, standing)
+    replay = LedgerReplay(record, head, pages, accounts, standing, journal)
     answers = AnswersCheck(record, transaction.answers())
     for entry in transaction.entries(after=0):
         replay.apply(entry)

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from service.query.schema import Schema
 from service.workflows.ledger import Kind
+from service.workflows.pieces import Outcome
 
 if TYPE_CHECKING:
     from service.workflows.submission import Unit
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
-Outcome = Literal["charged", "left_out", "untouched"]
 PromiseOf = Literal["largest_limit", "dataset_budget"]
 Row = TypeVar("Row")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -12,10 +13,12 @@ from service.core.uniform import uniform
 from service.query.schema import Schema
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ledger import EncodedCharges, LedgerEntry, answer_digest, chain_hash
+from service.workflows.pieces import Measure, Quantities, pieces_of
 from service.workflows.ports import Store
 from service.workflows.records import AnswerRecord, DatasetRecord, Head
 from service.workflows.views import Guarantee
+from tests.keys import LEDGER_KEY
 
 STORES = ("memory", "postgres")
 ANALYST = UUID(int=7)
@@ -46,7 +49,7 @@ def open_store(name: str, database_url: str | None) -> Iterator[Store]:
         return
     if database_url is None:
         raise ValueError("the Postgres store needs a database")
-    store = PostgresStore(database_url)
+    store = PostgresStore(database_url, LEDGER_KEY)
     yield store
     store.close()
 
@@ -74,15 +77,16 @@ def entry(
     query_hash: str = "q",
     slots: int = 200_000,
     one_charge: bool = False,
+    query_id: UUID | None = None,
 ) -> LedgerEntry:
-    """The entry that follows on a head: `charged` units by slot, of which there are `slots`."""
+    """The entry of format 1 that follows on a head: `charged` units by slot, of which there are `slots`."""
     touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
     active = np.isin(touched, list(charged))
     charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
     charges = uniform(int(charges[0]), charges.size) if one_charge else charges
     draft = LedgerEntry(
         seq=head.seq + 1,
-        query_id=uuid4(),
+        query_id=query_id or uuid4(),
         analyst_id=ANALYST,
         analyst="ana",
         epoch=head.epoch,
@@ -103,6 +107,40 @@ def entry(
         hash=b"",
     )
     return replace(draft, hash=chain_hash(draft))
+
+
+def second_entry(
+    head: Head,
+    charged: dict[int, int],
+    left_out: tuple[int, ...] = (),
+    *,
+    slots: int = 200_000,
+    one_norm: bool = False,
+    salt: bytes = bytes(range(32)),
+    **other: Any,
+) -> LedgerEntry:
+    """The entry of format 2 that follows on a head; everybody left out has the squared norm 1."""
+    first = entry(head, charged, left_out, slots=slots)
+    touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
+    norms = np.array([charged.get(slot, 1) for slot in touched.tolist()], dtype=np.int64)
+    told = Quantities(
+        measure=Measure.ONE_NORM if one_norm else Measure.NORMS,
+        touched=touched,
+        active=np.isin(touched, list(charged)),
+        amounts=uniform(int(norms[0]), norms.size) if one_norm else norms,
+    )
+    draft = replace(
+        first,
+        format=2,
+        charges=None,
+        salt=salt,
+        pieces=pieces_of(told, slots=slots, salt=salt),
+        answer_digest=answer_digest(salt, ANALYST, f"key-{first.seq}"),
+        acts=head.data_version,
+        acts_hash=head.journal_hash,
+        **other,
+    )
+    return replace(draft, charged_units=int(draft.decode()[1].sum())).sealed()
 
 
 def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:

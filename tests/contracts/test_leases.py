@@ -14,6 +14,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.ports import Leases
 from service.workflows.records import Replica
 from tests.contracts.stores import STORES, dataset
+from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def leases(request: pytest.FixtureRequest) -> Iterator[Open]:
         return
     url: str = request.getfixturevalue("database_url")
     with ExitStack() as opened:
-        store = opened.enter_context(closing(PostgresStore(url)))
+        store = opened.enter_context(closing(PostgresStore(url, LEDGER_KEY)))
         assert [store.add_dataset(dataset(name)).id for name in ("first", "second")] == [1, 2]
         yield lambda replica: opened.enter_context(closing(PostgresLeases(url, replica)))
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.workflows.ledger import LedgerEntry
+from service.workflows.ledger import LedgerEntry, replay
 from service.workflows.ports import Store
 from service.workflows.records import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
-from tests.contracts.stores import ANALYST, burn, dataset, entry, reply
+from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -30,12 +30,14 @@ class Asked:
     left_out: tuple[int, ...]
     length: int
     slots: int = 200_000
+    is_second: bool = False  # an entry of format 2, whose charges are those of these numbers as squared norms
 
     @classmethod
-    def of(cls, people: dict[int, int | None], length: int, slots: int) -> "Asked":
+    def of(cls, people: dict[int, int | None], length: int, slots: int, *, is_second: bool) -> "Asked":
         """From one drawn dictionary."""
         charged = {slot: units for slot, units in people.items() if units is not None}
-        return cls(charged=charged, left_out=tuple(set(people) - set(charged)), length=length, slots=slots)
+        left_out = tuple(set(people) - set(charged))
+        return cls(charged=charged, left_out=left_out, length=length, slots=slots, is_second=is_second)
 
 
 def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[LedgerEntry]:
@@ -44,7 +46,11 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
     for each in asked:
         with store.transaction(record.id, lock=True) as transaction:
             are_equal = len(set(each.charged.values())) == 1
-            drawn = entry(transaction.head, each.charged, each.left_out, slots=each.slots, one_charge=are_equal)
+            head, slots = transaction.head, each.slots
+            if each.is_second:
+                drawn = second_entry(head, each.charged, each.left_out, slots=slots, one_norm=are_equal)
+            else:
+                drawn = entry(head, each.charged, each.left_out, slots=slots, one_charge=are_equal)
             made.append(replace(drawn, canonical=b"q" * each.length).sealed())
             transaction.append(made[-1:], [reply(made[-1], f"key-{made[-1].seq}")], {ANALYST: 1})
             transaction.commit()
@@ -58,7 +64,7 @@ def as_record(made: LedgerEntry) -> EntryRecord:
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
     """What an entry was for one slot, from the charges as Python decodes them."""
-    charged, charges, left_out = (part.tolist() for part in made.charges.decode())
+    charged, charges, left_out = (part.tolist() for part in made.decode())
     paid = dict(zip(charged, charges, strict=True))
     return OwnCharge(
         seq=made.seq,
@@ -73,7 +79,10 @@ def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    asked=st.lists(st.builds(Asked.of, CHARGES, st.integers(0, 300), st.sampled_from([SLOTS, 200_000])), max_size=8),
+    asked=st.lists(
+        st.builds(Asked.of, CHARGES, st.integers(0, 300), st.sampled_from([SLOTS, 200_000]), is_second=st.booleans()),
+        max_size=8,
+    ),
     limit=st.integers(1, 5),
     bytes_max=st.integers(1, 700),
 )
@@ -112,40 +121,58 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
         ({slot: 9 for slot in rare if slot % 2}, tuple(slot for slot in rare if slot % 2 == 0)),
         ({}, tuple(people)),
     ]
-    made = appended(store, record, [Asked(charged=paid, left_out=out, length=10) for paid, out in kinds])
+    made = appended(
+        store,
+        record,
+        [
+            Asked(charged=paid, left_out=out, length=10, slots=slots, is_second=is_second)
+            for is_second, slots in ((False, 200_000), (True, 200_000), (True, 40_000))
+            for paid, out in kinds
+        ],
+    )
     with store.transaction(record.id, lock=True) as transaction:
         made.insert(0, burn(transaction.head, {slot: slot + 5 for slot in people[1::2]}))
         transaction.append(made[:1], [], {})
         transaction.commit()
-    assert [each.charges.form for each in made] == [1, 1, 0, 0, 1, 1]
+    assert [each.charges and each.charges.form for each in made[-5:]] == [1, 0, 0, 1, 1]
+    assert {len(each.pieces) for each in made} == {0, 1, 5}
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.entry_records(before=2**62, limit=9, bytes_max=MANY_BYTES) == list(map(as_record, made))
+        assert transaction.entry_records(before=2**62, limit=99, bytes_max=MANY_BYTES) == list(map(as_record, made))
+        assert list(transaction.entries(after=0)) == made[::-1]
         for slot in (0, 1, 7, 8, 16, 17, 18, 97 + 17, 20_000, 20_001, 39_999, 40_000, 100_000):
-            found = transaction.own_charges(slot, before=2**62, limit=9, bytes_max=MANY_BYTES)
+            found = transaction.own_charges(slot, before=2**62, limit=99, bytes_max=MANY_BYTES)
             assert found == [as_charge(each, slot) for each in made], slot
 
 
+@pytest.mark.parametrize("is_second", [False, True])
 @pytest.mark.parametrize("checkpoint", ["none", "half", "whole"])
-def test_an_account_is_the_page_and_the_entries_since(store: Store, record: DatasetRecord, checkpoint: str) -> None:
+def test_an_account_is_the_page_and_the_entries_since(
+    store: Store, record: DatasetRecord, checkpoint: str, *, is_second: bool
+) -> None:
     """In two pages, of which one is written; whether the checkpoint has been finished or not, nothing counts twice."""
     slots, limits = np.array([0, 1, 2, PAGE_SLOTS, PAGE_SLOTS + 1]), np.array([100, 90, 80, 70, 60])
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
         transaction.journal("rows", {}, slots=PAGE_SLOTS + 2)
         transaction.commit()
-    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2,), length=1)]
-    appended(store, record, [*first, *first])
+    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2,), length=1, is_second=is_second)]
+    made = appended(store, record, [*first, *first])
     if checkpoint != "none":
         head, spent = store.head(record.id), np.zeros((2, PAGE_SLOTS), dtype=np.int64)
-        spent[0, :2], spent[1, 0] = (6, 8), 10
+        replay(made, spent.reshape(-1))
         written = Checkpoint(since=0, seq=head.seq, hash=head.hash, pages={0: spent[0], 1: spent[1]})
         for page in range(1 if checkpoint == "half" else 2):
             store.write_page(record.id, written, page)
         assert store.finish_checkpoint(record.id, written) == (checkpoint == "whole")
-    appended(store, record, [Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(), length=1)])
+    last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(), length=1, is_second=is_second)
+    made += appended(store, record, [last])
+    given = np.zeros(2 * PAGE_SLOTS, dtype=np.int64)
+    replay(made, given)
     with store.transaction(record.id, lock=False) as transaction:
         accounts = [transaction.account_of(slot) for slot in slots.tolist()]
-    assert accounts == [(100, 6, False), (90, 9, False), (80, 0, False), (70, 12, False), (60, 9, False)]
+    assert [spent for _, spent, _ in accounts] == given[slots].tolist()
+    assert [(limit, paused) for limit, _, paused in accounts] == [(limit, False) for limit in limits.tolist()]
+    assert is_second or given[slots].tolist() == [6, 9, 0, 12, 9]
 
 
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:

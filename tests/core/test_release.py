@@ -218,7 +218,7 @@ def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
     assert release.touched[~release.active].tolist() == [3]
     assert release.charges.tolist() == [54975582] * 7
     assert release.charges.strides == (0,)
-    assert release.one_charge
+    assert release.one_norm
     assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
 
 
@@ -228,7 +228,7 @@ def test_a_count_has_one_charge_however_few_it_touches(pages: list[list[int]]) -
     blocks = [count_block(page) for page in pages]
     release = answer(blocks, accounts_of([10**9] * 4), dimension=1, sigma_steps=100.0, entropy=seeded(3))
 
-    assert release.one_charge
+    assert release.one_norm
     assert release.charges.strides == (0,)
     assert release.charges.tolist() == [54975582] * sum(map(len, pages))
 
@@ -248,7 +248,7 @@ def test_charges_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) ->
 
     release = answer([block], accounts_of([2**40] * 2), dimension=1, sigma_steps=100.0, entropy=seeded(3))
 
-    assert not release.one_charge
+    assert not release.one_norm
     assert release.charges.tolist() == [{4: 219902326, 1: 54975582}[norm] for norm in norms]
 
 
@@ -269,7 +269,7 @@ def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
         paid = dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True))
         assert paid == {slot: 219902326 if slot in {2, 3} else 54975582 for slot in paid}
         assert len(paid) == 4
-        assert not release.one_charge
+        assert not release.one_norm
 
 
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])

@@ -97,7 +97,7 @@ def _check(database_url: str, store: PostgresStore, races: int, *, entries_each:
     charged: set[int] = set()
     left_out: list[int] = []
     for entry in entries:
-        paid, charges, unpaid = (array.tolist() for array in entry.charges.decode())
+        paid, charges, unpaid = (array.tolist() for array in entry.decode())
         assert len(paid) + len(unpaid) == 1
         assert not charged & {*paid}
         assert charged >= {*unpaid}
@@ -107,6 +107,6 @@ def _check(database_url: str, store: PostgresStore, races: int, *, entries_each:
     assert charged == set(range(races))
     assert sorted(left_out) == sorted(list(range(races)) * (entries_each - 1))
     with psycopg.connect(database_url) as connection:
-        spent = connection.execute("SELECT DISTINCT spent_units, budget_units FROM budgets").fetchall()
-    assert spent == [(CHARGE_UNITS, CHARGE_UNITS)]
+        spent = {(each.spent_units, each.limit_units) for each in spent_in(connection, LEDGER_KEY)}
+    assert spent == {(CHARGE_UNITS, CHARGE_UNITS)}
     return len(charged)

@@ -26,6 +26,9 @@ from service.workflows.views import Principal
 from service.workflows.witnessing import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
+from tests.sealed_accounts import spent_in
+
+_PEPPER = Pepper(bytes.fromhex(PEPPER))
 
 COLUMNS = {
     "country": {"type": "category", "categories": ["NO", "SE"]},
@@ -153,7 +156,7 @@ class Stage:
 
         That is so at every instant, and to be asked before a process starts again: it makes up for what is missing.
         """
-        store = PostgresStore(self.database_url)
+        store = PostgresStore(self.database_url, _PEPPER.ledger_key())
         try:
             seen = self._seen(self.replies())
             assert seen <= _witnessed(store, self.dataset, witness), "an answer was seen that is not witnessed"
@@ -167,7 +170,7 @@ class Stage:
         """
         replies = self.replies()
         makers = {reply.seq: reply.key for reply in replies if not orjson.loads(reply.body)["reused"]}
-        store = PostgresStore(self.database_url)
+        store = PostgresStore(self.database_url, _PEPPER.ledger_key())
         try:
             findings = [finding for report in verify_all(store, witness) for finding in report.findings]
             entries = _entries(store, self.dataset, makers)
@@ -195,14 +198,18 @@ class Stage:
         return max((reply.seq for reply in replies if reply.key in answered), default=0)
 
     def _view(self) -> dict[int, int]:
-        rows = self._rows("SELECT key, spent_units FROM budgets WHERE dataset = %s", [self.dataset])
-        return {int(key.removeprefix("p")): int(units) for key, units in rows}
+        rows = spent_in(self._open_connection(), _PEPPER.ledger_key())
+        return {int((row.key or "").removeprefix("p")): row.spent_units for row in rows if row.dataset == self.dataset}
 
     def _rows(self, statement: LiteralString, values: list[object]) -> list[tuple[Any, ...]]:
-        """Past the service, over a connection of our own, which is opened again where the database has ended it."""
+        """Past the service, over a connection of our own."""
+        return self._open_connection().execute(statement, values).fetchall()
+
+    def _open_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Opened again where the database has ended it."""
         if self.connection.closed:
             self.connection = psycopg.connect(self.database_url, autocommit=True)
-        return self.connection.execute(statement, values).fetchall()
+        return self.connection
 
 
 @contextmanager
@@ -264,7 +271,7 @@ def _entries(store: Store, dataset: str, makers: Mapping[int, str]) -> list[Entr
         return []
     with store.transaction(record.id, lock=False) as transaction:
         rows = list(transaction.entries(after=0))
-    decoded = [(row.seq, *(array.tolist() for array in row.charges.decode())) for row in rows]
+    decoded = [(row.seq, *(array.tolist() for array in row.decode())) for row in rows]
     return [
         Entry(
             seq=seq,
@@ -282,9 +289,9 @@ _WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database
 @contextmanager
 def open_house(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, House]]:
     """A replica in this process: a store and a house of its own."""
-    store = PostgresStore(database_url)
+    store = PostgresStore(database_url, _PEPPER.ledger_key())
     witness = _WITNESSES.setdefault(database_url, MemoryWitness())
-    house = House(store=store, witness=witness, pepper=Pepper(bytes.fromhex(PEPPER)), entropy=entropy, clock=now)
+    house = House(store=store, witness=witness, pepper=_PEPPER, entropy=entropy, clock=now)
     try:
         yield store, house
     finally:

@@ -28,6 +28,7 @@ from tests.api.routes import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, Settings, World, build_world
 from tests.faults.messages import Journeys
 from tests.faults.proxy import Cut, CuttingProxy
+from tests.keys import LEDGER_KEY
 
 NOBODY = "nobody"
 PROBES = [
@@ -91,7 +92,7 @@ class Swept:
     @classmethod
     def of(cls, database_url: str) -> "Swept":
         """Build it."""
-        store, witness = PostgresStore(database_url), MemoryWitness()
+        store, witness = PostgresStore(database_url, LEDGER_KEY), MemoryWitness()
         # Only the tests of single routes look into the world's store.
         world = build_world(store=cast("MemoryStore", store), witness=witness)
         world.house.close()
@@ -119,7 +120,7 @@ class Swept:
         """A house and an application behind a proxy; the ledger is verified at the end."""
         countdown, clock = Countdown(cut), Clock()
         with CuttingProxy(self.database_url, countdown.decide, reads=Journeys) as proxy:
-            store = PostgresStore(proxy.url)
+            store = PostgresStore(proxy.url, LEDGER_KEY)
             house = House(
                 store=store, witness=self.witness, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=clock
             )

@@ -22,6 +22,7 @@ from service.workflows.views import Principal
 from tests.contracts.caches import caches
 from tests.faults.meddling import OwnValkey
 from tests.houses import ask, upload
+from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth
 
@@ -43,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnValkey]:
 @pytest.fixture
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A real database."""
-    opened = PostgresStore(database_url)
+    opened = PostgresStore(database_url, LEDGER_KEY)
     yield opened
     opened.close()
 

@@ -146,8 +146,9 @@ class CheckpointMachine(RuleBasedStateMachine):
     def verified_pages(self, transaction: MemoryTransaction) -> list[str]:
         """What the verifier finds in pages; of the acts and replies that are made up here it would find much."""
         head, pages = transaction.head, {page.number: page for page in transaction.pages()}
-        _, standing, _ = check_journal(self.record, head, transaction.acts(after=0))
-        checked = LedgerReplay(self.record, head, pages, transaction.individuals(), standing)
+        acts = transaction.acts(after=0)
+        _, standing, _ = check_journal(self.record, head, acts)
+        checked = LedgerReplay(self.record, head, pages, transaction.individuals(), standing, acts)
         for following in transaction.entries(after=0):
             checked.apply(following)
         checked.end({})

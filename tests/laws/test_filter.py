@@ -37,7 +37,9 @@ from service.workflows.registration import Registration
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal
+from tests.keys import LEDGER_KEY
 from tests.laws.reference import UNIT, ReferenceDataset
+from tests.sealed_accounts import spent_in
 
 DATASETS = ("north", "south")
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])
@@ -234,11 +236,11 @@ class FilterMachine(RuleBasedStateMachine):
 
     @invariant()
     def view_agrees(self) -> None:
-        """One row per individual in plain SQL, erased people included, says the same."""
+        """One row per individual in the database, erased people included, says the same."""
         if self.database_url is None:
             return
         with psycopg.connect(self.database_url) as connection:
-            rows = connection.execute("SELECT dataset, spent_units, budget_units FROM budgets").fetchall()
+            rows = [(each.dataset, each.spent_units, each.limit_units) for each in spent_in(connection, LEDGER_KEY)]
         people = [(name, p.spent, p.limit) for name, model in self.models.items() for p in model.people.values()]
         assert sorted(rows) == sorted(people)
 
@@ -279,7 +281,7 @@ def test_postgres_keeps_the_same_accounts(new_database: Callable[[], str]) -> No
 
     def machine() -> FilterMachine:
         url = new_database()
-        return FilterMachine(PostgresStore(url, connections_max=4), url)
+        return FilterMachine(PostgresStore(url, LEDGER_KEY, connections_max=4), url)
 
     run_state_machine_as_test(
         machine,  # type: ignore[arg-type]  # it is only ever called

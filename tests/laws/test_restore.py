@@ -127,7 +127,7 @@ class RestoreMachine(RuleBasedStateMachine):
         self.answer(age, sigma)
         with self.store.transaction(1, lock=False) as transaction:
             (entry,) = transaction.entries(after=transaction.head.seq - 1)
-        charged, charges, _ = entry.charges.decode()
+        charged, charges, _ = entry.decode()
         for slot, units in zip(charged.tolist(), charges.tolist(), strict=True):
             key = self.keys[slot]
             assert slot not in paused

@@ -58,7 +58,7 @@ def test_one_person_moves_nothing_but_the_values(one: str, kind: str, is_last: b
 
 def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
     """Charges by slot, and the slots left out."""
-    charged, charges, left_out = (array.tolist() for array in entry.charges.decode())
+    charged, charges, left_out = (array.tolist() for array in entry.decode())
     return dict(zip(charged, charges, strict=True)), set(left_out)
 
 
@@ -101,7 +101,7 @@ def status_by_charges(monkeypatch: pytest.MonkeyPatch) -> None:
     real = LedgerEntry.sealed
 
     def leaky(self: LedgerEntry) -> LedgerEntry:
-        if self.charges.touched().size % 2:
+        if self.quantities().touched.size % 2:
             raise RuntimeError("too odd")
         return real(self)
 

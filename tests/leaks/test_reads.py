@@ -27,10 +27,11 @@ from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.store.witness.memory import MemoryWitness
 from service.workflows.house import House
-from service.workflows.ledger import EncodedCharges
+from service.workflows.pieces import Measure, Quantities
 from service.workflows.registration import Registration
 from service.workflows.views import Role
 from tests.houses import SeededEntropy, open_house
+from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
 
 pytestmark = pytest.mark.slow
@@ -130,7 +131,9 @@ def opened(database_url: str) -> Iterator[House]:
     """A house on a database. What its sessions prepare is numbered from 0, not from where the last test has stopped."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.store.postgres.session._NAMES", count())
-        store = PostgresStore(database_url, connections_max=1)  # a second one would begin whenever it is ready
+        store = PostgresStore(
+            database_url, LEDGER_KEY, connections_max=1
+        )  # a second one would begin whenever it is ready
         with open_house(store, SeededEntropy(3), MemoryWitness()) as house:
             yield house
         store.close()
@@ -244,20 +247,19 @@ DIGITS_BYTES = 64  # by so much sizes differ anyway: an entry's sum of charges i
 
 
 def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plant the former encoding: one charge where all happen to be equal."""
+    """Plant the former encoding: one norm where all happen to be equal."""
 
-    def encoded(release: Release, *, slots: int) -> EncodedCharges:
-        charges = release.charges
-        are_equal = bool((charges == charges[0]).all())
-        return EncodedCharges.of(
+    def encoded(release: Release) -> Quantities:
+        norms = release.norms_squared
+        are_equal = bool((norms == norms[0]).all())
+        return Quantities(
+            measure=Measure.ONE_NORM if are_equal else Measure.NORMS,
             touched=release.touched,
             active=release.active,
-            charges=uniform(int(charges[0]), charges.size) if are_equal else charges,
-            slots=slots,
-            one_charge=are_equal,
+            amounts=uniform(int(norms[0]), norms.size) if are_equal else norms,
         )
 
-    monkeypatch.setattr("service.workflows.answering.encoded_charges", encoded)
+    monkeypatch.setattr("service.workflows.answering.quantities", encoded)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.house import House
 from service.workflows.telemetry import SILENT
 from tests.houses import SeededEntropy, open_house
+from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy
 from tests.leaks.worlds import KINDS, Exchange, furnish, public_parts, session
 
@@ -46,7 +47,9 @@ def lived(database_url: str, kind: str) -> tuple[list[Exchange], list[Statements
 @contextmanager
 def opened(database_url: str) -> Iterator[House]:
     """A house on a database."""
-    store = PostgresStore(database_url, connections_max=1)  # with several, which of them knows a statement is chance
+    store = PostgresStore(
+        database_url, LEDGER_KEY, connections_max=1
+    )  # with several, which of them knows a statement is chance
     with open_house(store, SeededEntropy(3)) as house:
         yield house
     store.close()

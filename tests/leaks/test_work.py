@@ -17,7 +17,8 @@ from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
-from service.workflows.answering import encoded_charges, exact_sum
+from service.workflows.answering import exact_sum, quantities
+from service.workflows.pieces import pieces_of
 from tests.core.injected import seeded
 from tests.engine.worlds import Row, memory_of, planned
 
@@ -66,7 +67,7 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
             sigma_steps=plan.sigma_steps,
             entropy=seeded(1),
         )
-        encoded_charges(release, slots=memory.slots_used).digest()
+        pieces_of(quantities(release), slots=memory.slots_used, salt=bytes(32))
         exact_sum(release.charges)
         memory.accounts.debit(release.charged, release.charges)
     finally:

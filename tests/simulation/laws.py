@@ -157,7 +157,7 @@ class Laws:
         self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
         ask = self.asked[entry.canonical]
         charges, left_out, total = self.model.ask(self.model.vectors(ask.kind, ask.number), ask.sigma)
-        charged, units, out = entry.charges.decode()
+        charged, units, out = entry.decode()
         named = {self.keys[slot]: charge for slot, charge in zip(charged.tolist(), units.tolist(), strict=True)}
         self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
         skipped = {self.keys[slot] for slot in out.tolist()}

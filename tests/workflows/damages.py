@@ -176,8 +176,33 @@ DAMAGES = [
     ),
     Damage(
         name="a byte of a charge is flipped",
-        statement="UPDATE ledger SET slots = set_byte(slots, 0, get_byte(slots, 0) # 128) WHERE seq = 1",
+        statement="UPDATE ledger SET piece = set_byte(piece, 9, get_byte(piece, 9) # 128) WHERE seq = 1",
+        found="ledger row 1: its charges cannot be read",
+    ),
+    Damage(
+        name="a piece is exchanged for another entry's",
+        statement="UPDATE ledger SET piece = (SELECT piece FROM ledger WHERE seq = 2) WHERE seq = 1",
+        found="ledger row 1: its charges cannot be read",
+    ),
+    Damage(
+        name="the commitment to the pieces is another",
+        statement="UPDATE ledger SET pieces_digest = sha256('x') WHERE seq = 1",
+        found="ledger row 1: its pieces do not give its pieces_digest",
+    ),
+    Damage(
+        name="the private digest is another",
+        statement="UPDATE ledger SET private_digest = sha256('x') WHERE seq = 1",
+        found="ledger row 1: its private part does not give its private_digest",
+    ),
+    Damage(
+        name="the acts that an entry has seen are others",
+        statement="UPDATE ledger SET acts = acts + 1 WHERE seq = 1",
         found="ledger row 1: its contents do not give its hash",
+    ),
+    Damage(
+        name="an answer's key is another",
+        statement="UPDATE answers SET idempotency_key = 'z' WHERE idempotency_key = 'a'",
+        found="is said to be fresh, but ledger row 1 was asked under another key",
     ),
     Damage(name="an entry is deleted", statement="DELETE FROM ledger WHERE seq = 2", found="ledger row 2: is missing"),
     Damage(

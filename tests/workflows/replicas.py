@@ -106,7 +106,7 @@ def truth(store: Store) -> list[int]:
     spent = np.zeros(store.head(1).slots, dtype=np.int64)
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
-            charged, charges, _ = entry.charges.decode()
+            charged, charges, _ = entry.decode()
             spent[charged] += charges
     total: list[int] = spent[: len(PEOPLE)].tolist()
     return total

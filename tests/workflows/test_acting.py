@@ -23,6 +23,7 @@ from service.workflows.state import DatasetState
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal
 from tests.houses import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
 
 WAIT_S = 30
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -64,7 +65,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    opened = PostgresStore(request.getfixturevalue("database_url"), connections_max=1, lock_timeout_ms=2000)
+    opened = PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY, connections_max=1, lock_timeout_ms=2000)
     yield opened
     opened.close()
 

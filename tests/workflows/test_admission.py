@@ -185,9 +185,8 @@ def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str
         answer = house.submit(who, "survey", "k", query).result(timeout=30)
         with house.lines.guard(record).transaction(lock=False) as transaction:
             (entry,) = transaction.entries(after=0)
-        charges = entry.charges
-        parts = (charges.slots, charges.active, charges.charges, entry.values, entry.canonical, answer.body)
-        stored = sum(len(part) for part in parts if part is not None)
+        parts = (*(piece.content for piece in entry.pieces), entry.values, entry.canonical, answer.body)
+        stored = sum(map(len, parts))
         public = house.admission.cost_of(compiled(query, record), record)
     assert 3 * stored <= public.kept_bytes + 3 * 1000
     assert 3 * stored <= public.kept_bytes  # encoded, packed for the database, and the reply

@@ -1,5 +1,6 @@
 """The chain: what an entry's hash binds."""
 
+import hashlib
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -7,16 +8,25 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.query.jcs import canonical_json
+from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash, private_digest, public_facts
 from service.workflows.records import Head
-from tests.contracts.stores import entry
+from tests.contracts.stores import entry, second_entry
 
 HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=0, slots=4, worst_case_units=0, checkpoint_seq=0)
-ENTRY = entry(HEAD, {0: 5, 2: 7}, (3,))
+FIRST_FORMAT = entry(HEAD, {0: 5, 2: 7}, (3,))
+SECOND_FORMAT = second_entry(HEAD, {0: 5, 2: 7}, (3,))
+BOUND_BY_FIRST = {each.name for each in fields(LedgerEntry)} - {
+    *("hash", "mechanism", "salt", "pieces", "pieces_digest", "private_digest", "answer_digest"),
+    *("acts", "acts_hash", "settled"),
+}
+BOUND_BY_SECOND = {each.name for each in fields(LedgerEntry)} - {"hash", "charges", "private_digest", "pieces"}
 
 
 def _other(value: Any) -> Any:
     match value:
+        case b"":
+            return b"x"
         case bytes():
             return value[:-1] + bytes([value[-1] ^ 1])
         case UUID():
@@ -31,8 +41,47 @@ def _other(value: Any) -> Any:
             return value + timedelta(seconds=1)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(LedgerEntry) if field.name != "hash"])
-def test_a_hash_binds_every_field_and_the_row_before(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(BOUND_BY_FIRST))
+def test_a_hash_of_format_1_binds_every_field_and_the_row_before(name: str) -> None:
     """Change any field, or the row before, and the hash is another."""
-    changes: dict[str, Any] = {name: _other(getattr(ENTRY, name))}
-    assert chain_hash(replace(ENTRY, **changes)) != ENTRY.hash
+    changes: dict[str, Any] = {name: _other(getattr(FIRST_FORMAT, name))}
+    assert chain_hash(replace(FIRST_FORMAT, **changes)) != FIRST_FORMAT.hash
+
+
+@pytest.mark.parametrize("name", sorted(BOUND_BY_SECOND))
+def test_a_hash_of_format_2_binds_every_field_and_the_row_before(name: str) -> None:
+    """The pieces by their digest."""
+    changes: dict[str, Any] = {name: _other(getattr(SECOND_FORMAT, name))}
+    assert chain_hash(replace(SECOND_FORMAT, **changes)) != SECOND_FORMAT.hash
+
+
+def test_an_entry_is_itself_only_with_its_own_pieces() -> None:
+    """One that says something else of people has another digest."""
+    other = second_entry(HEAD, {0: 5, 2: 8}, (3,)).pieces
+    assert SECOND_FORMAT.is_itself
+    assert not replace(SECOND_FORMAT, pieces=other).is_itself
+    assert not replace(SECOND_FORMAT, salt=bytes(32)).is_itself
+    assert FIRST_FORMAT.is_itself
+
+
+def test_an_auditor_checks_the_chain_without_the_private_part() -> None:
+    """The public facts, the private digest and the hash before give the hash."""
+    public = hashlib.sha256(canonical_json(public_facts(SECOND_FORMAT))).digest()
+    given = b"sparing ledger 2\0" + SECOND_FORMAT.previous_hash + public + SECOND_FORMAT.private_digest
+    assert hashlib.sha256(given).digest() == SECOND_FORMAT.hash
+
+
+def test_an_auditor_who_tries_every_number_of_people_finds_none() -> None:
+    """With the salt the number is found at once; without it every number gives a digest, and none is the right one.
+
+    The same attack on a hash of format 1 recovers the charges: nothing in it is secret but they.
+    """
+
+    def counts(salt: bytes) -> list[int]:
+        tried = [replace(SECOND_FORMAT, salt=salt, charged_count=n) for n in range(100)]
+        return [n for n, each in enumerate(tried) if private_digest(each) == SECOND_FORMAT.private_digest]
+
+    assert counts(SECOND_FORMAT.salt) == [2]
+    assert counts(bytes(32)) == []
+    guessed = [entry(HEAD, dict.fromkeys(range(n), 7), query_id=FIRST_FORMAT.query_id) for n in range(5)]
+    assert [n for n, each in enumerate(guessed) if chain_hash(each) == guessed[3].hash] == [3]

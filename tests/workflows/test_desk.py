@@ -98,7 +98,7 @@ def check_memory(house: PassiveHouse, store: Store) -> None:
     replayed = np.zeros_like(spent)
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
-            charged, charges, _ = entry.charges.decode()
+            charged, charges, _ = entry.decode()
             replayed[charged] += charges
         assert state.is_at(transaction.head)
     assert spent.tolist() == replayed.tolist()

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.workflows.caching import SharedEntry
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash
+from service.workflows.ledger import LedgerEntry
+from service.workflows.pieces import Measure, pieces_digest, pieces_of
 from service.workflows.records import Asked
 from tests.houses import ask
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
@@ -110,17 +110,16 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     second.tail.offer([], after=4)
     ask(world.houses[1], world.analyst, "reload", reuse=False)
     last = entries[-1]
-    slots, charges, _ = last.charges.decode()
-    everybody, only_one = np.ones(slots.size, dtype=np.bool_), slots == slots[0]
+    told = last.quantities()
 
-    def charging(active: NDArray[np.bool_], units: NDArray[np.int64]) -> LedgerEntry:
-        encoded = EncodedCharges.of(touched=slots, active=active, charges=units, slots=4, one_charge=False)
-        forged: LedgerEntry = replace(last, charges=encoded)
-        return forged
+    def saying(**other: Any) -> LedgerEntry:
+        pieces = pieces_of(replace(told, measure=Measure.NORMS, **other), slots=4, salt=last.salt)
+        said: LedgerEntry = replace(last, pieces=pieces, pieces_digest=pieces_digest(pieces))
+        return said
 
     forged = {
-        "cheaper": charging(everybody, charges * 0),
-        "for somebody else": charging(only_one, charges[:1]),
+        "cheaper": saying(amounts=told.amounts * 0),
+        "for somebody else": saying(active=told.touched == told.touched[0]),
         "another history": replace(last, values=last.values[::-1], previous_hash=bytes(32)),
         "of another sequence": last,
     }[lie]
@@ -128,7 +127,7 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     chained = replace(forged, seq=next_seq, previous_hash=world.store.head(1).hash)
     if lie == "another history":
         chained = replace(chained, previous_hash=bytes(32))
-    lying = replace(chained, hash=chain_hash(chained))
+    lying = replace(chained, hash=b"").sealed()
     world.caches[0].share([SharedEntry(genesis=genesis, entry=lying)], [])
     second.tail.offer([lying], after=next_seq - 1)
     ask(world.houses[0], world.analyst, "true", reuse=False)

@@ -22,6 +22,7 @@ from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, Wi
 from service.workflows.witnessing import Guard, witness_name
 from tests.contracts.stores import dataset
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
 
 
 class InterruptedWitness(MemoryWitness):
@@ -62,7 +63,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield OneConnectionStore()
         return
-    opened = PostgresStore(request.getfixturevalue("database_url"), connections_max=1)
+    opened = PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY, connections_max=1)
     yield opened
     opened.close()
 
@@ -156,7 +157,9 @@ def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed:
 def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(database_url: str, tmp_path: Path) -> None:
     """Twelve lines on two connections: whoever waits, waits with empty hands."""
     with ExitStack() as opened:
-        stores = [opened.enter_context(closing(PostgresStore(database_url, connections_max=1))) for _ in range(2)]
+        stores = [
+            opened.enter_context(closing(PostgresStore(database_url, LEDGER_KEY, connections_max=1))) for _ in range(2)
+        ]
         houses = [
             opened.enter_context(open_house(store, SeededEntropy(n), FileWitness(tmp_path / "witness")))
             for n, store in enumerate(stores)

@@ -215,7 +215,7 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | No
             with store.transaction(1, lock=False) as transaction:
                 replayed = np.zeros_like(spent)
                 for entry in transaction.entries(after=0):
-                    charged, charges, _ = entry.charges.decode()
+                    charged, charges, _ = entry.decode()
                     replayed[charged] += charges
             assert spent.tolist()[:3] == replayed.tolist()[:3]
             assert line._state.seq == store.head(1).seq

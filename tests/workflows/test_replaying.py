@@ -29,6 +29,7 @@ from service.workflows.scheduler import Scheduler, slot_rules
 from service.workflows.verifying import verify_all
 from service.workflows.views import PendingAnswer, Principal
 from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 OF_AGE: dict[str, Any] = {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 3.0}}
@@ -98,7 +99,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "memory":
         yield LaterMemoryStore()
         return
-    opened = LaterPostgresStore(request.getfixturevalue("database_url"))
+    opened = LaterPostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)
     yield opened
     opened.close()
 

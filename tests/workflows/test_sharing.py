@@ -7,7 +7,7 @@ import pytest
 from service.store.cache.memory import MemoryShelf, Room
 from service.store.cache.sealed import SealedCache
 from service.workflows.caching import SharedEntry
-from service.workflows.ledger import EncodedCharges
+from service.workflows.pieces import Piece
 from service.workflows.sharing import ENTRY_BYTES_MAX, HINTS_MAX, LOOK_EVERY_S, OUTBOX_MAX, UNSHARED, Exchange, Hints
 from service.workflows.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
@@ -116,8 +116,7 @@ def test_what_does_not_fit_is_dropped_and_nobody_waits(world: World) -> None:
 def test_large_charges_are_left_to_the_database(world: World) -> None:
     """Their reply is then not shared either: nothing would prove it."""
     (entry,) = chain(1)
-    charges = EncodedCharges(form=1, slots=bytes(ENTRY_BYTES_MAX), active=None, charge_units=1, charges=b"x")
-    large = replace(entry, charges=charges)
+    large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
     world.exchanges[0].committed(RECORD, HEAD, [large], [reply(large)])
     world.exchanges[0].publish()
     assert world.room.values == {}

@@ -22,6 +22,7 @@ from service.workflows.verify_registration import check_registration
 from service.workflows.verifying import Report, verify_all
 from service.workflows.views import Principal
 from tests.houses import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
 from tests.workflows.damages import DAMAGES, Damage
 
 pytestmark = pytest.mark.slow
@@ -54,7 +55,7 @@ def witness() -> MemoryWitness:
 @pytest.fixture
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A store on a fresh database."""
-    with closing(PostgresStore(database_url)) as opened:
+    with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
         yield opened
 
 
@@ -124,7 +125,7 @@ def test_who_was_left_out_could_not_have_paid(database_url: str, store: Postgres
         ask(house, analyst(house), "a", noise={"sigma": 2.0})
     assert report_of(store, witness).findings == []
     damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")
-    said = "ledger row 1: leaves out slot 0, whose limit affords its worst case"
+    said = "ledger row 1: leaves out slot 0, whose limit affords it"
     assert report_of(store, witness).findings == [said]
 
 

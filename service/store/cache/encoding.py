@@ -1,8 +1,8 @@
 """What is shared, as bytes: a line of JSON with the small facts, then the blobs one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,8 +10,9 @@ import numpy as np
 import orjson
 
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.entry_fields import ENTRY_FIELDS, FieldType, entry_from
+from service.workflows.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
 from service.workflows.ledger import LedgerEntry
+from service.workflows.pieces import Piece
 from service.workflows.records import AnswerRecord
 
 _HEADER_LENGTH_BYTES: Final = 4
@@ -26,10 +27,13 @@ _READ: Final[Mapping[FieldType, Callable[[str], object]]] = {
     "timestamptz": datetime.fromisoformat,
     "numeric": int,
 }
-_BLOBS: Final = [each for each in ENTRY_FIELDS if each.type == "bytea"]
-_FACTS: Final = [(each, _WRITTEN.get(each.type), _READ.get(each.type)) for each in ENTRY_FIELDS if each.type != "bytea"]
-_facts_of: Final = attrgetter(*(each.name for each, _, _ in _FACTS))
-_blobs_of: Final = attrgetter(*(each.name for each in _BLOBS))
+_BLOBS: Final = [n for n, each in enumerate(ENTRY_FIELDS) if each.type == "bytea"]
+_FACTS: Final = [
+    (n, each.column, _WRITTEN.get(each.type), _READ.get(each.type))
+    for n, each in enumerate(ENTRY_FIELDS)
+    if each.type != "bytea"
+]
+_PIECES: Final = "pieces"
 
 
 def reply_bytes(reply: SharedReply) -> bytes:
@@ -63,22 +67,25 @@ def reply_of(data: bytes) -> SharedReply:
 
 def entry_bytes(entry: LedgerEntry) -> bytes:
     """An entry of a ledger."""
-    facts = {
-        each.attribute: value if write is None else write(value)
-        for (each, write, _), value in zip(_FACTS, _facts_of(entry), strict=True)
-    }
-    return _pack(facts, _blobs_of(entry))
+    values = entry_values(entry)
+    facts: dict[str, Any] = {}
+    for n, column, write, _ in _FACTS:
+        facts[column] = values[n] if write is None or values[n] is None else write(values[n])
+    facts[_PIECES] = [piece.number for piece in entry.pieces]
+    return _pack(facts, [*(values[n] for n in _BLOBS), *(piece.content for piece in entry.pieces)])
 
 
 def entry_of(data: bytes) -> LedgerEntry:
     """And back."""
     facts, blobs = _unpack(data)
-    values = {
-        each.name: facts[each.attribute] if read is None else read(facts[each.attribute]) for each, _, read in _FACTS
-    }
-    for each, blob in zip(_BLOBS, blobs, strict=True):
-        values[each.name] = blob if each.may_be_null else _there(blob)
-    return entry_from([values[each.name] for each in ENTRY_FIELDS])
+    values: list[Any] = [None] * len(ENTRY_FIELDS)
+    for n, column, _, read in _FACTS:
+        values[n] = facts[column] if read is None or facts[column] is None else read(facts[column])
+    for n, blob in zip(_BLOBS, blobs, strict=False):
+        values[n] = blob if ENTRY_FIELDS[n].may_be_null else _there(blob)
+    entry = entry_from(values)
+    contents = zip(facts[_PIECES], blobs[len(_BLOBS) :], strict=True)
+    return replace(entry, pieces=tuple(Piece.of(entry.salt, number, _there(content)) for number, content in contents))
 
 
 def slice_bytes(slice_: AccountSlice) -> bytes:

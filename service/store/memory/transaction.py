@@ -253,14 +253,13 @@ class MemoryTransaction:
 
 
 def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
-    charged, charges, left_out = (part.tolist() for part in entry.charges.decode())
-    units = dict(zip(charged, charges, strict=True)).get(slot)
+    outcome, units = entry.own(slot)
     return OwnCharge(
         seq=entry.seq,
         query_id=entry.query_id,
         canonical=entry.canonical,
         asked_at=entry.asked_at,
         kind=entry.kind,
-        outcome="left_out" if slot in left_out else "untouched" if units is None else "charged",
-        units=units or 0,
+        outcome=outcome,
+        units=units,
     )

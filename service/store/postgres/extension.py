@@ -4,13 +4,22 @@ The statement locks the head's row and moves it, if everything that was assumed 
 row, so that there is nothing to insert when it did not move.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, ENTRY_TYPES, answer_row, entry_row
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    ENTRY_COLUMNS,
+    ENTRY_TYPES,
+    PIECE_COLUMNS,
+    answer_row,
+    entry_row,
+    piece_rows,
+)
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.wire import fields, row_array, scalars, text_array
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import AnswerRecord, Head
@@ -24,9 +33,13 @@ _ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
 _ENTRY_TYPES: Final = f"int4 {ENTRY_TYPES}"
 _ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
 _WORST_CASE_TYPES: Final = "int4 uuid int8"
+_PIECE_TYPES: Final = "int4 int8 int4 bytea bytea"
 _ENTRY_FIELDS: Final = fields(_ENTRY_TYPES)
 _ANSWER_FIELDS: Final = fields(_ANSWER_TYPES)
 _WORST_CASE_FIELDS: Final = fields(_WORST_CASE_TYPES)
+_PIECE_FIELDS: Final = fields(_PIECE_TYPES)
+PIECES_BYTES_MAX: Final = 2**28
+"""So many bytes of pieces go with an extension; a parameter cannot have a gibibyte. More follow in its transaction."""
 
 
 def _layout(columns: str, types: str) -> list[tuple[str, str]]:
@@ -38,6 +51,7 @@ LAYOUTS: Final = {
     "ledger": _layout(ENTRY_COLUMNS, _ENTRY_TYPES),
     "answers": _layout(ANSWER_COLUMNS, _ANSWER_TYPES),
     "worst_cases": _layout("principal_id, units", _WORST_CASE_TYPES),
+    "pieces": _layout(PIECE_COLUMNS, _PIECE_TYPES),
 }
 """The tables whose rows an extension holds: names and types of their columns, in the order in which a row has them."""
 
@@ -67,7 +81,13 @@ _WORST_CASES: Final = (
     " ON CONFLICT (dataset_id, principal_id)"
     f" DO UPDATE SET units = worst_cases.units + least(excluded.units, {CHARGE_UNITS_MAX} - worst_cases.units))"
 )
-EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES} SELECT count(*) FROM moved"
+_PIECES: Final = (
+    f"parts AS (INSERT INTO pieces (dataset_id, {PIECE_COLUMNS})"
+    f" SELECT moved.dataset_id, {PIECE_COLUMNS} FROM moved, unnest($14::pieces[]) AS sent)"
+)
+EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES}, {_PIECES} SELECT count(*) FROM moved"
+MORE_PIECES: Final = f"INSERT INTO pieces SELECT dataset_id, {PIECE_COLUMNS} FROM unnest($1::pieces[]) AS sent"
+"""For the pieces that do not go with EXTEND, in its transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +99,7 @@ class Extension:
 
     dataset_id: int
     assumed: Head
+    seal: LedgerSeal
     entries: Sequence[LedgerEntry]
     answers: Sequence[AnswerRecord]
     worst_cases: Mapping[UUID, int]
@@ -92,15 +113,30 @@ class Extension:
         last = self.entries[-1]
         return replace(self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
-    def parameters(self, row_types: RowTypes) -> list[bytes]:
-        """What EXTEND is sent with, in binary."""
+    def parameters(self, row_types: RowTypes, pieces: bytes) -> list[bytes]:
+        """What EXTEND is sent with, in binary, and the first of `pieces`."""
         dataset, head, was = self.dataset_id, self.head, self.assumed
+        entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
         costs = [(dataset, *each) for each in self.worst_cases.items()]
         return [
             *scalars(_HEAD_FIELDS, (head.seq, head.hash, head.worst_case_units)),
             *scalars(_ASSUMED_FIELDS, (dataset, was.seq, was.hash, was.fence, was.epoch, was.data_version)),
             text_array(self.new_hashes),
-            row_array(row_types["ledger"], _ENTRY_FIELDS, [(dataset, *entry_row(each)) for each in self.entries]),
+            row_array(row_types["ledger"], _ENTRY_FIELDS, entries),
             row_array(row_types["answers"], _ANSWER_FIELDS, [(dataset, *answer_row(each)) for each in self.answers]),
             row_array(row_types["worst_cases"], _WORST_CASE_FIELDS, costs),
+            pieces,
         ]
+
+    def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
+        """Arrays of the rows of pieces, at least one, each of `bytes_max` bytes and a piece at most."""
+        rows: list[tuple[object, ...]] = []
+        size = 0
+        for entry in self.entries:
+            for row in piece_rows(entry, self.seal):
+                if size >= bytes_max:
+                    yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)
+                    rows, size = [], 0
+                rows.append((self.dataset_id, *row))
+                size += len(row[-1])
+        yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)

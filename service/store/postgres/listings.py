@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC
+from math import ldexp
 from typing import Any, Final
 
 from service.store.postgres.rows import ENTRY_COLUMNS
+from service.store.postgres.sealing import LedgerSeal
+from service.workflows.pieces import WHOLE, Outcome
 from service.workflows.records import ActRecord, EntryRecord, OwnCharge
 
 _LISTED: Final = (
@@ -26,19 +29,28 @@ def _page(columns: str) -> str:
     )
 
 
-_BYTES: Final = 'length(slots) + coalesce(length(charges), 0) + length("values")'
+_BYTES: Final = (
+    'coalesce(length(slots), 0) + coalesce(length(charges), 0) + coalesce(length(piece), 0) + length("values")'
+)
 ENTRIES_AFTER: Final = (
     f"SELECT {ENTRY_COLUMNS}"
     f" FROM (SELECT {ENTRY_COLUMNS}, sum({_BYTES}) OVER (ORDER BY seq) - ({_BYTES}) AS bytes_before"
     f" FROM (SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS oldest)"
     " AS part WHERE bytes_before < %s ORDER BY seq"
 )
-"""Whole entries, for those who replay them."""
+"""Whole entries, for those who replay them; the pieces that stand by themselves are read entry by entry."""
+PIECES_OF: Final = "SELECT number, sealed FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
 ENTRIES_LISTED: Final = f"SELECT {_LISTED} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
+_PRICED: Final = "format, sigma, grid_log2, salt, piece"
+_OWN_PIECE: Final = (
+    f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END AS number, coalesce(piece, (SELECT sealed FROM pieces p"
+    " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s))"
+)
+"""The number and the bytes of the one piece in which a slot can stand, without which it is untouched."""
 OWN_CHARGES: Final = (
-    "SELECT seq, query_id, canonical, asked_at, kind, outcome, units"
-    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {_CHARGES}')}"
+    f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_PIECE}"
+    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {_CHARGES}, {_PRICED}')}"
     f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of whoever was erased since there is none, and an erasure itself has none either.
@@ -55,11 +67,17 @@ ACTS_LISTED: Final = (
 ACCOUNT: Final = (
     "SELECT limit_units, coalesce(int8_at(spent, mod(slot, %s)), 0) + coalesce((SELECT sum(units) FROM ledger"
     f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES})"
-    " WHERE ledger.dataset_id = i.dataset_id AND ledger.seq > greatest(checkpoint_seq, pages.seq)), 0), paused"
+    " WHERE ledger.dataset_id = i.dataset_id AND format = 1 AND ledger.seq > greatest(checkpoint_seq, pages.seq)), 0),"
+    " paused, greatest(checkpoint_seq, pages.seq)"
     " FROM individuals i JOIN heads USING (dataset_id)"
     " LEFT JOIN pages ON pages.dataset_id = i.dataset_id AND page = slot / %s"
     " WHERE slot = %s AND i.dataset_id = %s"
 )
+OWN_SINCE: Final = (
+    f"SELECT sigma, grid_log2, salt, {_OWN_PIECE} FROM ledger AS page"
+    " WHERE dataset_id = %s AND seq > %s AND format <> 1"
+)
+"""What concerns one slot of the entries of format 2 after a sequence."""
 
 
 def act_record_of(row: Sequence[Any]) -> ActRecord:
@@ -89,14 +107,24 @@ def entry_record_of(row: Sequence[Any]) -> EntryRecord:
     )
 
 
-def own_charge_of(row: Sequence[Any]) -> OwnCharge:
-    """A row of OWN_CHARGES."""
+def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnCharge:
+    """A row of OWN_CHARGES. Raises Unreadable."""
+    outcome, units = (row[5], row[6]) if row[7] == 1 else own_price(row[8:], slot, seal)
     return OwnCharge(
         seq=row[0],
         query_id=row[1],
         canonical=bytes(row[2]),
         asked_at=row[3].astimezone(UTC),
         kind=row[4],
-        outcome=row[5],
-        units=row[6],
+        outcome=outcome,
+        units=units,
     )
+
+
+def own_price(row: Sequence[Any], slot: int, seal: LedgerSeal) -> tuple[Outcome, int]:
+    """(outcome, units) for one slot of sigma, grid, salt, and the number and bytes of its piece. Raises Unreadable."""
+    sigma, grid_log2, salt, number, sealed = row
+    if sealed is None:
+        return "untouched", 0
+    quantities = seal.open(bytes(salt), number, bytes(sealed)).quantities()
+    return quantities.own(slot, ldexp(sigma, -grid_log2))

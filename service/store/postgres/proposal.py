@@ -7,6 +7,7 @@ from psycopg.errors import UniqueViolation
 
 from service.store.postgres.extension import Extension
 from service.store.postgres.faults import committing
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.session import Session
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import Outdated
@@ -16,9 +17,11 @@ from service.workflows.records import AnswerRecord, Asked, Head, Known
 class PostgresProposal:
     """The port's Proposal. Nothing is sent before `commit`."""
 
-    def __init__(self, session: Session, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
+    def __init__(
+        self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
+    ) -> None:
         """Assume the head."""
-        self._session, self._dataset_id, self._asked = session, dataset_id, asked
+        self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
         self._extension: Extension | None = None
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
 
@@ -31,6 +34,7 @@ class PostgresProposal:
         self._extension = Extension(
             dataset_id=self._dataset_id,
             assumed=self.head,
+            seal=self._seal,
             entries=entries,
             answers=answers,
             worst_cases=worst_cases,

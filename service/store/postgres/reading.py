@@ -21,15 +21,20 @@ from service.store.postgres.listings import (
     ENTRIES_AFTER,
     ENTRIES_LISTED,
     OWN_CHARGES,
+    OWN_SINCE,
+    PIECES_OF,
     act_record_of,
     entry_record_of,
     own_charge_of,
+    own_price,
 )
 from service.store.postgres.records import RecordsTable, chosen, in_pieces, runs_in, unpacked
 from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.session import Session
 from service.workflows.journal import TOUCHED, JournalAct
 from service.workflows.ledger import LedgerEntry
+from service.workflows.pieces import number_for
 from service.workflows.records import (
     ActRecord,
     AnswerRecord,
@@ -62,9 +67,9 @@ CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 class PostgresReading:
     """The half of the port's Transaction that changes nothing."""
 
-    def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable]) -> None:
+    def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable], seal: LedgerSeal) -> None:
         """Read nothing yet."""
-        self._connection, self._dataset_id, self._tables = session, dataset_id, tables
+        self._connection, self._dataset_id, self._tables, self._seal = session, dataset_id, tables, seal
         self.head: Head
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
@@ -74,7 +79,7 @@ class PostgresReading:
             rows = self._rows(ENTRIES_AFTER, values)
             if not rows:
                 return
-            yield from map(entry_of, rows)
+            yield from map(self._entry_of, rows)
             after, left = rows[-1][0], left - len(rows)
 
     def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
@@ -82,19 +87,24 @@ class PostgresReading:
         return [entry_record_of(row) for row in rows]
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
-        rows = self._rows(OWN_CHARGES, [self._dataset_id, before, limit, slot, bytes_max])
-        return [own_charge_of(row) for row in rows]
+        piece = [number_for(slot), self._dataset_id, number_for(slot)]
+        rows = self._rows(OWN_CHARGES, [*piece, self._dataset_id, before, limit, slot, bytes_max])
+        return [own_charge_of(row, slot, self._seal) for row in rows]
 
     def account_of(self, slot: int) -> OwnAccount:
-        limit, spent, paused = self._rows(ACCOUNT, [PAGE_SLOTS, slot, PAGE_SLOTS, slot, self._dataset_id])[0]
-        return OwnAccount(limit=limit, spent=int(spent), paused=paused)
+        account = self._rows(ACCOUNT, [PAGE_SLOTS, slot, PAGE_SLOTS, slot, self._dataset_id])
+        limit, spent, paused, seq = account[0]
+        piece = [number_for(slot), self._dataset_id, number_for(slot)]
+        since = self._rows(OWN_SINCE, [*piece, self._dataset_id, seq])
+        charged = sum(own_price(row, slot, self._seal)[1] for row in since)
+        return OwnAccount(limit=limit, spent=int(spent) + charged, paused=paused)
 
     def burns(self) -> list[LedgerEntry]:
         rows = self._rows(
             f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND kind = 'burn' ORDER BY seq",
             [self._dataset_id],
         )
-        return [entry_of(row) for row in rows]
+        return [self._entry_of(row) for row in rows]
 
     def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
         rows = self._rows(
@@ -186,6 +196,12 @@ class PostgresReading:
         return [(slot, key) for slot, key in rows]
 
     # Within
+
+    def _entry_of(self, row: Sequence[Any]) -> LedgerEntry:
+        return entry_of(row, self._seal, self._pieces_of)
+
+    def _pieces_of(self, seq: int) -> list[tuple[int, bytes]]:
+        return [(number, sealed) for number, sealed in self._rows(PIECES_OF, [self._dataset_id, seq])]
 
     def _slots(self, statement: str, keys: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
         slots = np.full(len(keys), -1, dtype=np.int64)

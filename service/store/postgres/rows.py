@@ -4,10 +4,12 @@ Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the va
 PRIVATE_COLUMNS depends on who was charged what.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.entry_fields import (
     ENTRY_FIELDS,
     PUBLIC_FIELDS,
@@ -18,31 +20,62 @@ from service.workflows.entry_fields import (
     public_from,
 )
 from service.workflows.ledger import LedgerEntry, PublicEntry
+from service.workflows.pieces import WHOLE
 from service.workflows.records import AnswerRecord
 
 _RESERVED: Final = {"values"}
+
+SealedPiece = tuple[int, bytes]
+"""The number of a piece and what is stored of it."""
 
 
 def _columns(fields: Iterable[EntryField]) -> str:
     return ", ".join(f'"{each.column}"' if each.column in _RESERVED else each.column for each in fields)
 
 
-ENTRY_COLUMNS: Final = _columns(ENTRY_FIELDS)
-ENTRY_TYPES: Final = " ".join(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS)
+_FIELD_COLUMNS: Final = _columns(ENTRY_FIELDS)
+ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece"
+"""The last is the sealed piece of an entry that has one over all slots."""
+ENTRY_TYPES: Final = " ".join([*(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS), "bytea?"])
 """As `wire.fields` takes them."""
+PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
-PRIVATE_COLUMNS: Final = _columns(each for each in ENTRY_FIELDS if each.tells_charges)
+PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece"
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
 ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 
 
-entry_row: Final = entry_values
-"""The values of ENTRY_COLUMNS."""
+def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
+    """The values of ENTRY_COLUMNS."""
+    only = entry.pieces[0] if _is_whole(entry) else None
+    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only))
 
 
-def entry_of(row: Sequence[Any]) -> LedgerEntry:
-    """An entry from the values of ENTRY_COLUMNS."""
-    return entry_from(_read(_ENTRY_READ_AS, row))
+def piece_rows(entry: LedgerEntry, seal: LedgerSeal) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """The values of PIECE_COLUMNS of the pieces by stretch of slots; none for an entry of one piece."""
+    if not _is_whole(entry):
+        for piece in entry.pieces:
+            yield entry.seq, piece.number, piece.digest, seal.close(entry.salt, piece)
+
+
+def entry_of(row: Sequence[Any], seal: LedgerSeal, pieces_of: Callable[[int], Sequence[SealedPiece]]) -> LedgerEntry:
+    """An entry from the values of ENTRY_COLUMNS; `pieces_of` reads those of a sequence that stand by themselves.
+
+    One whose pieces cannot be opened has none.
+    """
+    entry = entry_from(_read(_ENTRY_READ_AS, row[:-1]))
+    if entry.format == 1:
+        return entry
+    sealed = [(WHOLE, row[-1])] if row[-1] is not None else pieces_of(entry.seq)
+    try:
+        pieces = tuple(seal.open(entry.salt, number, bytes(each)) for number, each in sealed)
+    except Unreadable:  # `LedgerEntry.quantities` says so to whoever needs them
+        return entry
+    return replace(entry, pieces=pieces)
+
+
+def _is_whole(entry: LedgerEntry) -> bool:
+    return len(entry.pieces) == 1 and entry.pieces[0].number == WHOLE
 
 
 def public_entry_of(row: Sequence[Any]) -> PublicEntry:

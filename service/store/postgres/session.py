@@ -5,7 +5,7 @@ psycopg's costs four times what the statement does.
 """
 
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final
 
 import psycopg
@@ -13,7 +13,7 @@ from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from service.store.postgres.extension import EXTEND, LAYOUTS, Extension, RowTypes
+from service.store.postgres.extension import EXTEND, LAYOUTS, MORE_PIECES, Extension, RowTypes
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -80,10 +80,21 @@ class Session(Connection):
         if self._row_types is None:
             found = _rows(self.pgconn.exec_(_ROW_TYPES.encode()))
             self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}
-        parameters = extension.parameters(self._row_types)
+        pieces = extension.pieces(self._row_types)
+        parameters = extension.parameters(self._row_types, next(pieces))
         if self._extend_name is None:
             self._extend_name = self._prepare_extend()
-        done = self.pgconn.exec_prepared(self._extend_name, parameters, [Format.BINARY] * len(parameters))
+        second = next(pieces, None)
+        if second is None:
+            return self._moved(self._extend_name, parameters)
+        with self.transaction():  # a savepoint within one that is open
+            is_moved = self._moved(self._extend_name, parameters)
+            for more in chain([second], pieces) if is_moved else ():
+                self.change(MORE_PIECES, [more])
+        return is_moved
+
+    def _moved(self, name: bytes, parameters: Sequence[bytes]) -> bool:
+        done = self.pgconn.exec_prepared(name, parameters, [Format.BINARY] * len(parameters))
         return _rows(done).get_value(0, 0) == b"1"
 
     def _prepare_extend(self) -> bytes:

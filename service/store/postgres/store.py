@@ -16,6 +16,7 @@ from service.store.postgres.faults import translated
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
@@ -61,9 +62,13 @@ class StrangeDatabase(Exception):
 class PostgresStore:
     """The port's Store; check `refuse_unsafe` and `refuse_strange` before serving."""
 
-    def __init__(self, database_url: str, **options: int) -> None:
-        """Open sessions, with their `options`; raises StoreUnavailable when none comes."""
+    def __init__(self, database_url: str, ledger_key: bytes, **options: int) -> None:
+        """Open sessions, with their `options`; raises StoreUnavailable when none comes.
+
+        `ledger_key` is 32 secret bytes, under which pieces of the ledger are sealed.
+        """
         self._sessions = Sessions(database_url, **options)
+        self._seal = LedgerSeal(ledger_key)
         self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._act_doors: dict[int, threading.Lock] = {}
 
@@ -87,7 +92,7 @@ class PostgresStore:
         tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
         with self._sessions.one(for_writing=lock) as session:
             yield PostgresTransaction(
-                session, dataset_id, tables, lock=lock, asked=asked, silence_ms=self._sessions.silence_ms
+                session, dataset_id, tables, self._seal, lock=lock, asked=asked, silence_ms=self._sessions.silence_ms
             )
             with translated():
                 session.rollback()
@@ -97,7 +102,7 @@ class PostgresStore:
         """An act's transaction. Those of one process wait here, where they hold no connection."""
         tables = self._tables_of(dataset_id)
         with self._act_doors.setdefault(dataset_id, threading.Lock()), self._sessions.long() as session:
-            yield PostgresTransaction(session, dataset_id, tables, lock=False, hasten=self._flush)
+            yield PostgresTransaction(session, dataset_id, tables, self._seal, lock=False, hasten=self._flush)
             with translated():
                 session.rollback()
 
@@ -105,7 +110,7 @@ class PostgresStore:
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
         """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
         with self._sessions.settled() as session:
-            yield PostgresProposal(session, dataset_id, head, asked=asked)
+            yield PostgresProposal(session, dataset_id, head, self._seal, asked=asked)
 
     def _flush(self) -> None:
         """Have the write-ahead log on the disk as far as it is written: a commit of nothing brings all before it."""

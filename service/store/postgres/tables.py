@@ -37,6 +37,10 @@ def _required(name: str, kind: TypeEngine[Any], *, zero: bool = False) -> Column
     return Column(name, kind, nullable=False, server_default=text("0") if zero else None)
 
 
+def _empty(name: str) -> Column[bytes]:
+    return Column(name, LargeBinary, nullable=False, server_default=text("''"))
+
+
 def _dataset(*, primary_key: bool = True) -> Column[int]:
     return Column("dataset_id", Integer, ForeignKey("datasets.id"), primary_key=primary_key, autoincrement=False)
 
@@ -90,8 +94,8 @@ LEDGER: Final = Table(
     _required("dimension", Integer()),
     _required("worst_case_units", BigInteger()),
     _required("worst_case_total_units", BigInteger()),
-    _required("charge_form", SmallInteger()),
-    _required("slots", LargeBinary()),
+    Column("charge_form", SmallInteger),
+    Column("slots", LargeBinary),
     Column("active", LargeBinary),
     Column("charge_units", BigInteger),
     Column("charges", LargeBinary),
@@ -103,8 +107,28 @@ LEDGER: Final = Table(
     _required("previous_hash", LargeBinary()),
     _required("hash", LargeBinary()),
     Column("kind", Text, nullable=False, server_default=text("'query'")),
+    Column("format", SmallInteger, nullable=False, server_default=text("1")),
+    Column("mechanism", Text, nullable=False, server_default=text("'gaussian'")),
+    _empty("salt"),
+    _empty("pieces_digest"),
+    _empty("private_digest"),
+    _empty("answer_digest"),
+    _required("acts", BigInteger(), zero=True),
+    _empty("acts_hash"),
+    _empty("settled"),
+    Column("piece", LargeBinary),
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
+)
+
+PIECES: Final = Table(
+    "pieces",
+    METADATA,
+    Column("dataset_id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _required("digest", LargeBinary()),
+    Column("sealed", LargeBinary),
 )
 
 ANSWERS: Final = Table(

@@ -15,6 +15,7 @@ from service.store.postgres.joining import COPY_INDIVIDUALS, copy_individuals
 from service.store.postgres.reading import PostgresReading
 from service.store.postgres.records import RecordsTable
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.session import Session
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
@@ -69,6 +70,7 @@ class PostgresTransaction(PostgresReading):
         connection: Session,
         dataset_id: int,
         tables: Mapping[str, RecordsTable],
+        seal: LedgerSeal,
         *,
         lock: bool,
         asked: Sequence[Asked] = (),
@@ -79,7 +81,7 @@ class PostgresTransaction(PostgresReading):
 
         A locked transaction for questions has `silence_ms` in all. With `hasten` it is a long act's.
         """
-        super().__init__(connection, dataset_id, tables)
+        super().__init__(connection, dataset_id, tables, seal)
         self._pending: list[Extension] = []
         self._hasten = hasten
         with translated(), connection.pipeline():
@@ -107,7 +109,12 @@ class PostgresTransaction(PostgresReading):
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
         extension = Extension(
-            dataset_id=self._dataset_id, assumed=self.head, entries=entries, answers=answers, worst_cases=worst_cases
+            dataset_id=self._dataset_id,
+            assumed=self.head,
+            seal=self._seal,
+            entries=entries,
+            answers=answers,
+            worst_cases=worst_cases,
         )
         self._pending.append(extension)
         self.head = extension.head

@@ -71,7 +71,9 @@ _FIELDS: Final[Mapping[str, Field]] = {
     "numeric": _numeric,
     "uuid": _uuid,
 }
-_NULLS: Final[Mapping[str, bytes]] = {"bytea?": _HEAD(_BYTEA, _NULL), "int8?": _HEAD(20, _NULL)}
+_NULLS: Final[Mapping[str, bytes]] = {
+    f"{name}?": _HEAD(oid, _NULL) for name, oid in {"bytea": _BYTEA, "int2": 21, "int8": 20}.items()
+}
 
 
 def fields(names: str) -> tuple[Field, ...]:

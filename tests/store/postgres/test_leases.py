@@ -13,6 +13,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.ports import StoreUnavailable
 from service.workflows.records import Replica
 from tests.contracts.stores import dataset
+from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ PATIENCE_S = 10.0
 @pytest.fixture
 def both(database_url: str) -> Iterator[tuple[PostgresLeases, PostgresLeases]]:
     """Two replicas' leases on a database with one dataset."""
-    with closing(PostgresStore(database_url)) as store:
+    with closing(PostgresStore(database_url, LEDGER_KEY)) as store:
         store.add_dataset(dataset())
     with closing(PostgresLeases(database_url, ONE)) as mine, closing(PostgresLeases(database_url, OTHER)) as theirs:
         yield mine, theirs

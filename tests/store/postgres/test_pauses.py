@@ -42,9 +42,6 @@ class Ledger:
     """A database as the version before wrote it: a pause is a limit of what is spent."""
 
     def __init__(self, url: str, store: PostgresStore, *, brings_limits: bool = False) -> None:
-        alembic(url, "downgrade", "0008")
-        with psycopg.connect(url) as owner:  # this version's code erases more than that version's did
-            owner.execute("GRANT UPDATE (individual, name) ON principals TO sparing_api")
         self.store, self.record = store, replace(dataset(), schema=SCHEMA if brings_limits else PLAIN)
         self.record = store.add_dataset(self.record)
         self.spent = np.zeros(SLOTS, dtype=np.int64)
@@ -108,6 +105,9 @@ class Ledger:
     def migrated(self, url: str) -> dict[int, tuple[int, bool]]:
         """(limit, paused) of everybody afterwards, in the database as in memory; ledger and journal are sound."""
         before = self.acts()
+        alembic(
+            url, "downgrade", "0008"
+        )  # what was written has the columns and the entries that the version before had
         migrate(url)
         state, acts = DatasetState(self.record), self.acts()
         with self.store.transaction(self.record.id, lock=False) as transaction:

@@ -14,6 +14,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.ports import Proposal, Transaction
 from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head
 from tests.contracts.stores import ANALYST, dataset, entry, reply
+from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 BATCHES, BATCH, LOOKS = 60, 50, 20
@@ -23,7 +24,7 @@ Begin = Callable[[PostgresStore, DatasetRecord, list[Asked]], AbstractContextMan
 @pytest.fixture
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A store, and one dataset in it."""
-    opened = PostgresStore(database_url)
+    opened = PostgresStore(database_url, LEDGER_KEY)
     opened.add_dataset(dataset())
     yield opened
     opened.close()
@@ -97,7 +98,7 @@ def test_a_question_that_was_charged_a_thousand_times_is_found_as_soon_as_any(
             owner.execute("ANALYZE")
     before = blocks_read(database_url)
 
-    again = PostgresStore(database_url)
+    again = PostgresStore(database_url, LEDGER_KEY)
     asked = [Asked(address=(ANALYST, "new"), query_hash=query_hash) for query_hash in ("always", "never")]
     for _ in range(LOOKS):
         with again.transaction(record.id, lock=True, asked=asked) as looking:
@@ -119,7 +120,7 @@ def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: Postgre
     store.close()
     before = blocks_read(database_url)
 
-    again = PostgresStore(database_url)
+    again = PostgresStore(database_url, LEDGER_KEY)
     for query_id in ids:
         found = again.answer_of(ANALYST, query_id)
         assert found is not None
@@ -143,7 +144,7 @@ def test_a_page_of_ones_own_thousands_reads_that_page(store: PostgresStore, data
             owner.execute("ANALYZE")
     before = blocks_read(database_url)
 
-    again, place, size = PostgresStore(database_url), None, 10
+    again, place, size = PostgresStore(database_url, LEDGER_KEY), None, 10
     for _ in range(LOOKS):
         page = again.releases_of(ANALYST, before=place, limit=size, bytes_max=2**20)
         assert len(page) == size
@@ -177,7 +178,7 @@ def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(
             owner.execute("ANALYZE")
     before = blocks_read(database_url)
 
-    again, size = PostgresStore(database_url), 10
+    again, size = PostgresStore(database_url, LEDGER_KEY), 10
     for look in range(LOOKS):
         with again.transaction(record.id, lock=False) as transaction:
             place = last.seq - 50 * look

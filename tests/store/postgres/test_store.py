@@ -17,6 +17,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.ports import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
 from service.workflows.records import Asked, Head
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
+from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 ASKED = Asked(address=(ANALYST, "k"), query_hash="q")
@@ -27,7 +28,12 @@ _PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'extend
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A store with limits of its own, short enough to be met."""
     opened = PostgresStore(
-        database_url, statement_timeout_ms=60_000, lock_timeout_ms=100, idle_timeout_ms=1000, tcp_timeout_ms=7000
+        database_url,
+        LEDGER_KEY,
+        statement_timeout_ms=60_000,
+        lock_timeout_ms=100,
+        idle_timeout_ms=1000,
+        tcp_timeout_ms=7000,
     )
     yield opened
     opened.close()
@@ -62,7 +68,10 @@ class WatchedSessions(Sessions):
 def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal that Postgres refuses is over; one whose connection ends may still be about to begin."""
     monkeypatch.setattr("service.store.postgres.store.Sessions", WatchedSessions)
-    store, awaited = PostgresStore(database_url, lock_timeout_ms=100, connections_max=2), WatchedSessions.awaited
+    store, awaited = (
+        PostgresStore(database_url, LEDGER_KEY, lock_timeout_ms=100, connections_max=2),
+        WatchedSessions.awaited,
+    )
     kept = store.add_dataset(dataset())
     head = store.head(kept.id)
     awaited.clear()
@@ -238,7 +247,7 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
 def test_readers_leave_connections_to_those_who_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many read, a dataset can be locked; a reader too many gives up after a while."""
     monkeypatch.setattr("service.store.postgres.sessions._WAIT_S", 0.1)
-    crowded = PostgresStore(database_url, connections_max=6)
+    crowded = PostgresStore(database_url, LEDGER_KEY, connections_max=6)
     kept = crowded.add_dataset(dataset())
     with crowded.transaction(kept.id, lock=False), crowded.transaction(kept.id, lock=False):
         with pytest.raises(StoreUnavailable), crowded.transaction(kept.id, lock=False):
@@ -252,7 +261,7 @@ def test_readers_leave_connections_to_those_who_lock(database_url: str, monkeypa
 def test_a_long_act_waits_for_that_of_another_process(store: PostgresStore, database_url: str) -> None:
     """It gives up when its turn does not come, and has its turn as soon as the other has ended."""
     kept = store.add_dataset(dataset())
-    other = PostgresStore(database_url, lock_timeout_ms=50)
+    other = PostgresStore(database_url, LEDGER_KEY, lock_timeout_ms=50)
     with store.long_act(kept.id):
         with pytest.raises(StoreUnavailable), other.long_act(kept.id):
             pass
@@ -280,10 +289,10 @@ def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresS
 def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> None:
     """Nobody who holds a connection waits for another: as many as wait so would wait for one another."""
     kept = store.add_dataset(dataset())
-    other = PostgresStore(database_url, connections_max=1)
+    other = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
     with other.transaction(kept.id, lock=True) as transaction:
         assert transaction.head.seq == 0
     other.close()
-    another = PostgresStore(database_url, connections_max=1)
+    another = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
     assert another.row_counts(kept.id) == (0, {"people": 0, "visits": 0})
     another.close()

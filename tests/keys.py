@@ -1,0 +1,8 @@
+"""Keys of the tests' own."""
+
+from typing import Final
+
+from service.workflows.secrets import Pepper
+
+LEDGER_KEY: Final = Pepper(bytes(32)).ledger_key()
+"""That of the houses of `tests.houses`."""
