@@ -19,6 +19,7 @@ COLUMNS = """
 ALTER TABLE ledger
     ADD COLUMN format smallint NOT NULL DEFAULT 1,
     ADD COLUMN mechanism text NOT NULL DEFAULT 'gaussian',
+    ADD COLUMN values_digest bytea NOT NULL DEFAULT '',
     ADD COLUMN salt bytea NOT NULL DEFAULT '',
     ADD COLUMN pieces_digest bytea NOT NULL DEFAULT '',
     ADD COLUMN private_digest bytea NOT NULL DEFAULT '',
@@ -39,7 +40,8 @@ ALTER TABLE ledger ADD CONSTRAINT ledger_format CHECK (
     CASE format
         WHEN 1 THEN slots IS NOT NULL AND charge_form IS NOT NULL AND (charge_units IS NULL) <> (charges IS NULL)
         WHEN 2 THEN slots IS NULL AND charge_form IS NULL AND charge_units IS NULL AND charges IS NULL
-            AND length(salt) = 32 AND length(pieces_digest) = 32 AND length(private_digest) = 32
+            AND length(values_digest) = 32 AND length(salt) = 32
+            AND length(pieces_digest) = 32 AND length(private_digest) = 32
         ELSE false
     END
 );
@@ -115,7 +117,7 @@ ALTER TABLE ledger
     ADD CONSTRAINT ledger_charges CHECK ((charge_units IS NULL) <> (charges IS NULL)),
     ALTER COLUMN charge_form SET NOT NULL,
     ALTER COLUMN slots SET NOT NULL,
-    DROP COLUMN format, DROP COLUMN mechanism, DROP COLUMN salt, DROP COLUMN pieces_digest,
+    DROP COLUMN format, DROP COLUMN mechanism, DROP COLUMN values_digest, DROP COLUMN salt, DROP COLUMN pieces_digest,
     DROP COLUMN private_digest, DROP COLUMN answer_digest, DROP COLUMN acts, DROP COLUMN acts_hash,
     DROP COLUMN settled, DROP COLUMN piece;
 """

@@ -26,7 +26,11 @@ class CuratedDataset(PublicDataset):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRow:
-    """One entry of the ledger without the number of people it charged and left out."""
+    """One entry of the ledger without the number of people it charged and left out.
+
+    `is_checkable` says whether `hash` is shown with all that gives it (docs/operations.md, "Auditing the ledger"). A
+    hash of format 1 commits to numbers of people, so that neither it nor what follows from it alone is shown.
+    """
 
     sequence: int
     query_id: UUID
@@ -38,9 +42,20 @@ class AuditedRow:
     worst_case_rho: str
     asked_at: datetime
     epoch: int
-    previous_hash: str
-    hash: str
     kind: Kind
+    format: int
+    mechanism: str
+    analyst_id: UUID
+    query_sha256: str
+    query_hash: str
+    grid_log2: int
+    worst_case_units: str
+    worst_case_total_units: str
+    values_sha256: str
+    private_digest: str | None
+    previous_hash: str | None
+    hash: str | None
+    is_checkable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +99,12 @@ def for_curator(view: DatasetView) -> CuratedDataset:
 
 def without_counts(row: LedgerRow) -> AuditedRow:
     """A ledger row as an auditor sees it."""
-    return AuditedRow(**{each.name: getattr(row, each.name) for each in fields(AuditedRow)})
+    told = {each.name: getattr(row, each.name) for each in fields(AuditedRow)}
+    if not row.is_checkable:
+        told |= {"previous_hash": None, "private_digest": None}
+    if row.format == 1:
+        told |= {"hash": None}
+    return AuditedRow(**told)
 
 
 def _shallow(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass

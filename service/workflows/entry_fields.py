@@ -73,6 +73,7 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("kind", "text"),
     _field("format", "int2"),
     _field("mechanism", "text"),
+    _field("values_digest", "bytea"),
     _field("salt", "bytea", tells_charges=True),
     _field("pieces_digest", "bytea", tells_charges=True),
     _field("private_digest", "bytea", tells_charges=True),

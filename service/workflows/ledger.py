@@ -52,7 +52,8 @@ class PublicEntry:
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
     second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
-    squared norm in grid steps).
+    squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them; in
+    format 1 it is empty.
     """
 
     seq: int
@@ -70,6 +71,7 @@ class PublicEntry:
     kind: Kind = "query"
     format: int = 1
     mechanism: str = "gaussian"
+    values_digest: bytes = b""
 
     def steps(self) -> NDArray[np.int64]:
         """The released integers, in grid steps; shape (dimension,)."""
@@ -118,6 +120,7 @@ class LedgerEntry(PublicEntry):
         if self.format == 1:
             object.__setattr__(self, "hash", _first_format_hash(self))
             return self
+        object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
         object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
         object.__setattr__(self, "private_digest", private_digest(self))
         object.__setattr__(self, "hash", _hash(self, self.private_digest))
@@ -127,6 +130,8 @@ class LedgerEntry(PublicEntry):
     def is_itself(self) -> bool:
         """Whether everything in it, the content of its pieces too, gives its hash."""
         if self.format != 1 and pieces_digest(self.pieces) != self.pieces_digest:
+            return False
+        if self.format != 1 and hashlib.sha256(self.values).digest() != self.values_digest:
             return False
         return chain_hash(self) == self.hash
 
@@ -187,10 +192,10 @@ def public_facts(entry: LedgerEntry) -> dict[str, Any]:
         "dimension": entry.dimension,
         "worst_case_units": str(entry.worst_case_units),
         "worst_case_total_units": str(entry.worst_case_total_units),
-        "values_sha256": hashlib.sha256(entry.values).hexdigest(),
+        "values_sha256": entry.values_digest.hex(),
         "analyst_id": str(entry.analyst_id),
         "analyst": entry.analyst,
-        "asked_at": entry.asked_at.isoformat(),
+        "asked_at": entry.asked_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
@@ -213,7 +218,7 @@ def private_digest(entry: LedgerEntry) -> bytes:
 
 
 def chain_hash(entry: LedgerEntry) -> bytes:
-    """What `entry.hash` has to be, by all else of the entry but the content of its pieces."""
+    """What `entry.hash` has to be; pieces and values are bound by the digests that are kept of them."""
     return _first_format_hash(entry) if entry.format == 1 else _hash(entry, private_digest(entry))
 
 

@@ -1,5 +1,6 @@
 """What curators, auditors and individuals may read of the ledger, from a snapshot; and an individual's own acts."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -188,9 +189,20 @@ def _ledger_row(record: EntryRecord) -> LedgerRow:
         left_out=record.left_out_count,
         asked_at=record.asked_at,
         epoch=record.epoch,
+        kind=record.kind,
+        format=record.format,
+        mechanism=record.mechanism,
+        analyst_id=record.analyst_id,
+        query_sha256=hashlib.sha256(record.canonical).hexdigest(),
+        query_hash=record.query_hash,
+        grid_log2=record.grid_log2,
+        worst_case_units=str(record.worst_case_units),
+        worst_case_total_units=str(record.worst_case_total_units),
+        values_sha256=record.values_digest.hex(),
+        private_digest=record.private_digest.hex(),
         previous_hash=record.previous_hash.hex(),
         hash=record.hash.hex(),
-        kind=record.kind,
+        is_checkable=record.format != 1 and not record.follows_first,
     )
 
 

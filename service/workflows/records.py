@@ -141,7 +141,10 @@ class ActRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRecord:
-    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values.
+
+    `follows_first` says whether the entry before it is of format 1, whose hash commits to numbers of people.
+    """
 
     seq: int
     query_id: UUID
@@ -158,6 +161,14 @@ class EntryRecord:
     previous_hash: bytes
     hash: bytes
     kind: Kind
+    format: int
+    mechanism: str
+    analyst_id: UUID
+    query_hash: str
+    worst_case_total_units: int
+    values_digest: bytes
+    private_digest: bytes
+    follows_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

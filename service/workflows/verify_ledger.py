@@ -1,5 +1,6 @@
 """The entries replayed: their chain, what each says of itself, and everybody's spent, held against the pages."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
@@ -91,6 +92,8 @@ class LedgerReplay:
             yield "does not continue the row before"
         if chain_hash(entry) != entry.hash:
             yield "its contents do not give its hash"
+        if entry.format != 1 and hashlib.sha256(entry.values).digest() != entry.values_digest:
+            yield "its values do not give its values_digest"
         if entry.format != 1 and private_digest(entry) != entry.private_digest:
             yield "its private part does not give its private_digest"
         if entry.format != 1 and pieces_digest(entry.pieces) != entry.pieces_digest:

@@ -162,7 +162,8 @@ class ActRow:
 class LedgerRow:
     """One entry of the ledger; `charged` and `left_out` count individuals and are for curators.
 
-    A `burn` has no analyst, noise or answer; its `query` says why everybody was charged.
+    A `burn` has no analyst, noise or answer; its `query` says why everybody was charged. From format 2 on,
+    `previous_hash`, the entry's public fields and `private_digest` give `hash`.
     """
 
     sequence: int
@@ -177,9 +178,20 @@ class LedgerRow:
     left_out: int
     asked_at: datetime
     epoch: int
-    previous_hash: str
-    hash: str
     kind: Kind
+    format: int
+    mechanism: str
+    analyst_id: UUID
+    query_sha256: str
+    query_hash: str
+    grid_log2: int
+    worst_case_units: str
+    worst_case_total_units: str
+    values_sha256: str
+    private_digest: str | None
+    previous_hash: str | None
+    hash: str | None
+    is_checkable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,9 +57,14 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
     return made[::-1]
 
 
-def as_record(made: LedgerEntry) -> EntryRecord:
-    """What is listed of an entry."""
-    return EntryRecord(**{name: getattr(made, name) for name in EntryRecord.__dataclass_fields__})
+def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
+    """What is listed of entries, the newest first, and all."""
+    names = [name for name in EntryRecord.__dataclass_fields__ if name != "follows_first"]
+    first = {each.seq for each in made if each.format == 1}
+    return [
+        EntryRecord(**{name: getattr(each, name) for name in names}, follows_first=each.seq - 1 in first)
+        for each in made
+    ]
 
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
@@ -105,7 +110,7 @@ def test_pages_of_the_ledger_lose_and_repeat_nothing(
             of_slot = transaction.own_charges(slot, before=page[0].seq + 1, limit=limit, bytes_max=bytes_max)
             assert [each.seq for each in of_slot] == [each.seq for each in page]
             seen += page
-        assert seen == list(map(as_record, made))
+        assert seen == as_records(made)
         for slot in range(SLOTS + 2):
             of_slot = transaction.own_charges(slot, before=2**62, limit=100, bytes_max=MANY_BYTES)
             assert of_slot == [as_charge(each, slot) for each in made]
@@ -137,7 +142,7 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
     assert [each.charges and each.charges.form for each in made[-5:]] == [1, 0, 0, 1, 1]
     assert {len(each.pieces) for each in made} == {0, 1, 5}
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.entry_records(before=2**62, limit=99, bytes_max=MANY_BYTES) == list(map(as_record, made))
+        assert transaction.entry_records(before=2**62, limit=99, bytes_max=MANY_BYTES) == as_records(made)
         assert list(transaction.entries(after=0)) == made[::-1]
         for slot in (0, 1, 7, 8, 16, 17, 18, 97 + 17, 20_000, 20_001, 39_999, 40_000, 100_000):
             found = transaction.own_charges(slot, before=2**62, limit=99, bytes_max=MANY_BYTES)

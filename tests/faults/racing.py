@@ -19,7 +19,8 @@ from service.workflows.house import House
 from service.workflows.registration import Registration
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal
-from tests.faults.stage import open_house
+from tests.faults.stage import LEDGER_KEY, open_house
+from tests.sealed_accounts import spent_in
 
 DATASET = "race"
 CHARGE_UNITS = 2**37  # sigma 2: 1/8

@@ -29,6 +29,7 @@ from tests.faults.replicas import PEPPER, Answer, ask, exchange
 from tests.sealed_accounts import spent_in
 
 _PEPPER = Pepper(bytes.fromhex(PEPPER))
+LEDGER_KEY = _PEPPER.ledger_key()
 
 COLUMNS = {
     "country": {"type": "category", "categories": ["NO", "SE"]},
@@ -156,7 +157,7 @@ class Stage:
 
         That is so at every instant, and to be asked before a process starts again: it makes up for what is missing.
         """
-        store = PostgresStore(self.database_url, _PEPPER.ledger_key())
+        store = PostgresStore(self.database_url, LEDGER_KEY)
         try:
             seen = self._seen(self.replies())
             assert seen <= _witnessed(store, self.dataset, witness), "an answer was seen that is not witnessed"
@@ -170,7 +171,7 @@ class Stage:
         """
         replies = self.replies()
         makers = {reply.seq: reply.key for reply in replies if not orjson.loads(reply.body)["reused"]}
-        store = PostgresStore(self.database_url, _PEPPER.ledger_key())
+        store = PostgresStore(self.database_url, LEDGER_KEY)
         try:
             findings = [finding for report in verify_all(store, witness) for finding in report.findings]
             entries = _entries(store, self.dataset, makers)
@@ -198,7 +199,7 @@ class Stage:
         return max((reply.seq for reply in replies if reply.key in answered), default=0)
 
     def _view(self) -> dict[int, int]:
-        rows = spent_in(self._open_connection(), _PEPPER.ledger_key())
+        rows = spent_in(self._open_connection(), LEDGER_KEY)
         return {int((row.key or "").removeprefix("p")): row.spent_units for row in rows if row.dataset == self.dataset}
 
     def _rows(self, statement: LiteralString, values: list[object]) -> list[tuple[Any, ...]]:
@@ -289,7 +290,7 @@ _WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database
 @contextmanager
 def open_house(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, House]]:
     """A replica in this process: a store and a house of its own."""
-    store = PostgresStore(database_url, _PEPPER.ledger_key())
+    store = PostgresStore(database_url, LEDGER_KEY)
     witness = _WITNESSES.setdefault(database_url, MemoryWitness())
     house = House(store=store, witness=witness, pepper=_PEPPER, entropy=entropy, clock=now)
     try:

@@ -31,7 +31,7 @@ AMID = 3
 """So many calls come before what happens amid the session: two queries and a preview."""
 SETTINGS = SimpleNamespace(upload_bytes_max=10_000_000)
 JSON = {"Content-Type": "application/json"}
-HASHES = ("hash", "previous_hash")
+HASHES = ("hash", "previous_hash", "private_digest", "values_sha256")
 _VALUES = re.compile(rb'"values":\[[^]]*\]')
 
 Row = list[Any]
@@ -284,10 +284,9 @@ async def session(
 
 
 def public_part(exchange: Exchange) -> Exchange:
-    """An exchange without released numbers, which are the mechanism's output, and without the ledger's hashes.
+    """An exchange without released numbers, which are the mechanism's output, and without the ledger's digests.
 
-    An entry's hash is over everybody's charges. It has no salt, so that an auditor may test a guess with it
-    (docs/known-limits.md).
+    Those of an auditor's page are of released values, or salted.
     """
     status, headers, body = exchange
     if status == 200 and b'"values":[' in body:

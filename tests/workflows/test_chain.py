@@ -18,9 +18,15 @@ FIRST_FORMAT = entry(HEAD, {0: 5, 2: 7}, (3,))
 SECOND_FORMAT = second_entry(HEAD, {0: 5, 2: 7}, (3,))
 BOUND_BY_FIRST = {each.name for each in fields(LedgerEntry)} - {
     *("hash", "mechanism", "salt", "pieces", "pieces_digest", "private_digest", "answer_digest"),
-    *("acts", "acts_hash", "settled"),
+    *("acts", "acts_hash", "settled", "values_digest"),
 }
-BOUND_BY_SECOND = {each.name for each in fields(LedgerEntry)} - {"hash", "charges", "private_digest", "pieces"}
+BOUND_BY_SECOND = {each.name for each in fields(LedgerEntry)} - {
+    "hash",
+    "charges",
+    "private_digest",
+    "pieces",
+    "values",
+}
 
 
 def _other(value: Any) -> Any:
@@ -50,7 +56,7 @@ def test_a_hash_of_format_1_binds_every_field_and_the_row_before(name: str) -> N
 
 @pytest.mark.parametrize("name", sorted(BOUND_BY_SECOND))
 def test_a_hash_of_format_2_binds_every_field_and_the_row_before(name: str) -> None:
-    """The pieces by their digest."""
+    """Values and pieces by their digests."""
     changes: dict[str, Any] = {name: _other(getattr(SECOND_FORMAT, name))}
     assert chain_hash(replace(SECOND_FORMAT, **changes)) != SECOND_FORMAT.hash
 
@@ -59,6 +65,7 @@ def test_an_entry_is_itself_only_with_its_own_pieces() -> None:
     """One that says something else of people has another digest."""
     other = second_entry(HEAD, {0: 5, 2: 8}, (3,)).pieces
     assert SECOND_FORMAT.is_itself
+    assert not replace(SECOND_FORMAT, values=bytes(16)).is_itself
     assert not replace(SECOND_FORMAT, pieces=other).is_itself
     assert not replace(SECOND_FORMAT, salt=bytes(32)).is_itself
     assert FIRST_FORMAT.is_itself

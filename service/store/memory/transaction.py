@@ -29,6 +29,7 @@ from service.workflows.records import (
     StoredPage,
 )
 
+_LISTED = tuple(each.name for each in fields(EntryRecord) if each.name != "follows_first")
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
 """The codes that Postgres gives for the same."""
 
@@ -89,9 +90,13 @@ class MemoryTransaction:
         yield from self._draft.entries[after:][:limit]
 
     def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
+        entries, listed = self._draft.entries, self._listed(before, limit, bytes_max)
         return [
-            EntryRecord(**{each.name: getattr(entry, each.name) for each in fields(EntryRecord)})
-            for entry in self._listed(before, limit, bytes_max)
+            EntryRecord(
+                **{name: getattr(entry, name) for name in _LISTED},
+                follows_first=entry.seq > 1 and entries[entry.seq - 2].format == 1,
+            )
+            for entry in listed
         ]
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:

@@ -12,7 +12,11 @@ from service.workflows.records import ActRecord, EntryRecord, OwnCharge
 
 _LISTED: Final = (
     "seq, query_id, analyst, epoch, canonical, sigma, grid_log2, dimension, worst_case_units, charged_count,"
-    " left_out_count, asked_at, previous_hash, hash, kind"
+    " left_out_count, asked_at, previous_hash, hash, kind, format, mechanism, analyst_id, query_hash,"
+    " worst_case_total_units, values_digest, private_digest"
+)
+_FOLLOWS_FIRST: Final = (
+    "EXISTS (SELECT FROM ledger p WHERE p.dataset_id = %s AND p.seq = page.seq - 1 AND p.format = 1)"
 )
 _CHARGES: Final = "charge_form, slots, active, charge_units, charges"
 
@@ -41,7 +45,9 @@ ENTRIES_AFTER: Final = (
 """Whole entries, for those who replay them; the pieces that stand by themselves are read entry by entry."""
 PIECES_OF: Final = "SELECT number, sealed FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
-ENTRIES_LISTED: Final = f"SELECT {_LISTED} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
+ENTRIES_LISTED: Final = (
+    f"SELECT {_LISTED}, {_FOLLOWS_FIRST} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
+)
 _PRICED: Final = "format, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END AS number, coalesce(piece, (SELECT sealed FROM pieces p"
@@ -104,6 +110,14 @@ def entry_record_of(row: Sequence[Any]) -> EntryRecord:
         previous_hash=bytes(row[12]),
         hash=bytes(row[13]),
         kind=row[14],
+        format=row[15],
+        mechanism=row[16],
+        analyst_id=row[17],
+        query_hash=row[18],
+        worst_case_total_units=row[19],
+        values_digest=bytes(row[20]),
+        private_digest=bytes(row[21]),
+        follows_first=row[22],
     )
 
 

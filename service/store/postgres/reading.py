@@ -83,7 +83,7 @@ class PostgresReading:
             after, left = rows[-1][0], left - len(rows)
 
     def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
-        rows = self._rows(ENTRIES_LISTED, [self._dataset_id, before, limit, bytes_max])
+        rows = self._rows(ENTRIES_LISTED, [self._dataset_id, self._dataset_id, before, limit, bytes_max])
         return [entry_record_of(row) for row in rows]
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:

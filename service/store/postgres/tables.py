@@ -109,6 +109,7 @@ LEDGER: Final = Table(
     Column("kind", Text, nullable=False, server_default=text("'query'")),
     Column("format", SmallInteger, nullable=False, server_default=text("1")),
     Column("mechanism", Text, nullable=False, server_default=text("'gaussian'")),
+    _empty("values_digest"),
     _empty("salt"),
     _empty("pieces_digest"),
     _empty("private_digest"),
