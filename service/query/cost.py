@@ -24,6 +24,8 @@ _AXIS_BYTES = 256  # one axis of a reply, without its values
 _NUMBER_BYTES = 24  # the longest number in JSON, with its comma
 _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
+_PIECES_BYTES = 2**8  # the smallest piece of an entry
+_SLOTS_A_BYTE = 2**6  # header, digest and seal of each piece
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -121,11 +123,11 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
-    """What is stored of one query: touched and active slots, charges, the released numbers twice, labels, the text."""
-    slots = 2 * (-(-capacity // 8))
-    charges = 0 if plan.has_one_norm else 8 * touched
+    """What is stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
+    slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
+    norms = 0 if plan.has_one_norm else 8 * touched
     names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)
-    return slots + charges + (8 + _NUMBER_BYTES) * plan.dimension + names + 2 * len(plan.canonical)
+    return slots + norms + (8 + _NUMBER_BYTES) * plan.dimension + names + 2 * len(plan.canonical)
 
 
 def _shape(predicate: Predicate) -> Hashable:

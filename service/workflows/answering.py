@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -33,6 +33,8 @@ from service.workflows.ports import CommitRejected, Proposal, Transaction
 from service.workflows.records import Address, AnswerRecord, Asked
 from service.workflows.state import DatasetState
 from service.workflows.views import Principal, StoredAnswer
+
+_ID_BYTES: Final = 16
 
 Outcome = StoredAnswer | WorkflowError | CommitRejected
 
@@ -143,12 +145,14 @@ class Batch:
         plan, head = question.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
-        salt = self.entropy(SALT_BYTES // 8).tobytes()
+        # Through the one door of entropy, so that frozen entropy freezes whole exchanges.
+        drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
+        salt = drawn[_ID_BYTES:]
         slots = self.state.memory.slots_used
         return LedgerEntry(
             format=FORMAT,
             seq=head.seq + len(self.entries) + 1,
-            query_id=self._query_id(),
+            query_id=UUID(bytes=drawn[:_ID_BYTES], version=4),
             analyst_id=question.analyst.id,
             analyst=question.analyst.name,
             epoch=head.epoch,
@@ -172,10 +176,6 @@ class Batch:
             previous_hash=last_hash,
             hash=b"",
         ).sealed()
-
-    def _query_id(self) -> UUID:
-        """A random id through the one door of entropy, so that frozen entropy freezes whole exchanges."""
-        return UUID(bytes=self.entropy(2).tobytes(), version=4)
 
     def _record(self, question: Question, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
         certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)

@@ -56,6 +56,8 @@ class Registration(BaseModel):
     capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] = CAPACITY_DEFAULT
     tables: Schema
     rule: Literal["skip"] = "skip"
+    accounting: Literal["gdp"] = "gdp"
+    """By which charges are added up: an entry must be priceable under one rule only, so the genesis binds it."""
     limit_floor_rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
 
 

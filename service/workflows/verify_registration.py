@@ -5,9 +5,10 @@ the row keeps the units alone; every decimal of up to DIGITS_MAX digits after th
 so that a budget is bound as well as an epsilon is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import Final
 
@@ -48,12 +49,17 @@ def spellings(units: int, *, digits_max: int = DIGITS_MAX) -> Iterator[str]:
 
 def _registrations(record: DatasetRecord) -> Iterator[bytes]:
     """Every canonical registration from which the row can have been made."""
+    for template in (partial(_template, record, accounting="gdp"), partial(_template, record)):
+        yield from _stated(record, template)
+
+
+def _stated(record: DatasetRecord, template_of: Callable[..., bytes]) -> Iterator[bytes]:
     is_rho = record.guarantee.epsilon is None
     if record.limit_floor_units == _default_floor(record):
-        template = _template(record, has_rho=is_rho, has_floor=False)
+        template = template_of(has_rho=is_rho, has_floor=False)
         for rho in spellings(record.budget_units) if is_rho else ("",):
             yield template.replace(_quoted(_RHO), _quoted(rho))
-    template = _template(record, has_rho=is_rho, has_floor=True)
+    template = template_of(has_rho=is_rho, has_floor=True)
     few = list(spellings(record.budget_units, digits_max=_FEW_DIGITS)) if is_rho else [""]
     for floor in spellings(record.limit_floor_units):  # one after the other: the first few are nearly always right
         stated = template.replace(_quoted(_FLOOR), _quoted(floor))
@@ -64,9 +70,11 @@ def _default_floor(record: DatasetRecord) -> int:
     return 0 if record.schema.has_budget_column else record.budget_units
 
 
-def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool) -> bytes:
+def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool, **more: str) -> bytes:
+    """Registrations of earlier versions state no accounting."""
     return rfc8785.dumps(
         {
+            **more,
             "name": record.name,
             "guarantee": {
                 "epsilon": record.guarantee.epsilon,

@@ -162,7 +162,7 @@ class Laws:
         self.law(named == charges, f"A5: {place} charges {named}, the reference {charges}")
         skipped = {self.keys[slot] for slot in out.tolist()}
         self.law(skipped == left_out, f"A5: {place} leaves out {skipped}, the reference {left_out}")
-        drawn = [next(words, np.zeros(0, dtype=np.uint64)) for _ in range(3)]  # noise, salt, identifier
+        drawn = [next(words, np.zeros(0, dtype=np.uint64)) for _ in range(2)]  # the noise; the id and the salt
         for word in np.concatenate(drawn).tolist():
             self.law(word not in self.words, f"A9: {place} uses noise again")
             self.words.add(word)

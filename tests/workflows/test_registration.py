@@ -1,10 +1,12 @@
 """What a registration fixes for ever: the first link of the ledger's chain."""
 
+from dataclasses import replace
 from typing import Any
 
 from service.store.memory.store import MemoryStore
 from service.workflows.records import DatasetRecord
 from service.workflows.registration import Registration, register
+from service.workflows.verify_registration import check_registration
 
 PEOPLE = {
     "kind": "individuals",
@@ -24,10 +26,18 @@ def registered(**fields: Any) -> DatasetRecord:
     return register(Registration.model_validate(body), MemoryStore())
 
 
-def test_a_registration_without_rows_capacity_has_the_genesis_that_it_always_had() -> None:
-    """The hash is of the version before the field: ledgers of datasets that do not declare it keep their first link."""
+def test_a_registration_has_the_genesis_that_it_always_had() -> None:
+    """A field that comes later and is not declared changes no first link."""
+    assert registered().genesis.hex() == "b66c405acf4e7cd7bea93338067e78f06bd475e11dbe8d58a1e621be1c887b35"
+
+
+def test_a_registration_of_before_accounting_was_stated_is_verified_by_its_own_genesis() -> None:
+    """The hash is of that version; a genesis of neither is found."""
     before = "4713b8b1e3b323adda02a1b8f704838a8220756dd91fe44581c882eeb34af181"
-    assert registered().genesis.hex() == before
+    record = registered()
+    assert check_registration(record) == []
+    assert check_registration(replace(record, genesis=bytes.fromhex(before))) == []
+    assert check_registration(replace(record, genesis=bytes(32))) != []
 
 
 def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:
