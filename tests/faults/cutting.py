@@ -24,7 +24,7 @@ WAIT_S = 60
 
 @dataclass(slots=True)
 class CountedEntropy:
-    """The system's entropy; an execution draws twice, once for the noise of its count and once for the answer's id and salt."""
+    """The system's entropy; an execution draws twice, once for its noise and once for id and salt."""
 
     draws: int = 0
 
