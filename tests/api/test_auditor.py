@@ -11,6 +11,8 @@ import rfc8785
 
 from service.api.replies import without_counts
 from service.workflows.views import LedgerRow
+from sparing import Chain
+from sparing._chain import chain_of
 from tests.api.world import World
 
 COUNTS = {"charged", "left_out"}
@@ -79,6 +81,7 @@ async def test_an_auditor_checks_the_chain_by_what_is_shown(world: World) -> Non
         ]
 
     assert chains(rows) == [True] * 4
+    assert chain_of(rows) == Chain(entries=4, checked=4, hash=rows[0]["hash"], broken=())
     assert all(row["is_checkable"] for row in rows)
     other = {"sigma": 31.5, "worst_case_units": "1", "analyst": "eve", "values_sha256": "00" * 32, "epoch": 2}
     for name, value in other.items():

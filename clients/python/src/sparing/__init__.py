@@ -7,6 +7,7 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
     print(f"{answer.value:.0f} ± {answer.half_width_95:.0f}")
 """
 
+from sparing._chain import Chain
 from sparing._client import Client
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
 from sparing._errors import (
@@ -59,6 +60,7 @@ __all__ = [
     "AuthenticationError",
     "BudgetRow",
     "BudgetSummary",
+    "Chain",
     "Client",
     "Column",
     "Condition",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from sparing._chain import Chain, chain_of
 from sparing._constants import PAGE_SIZE
 from sparing._decode import read
 from sparing._files import Source, content_of
@@ -106,6 +107,14 @@ class Datasets:
         """Every query ever answered, newest first, with how many individuals it charged and left out."""
         pages = self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size)
         return (read(LedgerRow, item) for item in pages)
+
+    def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
+        """Read the whole ledger and check its chain of hashes, for auditors and curators; the service is not believed.
+
+        Raises:
+            APIReplyError: the service is of a version that does not show what its hashes are made of.
+        """
+        return chain_of(self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size))
 
     def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[ActRow]:
         """What was done to the dataset, newest first: uploads, lowered limits, erasures, epochs."""

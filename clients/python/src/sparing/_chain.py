@@ -1,0 +1,105 @@
+"""The chain of a ledger, checked from what an auditor is shown; the service is not believed."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sparing._errors import APIReplyError
+
+__all__ = ["Chain", "chain_of"]
+
+_PUBLIC = (
+    *("format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma"),
+    *("grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256"),
+    *("analyst_id", "analyst", "asked_at"),
+)
+_EXPONENT_LOW, _EXPONENT_HIGH = -7, 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What was checked of a ledger. It is whole as far as it is shown if `broken` is empty.
+
+    Keep `hash` and compare it with the row of `entries` the next time: whoever writes a ledger anew changes it.
+    """
+
+    entries: int  # rows shown
+    checked: int  # of these, rows whose hash was worked out anew; entries of format 1 show none
+    hash: str | None  # of the newest entry
+    broken: tuple[int, ...]  # sequences of rows that are missing, or do not give their hash, or do not follow
+
+
+def chain_of(rows: Iterable[object]) -> Chain:
+    """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are none."""
+    entries = checked = 0
+    newest: str | None = None
+    broken: set[int] = set()
+    sequence: int | None = None
+    wanted: str | None = None  # the hash that the next row, an older one, has to have
+    for row in rows:
+        told = _row(row)
+        if sequence is None:
+            newest = told["hash"]
+        else:
+            broken.update(range(told["sequence"] + 1, sequence))
+            if wanted is not None and told["hash"] != wanted:
+                broken.add(sequence)
+        sequence, wanted = told["sequence"], told["previous_hash"]
+        entries += 1
+        if told["is_checkable"]:
+            checked += 1
+            if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
+                broken.add(sequence)
+    if sequence is not None:
+        broken.update(range(1, sequence))
+    return Chain(entries=entries, checked=checked, hash=newest, broken=tuple(sorted(broken)))
+
+
+def _row(row: object) -> Mapping[str, Any]:
+    names = {*_PUBLIC, "query", "previous_hash", "hash", "private_digest", "is_checkable"}
+    if not isinstance(row, Mapping) or not names <= row.keys():
+        raise APIReplyError("a row of the ledger does not show what its hash is made of")
+    return row
+
+
+def _hash(row: Mapping[str, object]) -> str:
+    public = hashlib.sha256(_canonical({name: row[name] for name in _PUBLIC}).encode()).digest()
+    before, private = (bytes.fromhex(str(row[name])) for name in ("previous_hash", "private_digest"))
+    return hashlib.sha256(b"sparing ledger 2\0" + before + public + private).hexdigest()
+
+
+def _query_hash(row: Mapping[str, object]) -> str:
+    return hashlib.sha256(_canonical(row["query"]).encode()).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """RFC 8785."""
+    match value:
+        case Mapping():
+            members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+            return "{" + ",".join(f"{_canonical(name)}:{_canonical(member)}" for name, member in members) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_canonical, value)) + "]"
+        case float():
+            return _number(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    """The shortest decimal of a float, as ECMAScript writes it."""
+    if value == 0:
+        return "0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    figures, point = "".join(map(str, digits)), len(digits) + int(exponent)  # 0.figures times ten to the point
+    if _EXPONENT_LOW < point - 1 < _EXPONENT_HIGH:
+        padded = figures.ljust(point, "0") if point > 0 else "0" * (1 - point) + figures
+        place = max(point, 1)
+        text = padded[:place] + (f".{padded[place:]}" if len(padded) > place else "")
+    else:
+        fraction = f".{figures[1:]}" if len(figures) > 1 else ""
+        text = f"{figures[0]}{fraction}e{point - 1:+d}"
+    return f"-{text}" if sign else text

@@ -1,0 +1,132 @@
+"""The chain of a ledger, as an auditor checks it."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparing import APIReplyError, Chain, Client
+from sparing._chain import _canonical, chain_of
+
+GENESIS = "11" * 32
+
+
+def row(sequence: int, previous_hash: str, **other: Any) -> dict[str, Any]:
+    """An entry as the service lists it, made by a library for canonical JSON."""
+    query: dict[str, Any] = {"version": 1, "noise": {"sigma": 18.5}, "where": {"eq": [{"col": "ø"}, "\u2028"]}}
+    made: dict[str, Any] = {
+        "format": 2,
+        "kind": "query",
+        "sequence": sequence,
+        "query_id": f"q{sequence}",
+        "epoch": 1,
+        "mechanism": "gaussian",
+        "query_sha256": hashlib.sha256(rfc8785.dumps(query)).hexdigest(),
+        "query_hash": "qh",
+        "sigma": 18.5 * 10.0**sequence,
+        "grid_log2": -2,
+        "dimension": 1,
+        "worst_case_units": "9",
+        "worst_case_total_units": str(9 * sequence),
+        "values_sha256": "22" * 32,
+        "analyst_id": "a",
+        "analyst": 'Ann "ø"',
+        "asked_at": "2026-11-21T09:00:00Z",
+    }
+    public = hashlib.sha256(rfc8785.dumps(made)).digest()
+    private = hashlib.sha256(b"%d" % sequence).digest()
+    digest = hashlib.sha256(b"sparing ledger 2\0" + bytes.fromhex(previous_hash) + public + private).hexdigest()
+    shown = {"previous_hash": previous_hash, "private_digest": private.hex(), "hash": digest, "is_checkable": True}
+    return {**made, **shown, "query": query, "worst_case_rho": "0.1", **other}
+
+
+def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, Any]]:
+    """So many entries, the newest first."""
+    rows = [row(first, start)]
+    while len(rows) < count:
+        rows.append(row(first + len(rows), rows[-1]["hash"]))
+    return rows[::-1]
+
+
+def broken(rows: Sequence[object]) -> tuple[int, ...]:
+    """The sequences that are found."""
+    return chain_of(rows).broken
+
+
+def test_a_whole_ledger_is_checked(client: Client, script: Any) -> None:
+    """Page by page; of an empty one there is nothing to check."""
+    rows = ledger(5)
+    pages = [{"items": rows[:3], "next": "c"}, {"items": rows[3:], "next": None}, {"items": [], "next": None}]
+    script.steps = [httpx.Response(200, json=page) for page in pages]
+    assert client.datasets.audit(dataset="d") == Chain(entries=5, checked=5, hash=rows[0]["hash"], broken=())
+    assert client.datasets.audit(dataset="d") == Chain(entries=0, checked=0, hash=None, broken=())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in row(1, GENESIS) if name not in {"worst_case_rho", "is_checkable", "sequence", "query"}]
+)
+def test_every_field_is_bound(name: str) -> None:
+    """A change of one is found in its row, or in the row after it."""
+    rows = ledger(5)
+    other = {"sigma": 7.25, "hash": "33" * 32, "previous_hash": "33" * 32, "private_digest": "33" * 32}
+    rows[2] = rows[2] | {name: other.get(name, "x")}
+    assert set(broken(rows)) & {3, 4}
+
+
+def test_what_was_asked_is_bound() -> None:
+    """By its canonical form."""
+    rows = ledger(3)
+    rows[1] = rows[1] | {"query": {"version": 1}}
+    assert broken(rows) == (2,)
+
+
+def test_rows_that_are_missing_are_named() -> None:
+    """In the middle and at the beginning; at the end only whoever has kept a hash knows."""
+    rows = ledger(6)
+    assert broken([*rows[:2], *rows[4:]]) == (3, 4, 5)
+    assert broken(rows[:-2]) == (1, 2)
+    assert broken(rows[1:]) == ()
+
+
+def test_entries_of_the_first_format_show_no_hashes() -> None:
+    """And the first after them its own alone."""
+    hidden = {"is_checkable": False, "previous_hash": None, "private_digest": None}
+    later = ledger(3, first=3)
+    later[-1] |= hidden
+    earlier = [row(n, GENESIS) | hidden | {"format": 1, "hash": None} for n in (2, 1)]
+    found = chain_of([*later, *earlier])
+    assert found == Chain(entries=5, checked=2, hash=later[0]["hash"], broken=())
+    later[-1]["hash"] = "33" * 32
+    assert broken([*later, *earlier]) == (4,)
+
+
+@pytest.mark.parametrize("shown", [[], {}, {"sequence": 1, "hash": "00"}])
+def test_a_service_that_does_not_show_enough_is_refused(shown: object) -> None:
+    """Rather than taken for whole."""
+    with pytest.raises(APIReplyError, match="does not show"):
+        chain_of([shown])
+
+
+JSON = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**53) + 1, 2**53 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.floats(1e-9, 1e-3),
+        st.floats(1e14, 1e24),
+        st.text(),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4)),
+)
+
+
+@given(JSON)
+def test_canonical_json_is_that_of_the_standard(value: Any) -> None:
+    """Byte for byte what another library writes."""
+    assert _canonical(value).encode() == rfc8785.dumps(value)
