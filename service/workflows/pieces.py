@@ -23,6 +23,7 @@ from service.core.charge import charge_units, worst_case_units
 from service.core.uniform import first, uniform
 
 __all__ = [
+    "CONTENT_BYTES_MAX",
     "STRETCH_SLOTS",
     "WHOLE",
     "Measure",
@@ -50,6 +51,9 @@ _HEADER: Final = Struct("!BBII")  # measure, form of the slots, touched slots, b
 _NUMBER: Final = Struct("!q")
 _PIECE_TAG: Final = b"sparing piece 2\0"
 _PIECES_TAG: Final = b"sparing pieces 2\0"
+
+CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + 8 * STRETCH_SLOTS
+"""Of a stretch in which everybody is touched, which is the longest content of a piece."""
 
 Integers = NDArray[np.int64]
 Outcome = Literal["charged", "left_out", "untouched"]

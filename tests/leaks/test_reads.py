@@ -23,6 +23,7 @@ from service.api.app import Edge, create_app
 from service.core.release import Release
 from service.core.uniform import uniform
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
+from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.store.witness.memory import MemoryWitness
@@ -228,7 +229,8 @@ def whole_reuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the former look for an entry to reuse, which read all of it."""
     module = "service.store.postgres.transaction"
     monkeypatch.setattr(f"{module}.KNOWN_ENTRIES", KNOWN_ENTRIES.replace(PUBLIC_COLUMNS, ENTRY_COLUMNS))
-    monkeypatch.setattr(f"{module}.public_entry_of", entry_of)
+    seal = LedgerSeal(LEDGER_KEY)
+    monkeypatch.setattr(f"{module}.public_entry_of", lambda row: entry_of(row, seal, lambda _: []))
 
 
 def whole_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,23 +269,26 @@ def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     [(whole_listing, {"listing"}), (whole_reuse, {"retry", "reuse"}), (whole_ledger, {"another's receipts", "audit"})],
     ids=["listing", "reuse", "ledger"],
 )
-@pytest.mark.parametrize(("encoding", "world"), [("present", "blank"), ("former", "other value")])
+@pytest.mark.parametrize("encoding", ["present", "former"])
 def test_whole_entries_would_be_seen(
     new_database: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
     plant: Callable[[pytest.MonkeyPatch], None],
     leaks: set[str],
     encoding: str,
-    world: str,
 ) -> None:
-    """A seeded leak: were entries read as they once were, one person's charge would show, however it is encoded."""
+    """A seeded leak: were entries read as they once were, a statement names columns that it must not.
+
+    With the former encoding one person's value shows in the sizes too; with the present one, whose sizes are the same
+    for a stretch of people, not even then.
+    """
     plant(monkeypatch)
     if encoding == "former":
         former_encoding(monkeypatch)
-    ours, theirs = lived(new_database(), ALIKE), lived(new_database(), world)
-    assert differing(ours, theirs).keys() == leaks, differing(ours, theirs)
+    ours, theirs = lived(new_database(), ALIKE), lived(new_database(), "other value")
+    assert differing(ours, theirs).keys() == (leaks if encoding == "former" else set()), differing(ours, theirs)
     if encoding == "former":
         for what in leaks:
             more = abs(sum(note.size for note in theirs[what]) - sum(note.size for note in ours[what]))
-            assert more >= 8 * (N - 1) - DIGITS_BYTES
+            assert more >= N // 4 - DIGITS_BYTES  # two bits for each person, in one piece or in none
     assert any(private_columns(ours[what]) for what in leaks)

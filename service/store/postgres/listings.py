@@ -6,8 +6,8 @@ from math import ldexp
 from typing import Any, Final
 
 from service.store.postgres.rows import ENTRY_COLUMNS
-from service.store.postgres.sealing import LedgerSeal
-from service.workflows.pieces import WHOLE, Outcome
+from service.store.postgres.sealing import SEAL_BYTES, LedgerSeal
+from service.workflows.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
 from service.workflows.records import ActRecord, EntryRecord, OwnCharge
 
 _LISTED: Final = (
@@ -50,14 +50,20 @@ ENTRIES_LISTED: Final = (
 )
 _PRICED: Final = "format, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
-    f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END AS number, coalesce(piece, (SELECT sealed FROM pieces p"
-    " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s))"
+    "coalesce(piece, (SELECT sealed FROM pieces p"
+    " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s), ''::bytea)"
 )
-"""The number and the bytes of the one piece in which a slot can stand, without which it is untouched."""
+"""The bytes of the one piece in which a slot can stand, without which it is untouched."""
+_OWN_NUMBER: Final = f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END"
+PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
+"""What is read of an entry for somebody's receipt has this length, however many others it touched."""
+_PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
 OWN_CHARGES: Final = (
-    f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_PIECE}"
+    f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_NUMBER},"
+    f" {_PADDED}"
     f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {_CHARGES}, {_PRICED}')}"
-    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) WHERE bytes_before < %s ORDER BY seq DESC"
+    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
+    " WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of whoever was erased since there is none, and an erasure itself has none either.
 ACTS_LISTED: Final = (
@@ -80,7 +86,8 @@ ACCOUNT: Final = (
     " WHERE slot = %s AND i.dataset_id = %s"
 )
 OWN_SINCE: Final = (
-    f"SELECT sigma, grid_log2, salt, {_OWN_PIECE} FROM ledger AS page"
+    f"SELECT sigma, grid_log2, salt, {_OWN_NUMBER}, length(own), own FROM ledger AS page"
+    f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
     " WHERE dataset_id = %s AND seq > %s AND format <> 1"
 )
 """What concerns one slot of the entries of format 2 after a sequence."""
@@ -136,9 +143,12 @@ def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnCharge:
 
 
 def own_price(row: Sequence[Any], slot: int, seal: LedgerSeal) -> tuple[Outcome, int]:
-    """(outcome, units) for one slot of sigma, grid, salt, and the number and bytes of its piece. Raises Unreadable."""
-    sigma, grid_log2, salt, number, sealed = row
-    if sealed is None:
+    """(outcome, units) for one slot of sigma, grid, salt, and the number, length and bytes of its piece.
+
+    Bytes beyond the length are padding. Raises Unreadable.
+    """
+    sigma, grid_log2, salt, number, length, sealed = row
+    if length == 0:
         return "untouched", 0
-    quantities = seal.open(bytes(salt), number, bytes(sealed)).quantities()
+    quantities = seal.open(bytes(salt), number, bytes(sealed[:length])).quantities()
     return quantities.own(slot, ldexp(sigma, -grid_log2))

@@ -22,6 +22,7 @@ from service.store.postgres.listings import (
     ENTRIES_LISTED,
     OWN_CHARGES,
     OWN_SINCE,
+    PADDING,
     PIECES_OF,
     act_record_of,
     entry_record_of,
@@ -87,15 +88,16 @@ class PostgresReading:
         return [entry_record_of(row) for row in rows]
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
-        piece = [number_for(slot), self._dataset_id, number_for(slot)]
-        rows = self._rows(OWN_CHARGES, [*piece, self._dataset_id, before, limit, slot, bytes_max])
+        number, dataset = number_for(slot), self._dataset_id
+        values = [number, PADDING, dataset, before, limit, slot, dataset, number, bytes_max]
+        rows = self._rows(OWN_CHARGES, values)
         return [own_charge_of(row, slot, self._seal) for row in rows]
 
     def account_of(self, slot: int) -> OwnAccount:
         account = self._rows(ACCOUNT, [PAGE_SLOTS, slot, PAGE_SLOTS, slot, self._dataset_id])
         limit, spent, paused, seq = account[0]
-        piece = [number_for(slot), self._dataset_id, number_for(slot)]
-        since = self._rows(OWN_SINCE, [*piece, self._dataset_id, seq])
+        number = number_for(slot)
+        since = self._rows(OWN_SINCE, [number, self._dataset_id, number, self._dataset_id, seq])
         charged = sum(own_price(row, slot, self._seal)[1] for row in since)
         return OwnAccount(limit=limit, spent=int(spent) + charged, paused=paused)
 

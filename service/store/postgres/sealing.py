@@ -14,11 +14,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from service.workflows.pieces import Piece
 
-__all__ = ["LedgerSeal", "Unreadable"]
+__all__ = ["SEAL_BYTES", "LedgerSeal", "Unreadable"]
 
 _TAG: Final = b"sparing pieces"  # at most 16 bytes: what the derivation is for
 _REVISION: Final = Struct("!I")
 _NONCE: Final = Struct("!Iq")
+_TAG_BYTES: Final = 16
+SEAL_BYTES: Final = _REVISION.size + _TAG_BYTES
+"""By so much a sealed piece is longer than its content."""
 
 
 class Unreadable(ValueError):
