@@ -15,7 +15,7 @@ MUTANTS = [
         name="an entry's own hash is not checked",
         incident="Whoever changes the charges of a shared entry and leaves its hash makes people richer.",
         file="service/workflows/tail.py",
-        find="if entry.hash == chain_hash(entry)}",
+        find="if entry.is_itself}",
         put="if entry.hash}",
         killed_by="tests/workflows/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
     ),

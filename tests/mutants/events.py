@@ -265,6 +265,6 @@ MUTANTS = [
         file="service/workflows/ledger.py",
         find='b"sparing ledger 1\\0" + entry.previous_hash + canonical_json',
         put='b"sparing ledger 1\\0" + canonical_json',
-        killed_by="tests/workflows/test_chain.py::test_a_hash_binds_every_field_and_the_row_before",
+        killed_by="tests/workflows/test_chain.py::test_a_hash_of_format_1_binds_every_field_and_the_row_before",
     ),
 ]

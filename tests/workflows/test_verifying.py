@@ -6,10 +6,12 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import orjson
 import psycopg
 import pytest
 
+from service.core.renyi_filter import Accounts
 from service.query.problems import QueryProblem
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
@@ -17,7 +19,7 @@ from service.store.witness.memory import MemoryWitness
 from service.workflows import verify_answers
 from service.workflows.house import House
 from service.workflows.ports import Store
-from service.workflows.reading import lowering
+from service.workflows.reading import lowering, pausing
 from service.workflows.verify_registration import check_registration
 from service.workflows.verifying import Report, verify_all
 from service.workflows.views import Principal
@@ -112,6 +114,66 @@ def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_n
     findings = report_of(store, witness).findings
     assert any("individuals row 0: has spent" in each and "its limit is" in each for each in findings), findings
     assert any("individuals row 0: has spent" in each and "its largest limit ever" in each for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("wrongly", "found"),
+    [
+        ({"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
+        ({"bob": True}, "ledger row 2: charges slot 1, which has paused"),
+        ({"eve": True}, "ledger row 2: charges slot 2 beyond its limit"),
+        ({"bob": False}, None),
+    ],
+)
+def test_who_takes_part_is_worked_out_anew(
+    monkeypatch: pytest.MonkeyPatch, wrongly: dict[str, bool], found: str | None
+) -> None:
+    """A filter that decides otherwise than limits, pauses and charges say is found in the entry that it decided."""
+    store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        line = house.lines.line(house.lines.record("survey"))
+        line.act(lowering("eve", limit_units=2**30))
+        who = analyst(house)
+        ask(house, who, "a", reuse=False, noise={"sigma": 100.0})
+        line.act(pausing("bob", paused=True))
+        real = Accounts.active
+
+        def faulty(self: Accounts, touched: Any, charges: Any) -> Any:
+            active = real(self, touched, charges).copy()
+            for name, takes_part in wrongly.items():
+                active[touched == slots[name]] = takes_part
+            return active
+
+        monkeypatch.setattr(Accounts, "active", faulty)
+        monkeypatch.setattr(Accounts, "debit", lambda self, slots, units: np.add.at(self.spent, slots, units))
+        ask(house, who, "b", reuse=False, noise={"sigma": 2.0})
+    (report,) = verify_all(store)
+    assert (found in report.findings) if found else (report.findings == []), report.findings
+
+
+def test_limits_count_from_when_they_were_lowered() -> None:
+    """Whoever could pay before may be unable to after, and pauses end."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        line, who = house.lines.line(house.lines.record("survey")), analyst(house)
+        for key, act in [
+            ("a", pausing("bob", paused=True)),
+            ("b", lowering("ann", limit_units=0)),
+            ("c", pausing("bob", paused=False)),
+            ("d", lowering("bob", limit_units=1)),
+            ("e", None),
+        ]:
+            ask(house, who, key, reuse=False, noise={"sigma": 9.0})
+            if act is not None:
+                line.act(act)
+        counts = [(row.charged, row.left_out) for row in house.ledger("survey", cursor=None, limit=9).items]
+    assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
+    (report,) = verify_all(store)
+    assert report.findings == []
 
 
 def test_who_was_left_out_could_not_have_paid(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
