@@ -36,8 +36,9 @@ QUERIES = {
     "everybody_else": {**count_query(), "select": [{"sum": {"column": "age"}}], "noise": {"sigma": 500_000.0}},
 }
 ENTRY_BYTES = (
-    "SELECT octet_length(slots) + coalesce(octet_length(active), 0) + coalesce(octet_length(charges), 0)"
-    ' + octet_length(canonical) + octet_length("values"), charged_count FROM ledger ORDER BY seq'
+    'SELECT coalesce(octet_length(piece), 0) + octet_length(canonical) + octet_length("values")'
+    " + coalesce((SELECT sum(octet_length(sealed)) FROM pieces p"
+    " WHERE p.dataset_id = l.dataset_id AND p.seq = l.seq), 0)::bigint, charged_count FROM ledger l ORDER BY seq"
 )
 SWITCHES = {"SPARING_RELEASE_SLOT_MS": "0", "SPARING_DRAIN_NOTICE_MS": "0"}
 

@@ -1,0 +1,184 @@
+"""The ledger at rest: a migration of many entries, receipts among dense ones, and bytes of an entry.
+
+    python -m loadtests.bench_ledger
+
+A receipt is read as the service reads it, from a snapshot of the database: of one individual among a million, in a
+ledger of a hundred entries of which each charges everybody something else.
+"""
+
+import io
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import numpy as np
+import psycopg
+from alembic import command
+from alembic.config import Config
+
+from loadtests.rig import throw_away_home
+from service.core.uniform import uniform
+from service.query.schema import Schema
+from service.store.embedded import EmbeddedPostgres
+from service.store.postgres.migrate import MIGRATIONS, migrate
+from service.store.postgres.store import PostgresStore
+from service.workflows.ledger import FORMAT, LedgerEntry
+from service.workflows.pieces import Measure, Quantities, pieces_of
+from service.workflows.records import DatasetRecord, Head
+from service.workflows.secrets import Pepper
+from service.workflows.views import Guarantee
+
+PEOPLE = 10**6
+DENSE = 100
+AGED = 300_000
+BEFORE = "0010"
+ROUNDS = 200
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+BYTES = (
+    'SELECT coalesce(octet_length(piece), 0) + octet_length(canonical) + octet_length("values") + 32 * 5'
+    " + coalesce((SELECT sum(octet_length(sealed) + 44) FROM pieces p"
+    " WHERE p.dataset_id = l.dataset_id AND p.seq = l.seq), 0) FROM ledger l ORDER BY seq LIMIT 1 OFFSET %s"
+)
+OLD_ENTRIES = """
+INSERT INTO ledger (dataset_id, seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2,
+    dimension, worst_case_units, worst_case_total_units, charge_form, slots, active, charge_units, charged_count,
+    left_out_count, charged_units, "values", asked_at, previous_hash, hash)
+SELECT %s, n, gen_random_uuid(), gen_random_uuid(), 'ana', 1, '{}', 'q', 20, 0, 1, 9, 9, 0, int4send(7), '\\x80'::bytea,
+    5, 1, 0, 5, int8send(n), now(), sha256(int8send(n)), sha256(int8send(n + 1))
+FROM generate_series(1, %s) AS n
+"""
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """A server of its own, with the newest schema."""
+    with throw_away_home() as home, EmbeddedPostgres(home / "postgres", throw_away=True) as server:
+        url = server.url_of("postgres")
+        migrate(url)
+        yield url
+
+
+def dataset(store: PostgresStore) -> DatasetRecord:
+    """A registration, kept."""
+    people = {"kind": "individuals", "key": "id", "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}}}
+    return store.add_dataset(
+        DatasetRecord(
+            id=0,
+            name="million",
+            guarantee=Guarantee(epsilon=None, delta=None),
+            budget_units=2**60,
+            limit_floor_units=2**60,
+            capacity=2**20,
+            rule="skip",
+            schema=Schema.model_validate({"people": people}),
+            genesis=bytes(31) + b"g",
+        )
+    )
+
+
+def entry(head: Head, told: Quantities) -> LedgerEntry:
+    """The entry that follows on a head."""
+    salt = uuid4().bytes + uuid4().bytes
+    draft = LedgerEntry(
+        format=FORMAT,
+        seq=head.seq + 1,
+        query_id=uuid4(),
+        analyst_id=UUID(int=1),
+        analyst="ana",
+        epoch=1,
+        canonical=b'{"version":1}',
+        query_hash=f"q{head.seq}",
+        sigma=1e9,
+        grid_log2=0,
+        dimension=1,
+        worst_case_units=1,
+        worst_case_total_units=head.seq + 1,
+        values=bytes(8),
+        asked_at=AT,
+        salt=salt,
+        pieces=pieces_of(told, slots=PEOPLE, salt=salt),
+        charged_count=told.touched.size,
+        left_out_count=0,
+        charged_units=0,
+        previous_hash=head.hash,
+        hash=b"",
+    )
+    return replace(draft).sealed()
+
+
+def told(count: int, *, one_norm: bool) -> Quantities:
+    """So many people, evenly spread, who take part; norms that differ unless the query has one."""
+    slots = np.arange(0, PEOPLE, PEOPLE // count)[:count]
+    return Quantities(
+        measure=Measure.ONE_NORM if one_norm else Measure.NORMS,
+        touched=slots,
+        active=np.ones(count, dtype=np.bool_),
+        amounts=uniform(1, count) if one_norm else np.random.default_rng(0).integers(1, 2**40, count),
+    )
+
+
+def append(store: PostgresStore, record: DatasetRecord, what: Quantities) -> None:
+    """One entry, in a commit of its own; nobody has asked for it, so that it has no reply."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.append([entry(transaction.head, what)], [], {})
+        transaction.commit()
+
+
+def receipts() -> dict[str, float]:
+    """Milliseconds for one receipt and for a page of twenty, and bytes of an entry."""
+    with database() as url, closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
+        record = dataset(store)
+        append(store, record, told(10, one_norm=True))
+        began = time.perf_counter()
+        for _ in range(DENSE):
+            append(store, record, told(PEOPLE, one_norm=False))
+        append_ms = 1000 * (time.perf_counter() - began) / DENSE
+        source = np.random.default_rng(1)
+
+        def read_ms(limit: int) -> float:
+            taken = []
+            for _ in range(ROUNDS):
+                slot, before = int(source.integers(PEOPLE)), int(source.integers(limit + 1, DENSE + 2))
+                began = time.perf_counter()
+                with store.transaction(record.id, lock=False) as transaction:
+                    found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=2**20)
+                taken.append(1000 * (time.perf_counter() - began))
+                assert len(found) == limit, found
+            return statistics.median(taken)
+
+        with psycopg.connect(url) as connection:
+            sparse, dense = (int(connection.execute(BYTES, [n]).fetchall()[0][0]) for n in (0, 1))
+        return {
+            "receipt_ms": read_ms(1),
+            "receipts_20_ms": read_ms(20),
+            "dense_append_ms": append_ms,
+            "sparse_entry_bytes": sparse,
+            "dense_entry_bytes": dense,
+        }
+
+
+def migration() -> dict[str, float]:
+    """Seconds for the migrations since format 1, of a ledger with many entries."""
+    with database() as url:
+        with closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
+            record = dataset(store)
+        config = Config(stdout=io.StringIO())
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["url"] = url
+        command.downgrade(config, BEFORE)
+        with psycopg.connect(url) as connection:
+            connection.execute(OLD_ENTRIES.encode(), [record.id, AGED])
+        began = time.perf_counter()
+        command.upgrade(config, "head")
+        return {"migration_s": time.perf_counter() - began}
+
+
+if __name__ == "__main__":
+    json.dump(migration() | receipts(), sys.stdout, indent=2)
+    print()
