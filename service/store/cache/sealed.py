@@ -144,7 +144,7 @@ def _reply_label(genesis: bytes, address: Address) -> bytes:
 
 
 def _entry_label(genesis: bytes, seq: int) -> bytes:
-    return _label("entry", genesis.hex(), str(seq))
+    return _label("entry 2", genesis.hex(), str(seq))  # those of the first kind have no pieces
 
 
 def _slice_label(genesis: bytes, number: int) -> bytes:
