@@ -94,5 +94,5 @@ def list_releases(
 
 @router.get("/allowances")
 def list_allowances(house: TheHouse, caller: Caller) -> list[Allowance]:
-    """What the caller's queries may have cost anybody at worst, and what is left to it."""
+    """The caller's allowances: what its queries may have cost any individual at worst, and what is left."""
     return house.allowances(caller)

@@ -4,7 +4,7 @@ reception                request id and headers on every response; counts; nothi
 forwarding               what concerns one dataset goes to the process that owns it, if the house shares datasets
 release slots            hold what an analyst, individual or auditor is sent until its instant
 deadline                 answers for what takes too long
-incidents                answer for what nobody foresaw
+incidents                answer for what was not foreseen
 limits                   on what a request may bring
 hot routes               answered before the framework's own routing
 """
@@ -50,7 +50,7 @@ SILENT: TelemetryConfig = {
 
 
 class ApiSettings(Protocol):
-    """What the edge needs to be told."""
+    """The settings that the edge needs."""
 
     @property
     def upload_bytes_max(self) -> int:
@@ -59,7 +59,7 @@ class ApiSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """How the edge behaves in time, and whom it tells. As it stands, nothing is held and nobody is told."""
+    """The behaviour of the edge in time, and its telemetry. By default nothing is held and nothing is reported."""
 
     slots: Slots | None = None
     clock: ReleaseClock | None = None
@@ -75,7 +75,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
         title="Sparing",
         summary="Answers linear queries about people and spends each person's privacy sparingly.",
         version="1",
-        docs_url=None,  # both pages would load their script from somebody else's server
+        docs_url=None,  # both pages would load their script from a third party's server
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,

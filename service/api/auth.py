@@ -1,4 +1,4 @@
-"""Who is asking. A route without a guard cannot be built, and the guard speaks before anything of the request is read.
+"""Authentication: a route without a guard cannot be built, and the guard speaks before anything of the request is read.
 
 FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
 that the route is there. `GuardedRoute` asks the guard first. A principal of another role is answered exactly as on a
@@ -78,7 +78,7 @@ class Guard:
 
 
 class Recognition:
-    """Looks a key up once for all who come with it at the same time.
+    """Looks a key up once for all requests that come with it at the same time.
 
     A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
     """
@@ -89,8 +89,8 @@ class Recognition:
     async def of(self, api_key: str, house: House) -> Principal | None:
         """The principal; None for a key that is not known. Raises as the house does.
 
-        Whoever waited for another's look-up asks the house's memory, and so hears of a key revoked meanwhile; a key
-        that is not in it is looked up for each.
+        A request that waited for another's look-up asks the house's memory, and so hears of a key revoked meanwhile; a
+        key that is not in it is looked up for each.
         """
         other = self._under_way.get(api_key)
         if other is not None:
@@ -152,7 +152,7 @@ class GuardedRoute(APIRoute):
 
 
 async def admitted(request: Request, guard: Guard) -> Principal:
-    """Whoever the guard lets through. Raises as the guard does."""
+    """The principal that the guard lets through. Raises as the guard does."""
     reach("accepted")
     caller = await guard.admit(request)
     reach("authenticated")

@@ -1,4 +1,4 @@
-"""What there is to ask about: the public schema for analysts, with counts for curators."""
+"""The datasets that can be asked about: the public schema for analysts, with counts for curators."""
 
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.replies import CuratedDataset, for_curator

@@ -1,6 +1,6 @@
 """Carries a request to another process and its response back: as it came, as it comes, nothing held back.
 
-Whoever answers at an address must first prove that it is the replica that is meant: requests bear API keys, and the
+The process at an address must first prove that it is the replica that is meant: requests bear API keys, and the
 address may be another process' by now, or mean another machine there.
 """
 
@@ -40,11 +40,11 @@ _FOR_ONE_HOP: Final = frozenset(
 
 
 class StrangeReplica(Exception):
-    """What answers at a replica's address is not that replica."""
+    """The process at a replica's address is not that replica."""
 
 
 class Body:
-    """A request's body on its way, of which the beginning is kept: whoever has not started with it may be replaced."""
+    """A request's body on its way, of which the beginning is kept: a replica that has not begun it may be replaced."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -22,7 +22,7 @@ UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be
 
 
 class PrincipalRequest(BaseModel):
-    """Who is to get a key. An individual needs `dataset` and `individual`; only an analyst has an allowance."""
+    """The principal to get a key. An individual needs `dataset` and `individual`; only an analyst has an allowance."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ def append_rows(house: TheHouse, dataset: str, table: str, upload: Spooled) -> U
 # A key may hold anything, a slash too: `path` takes the rest of the address.
 @router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
 def erase_individual(house: TheHouse, dataset: str, key: str) -> None:
-    """Erase an individual's record; the account stays as a tombstone, so that nobody's budget starts anew."""
+    """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
     house.erase_individual(dataset, key)
 
 
@@ -60,7 +60,7 @@ def open_epoch(house: TheHouse, dataset: str) -> Epoch:
 
 @router.get("/datasets/{dataset}/budgets")
 def read_budgets(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[BudgetRow]:
-    """Everybody's account."""
+    """The account of every individual."""
     return opaque(house.budgets(dataset, cursor=cursor, limit=limit))
 
 
@@ -72,9 +72,9 @@ def read_budget_summary(house: TheHouse, dataset: str) -> BudgetSummary:
 
 @router.get("/datasets/{dataset}/acts")
 def read_acts(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[ActRow]:
-    """What was done to a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.
+    """The acts on a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.
 
-    The key of whoever was erased is in none of it.
+    The key of an erased individual is in none of them.
     """
     return opaque(house.acts(dataset, cursor=cursor, limit=limit))
 
@@ -94,7 +94,7 @@ def create_principal(house: TheHouse, wish: Annotated[PrincipalRequest, Body()])
 
 @house_router.get("/principals")
 def list_principals(house: TheHouse, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
-    """Who holds a key, or held one; never the keys."""
+    """The principals that hold a key, or held one; never the keys."""
     return opaque(house.list_principals(cursor=cursor, limit=limit))
 
 

@@ -1,7 +1,7 @@
 """Requests that concern one dataset go to the process that owns it (`service.workflows.ownership`).
 
 A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
-once, whole and as it came. Whoever receives it asks again for the key, the rate limit and everything else, so that the
+once, whole and as it came. The receiver asks again for the key, the rate limit and everything else, so that the
 process in between is trusted with nothing; a caller that is not known is answered here, like everywhere.
 
 This layer stands outside the release slots: a response is held by the owner, and passed on when it comes.
@@ -118,7 +118,7 @@ class Forwarding:
     def _claimed(self, dataset_id: int, claim: "asyncio.Future[Replica]") -> None:
         del self._claims[dataset_id]
         if not claim.cancelled():
-            claim.exception()  # whoever waited may have gone
+            claim.exception()  # the requests that waited may have gone
 
     def _greeting(self, scope: Scope) -> PlainTextResponse:
         """The proof that this process is its replica."""

@@ -56,7 +56,7 @@ class HotRoutes:
         await response(scope, receive, send)
 
     def _answering(self, scope: Scope) -> Answering | None:
-        """Who answers to this path and method; what the framework would have put into the scope is then there."""
+        """The handler of this path and method, if any; the scope then holds what the framework would have put there."""
         for route, answering in self.routes:
             found = route.path_regex.match(scope["path"]) if scope["method"] in (route.methods or ()) else None
             if found is not None:
@@ -74,7 +74,7 @@ async def _answered(answering: Answering, request: Request) -> Response:
 
 
 async def whole_body(request: Request) -> bytes:
-    """The request's body, which nobody else may read. Raises ClientDisconnect.
+    """The request's body, which nothing else may read. Raises ClientDisconnect.
 
     Most come in one message, for which `Request.body` sets two generators to work.
     """

@@ -1,4 +1,4 @@
-"""An individual's own account, and nobody else's: the principal names whose it is, no path or parameter does."""
+"""An individual's own account, and no other: the principal names whose it is, no path or parameter does."""
 
 from typing import Annotated
 
@@ -30,13 +30,13 @@ class LowerLimit(BaseModel):
 
 @router.get("/me/budgets")
 def my_budgets(house: TheHouse, caller: Caller) -> list[MyBudget]:
-    """What was promised and what is spent, per dataset."""
+    """The caller's own account: what was promised and what is spent, per dataset."""
     return house.my_budgets(caller)
 
 
 @router.get("/me/receipts")
 def my_receipts(house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[Receipt]:
-    """What each query cost, newest first."""
+    """Receipts: the cost of each query to the caller, newest first."""
     return opaque(house.my_receipts(caller, cursor=cursor, limit=limit))
 
 

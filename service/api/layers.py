@@ -19,11 +19,11 @@ from service.workflows.incidents import report_incident
 
 
 class ResponseAborted(Exception):
-    """The response had begun when something failed; the server cuts the connection, so that nobody takes it for all."""
+    """The response had begun when something failed; the server cuts the connection, so no client takes it for whole."""
 
 
 class Incidents:
-    """Whatever nobody foresaw becomes one fixed 500.
+    """Turns every error that was not foreseen into one fixed 500.
 
     The log gets the kind of error and the places in our code, never its message: a message may quote a record.
     """
@@ -139,7 +139,7 @@ class RequestLimits:
 
 
 class _Silence:
-    """Somebody's wait for a message, which can be broken off: `asyncio.timeout` without a timer of its own."""
+    """A task's wait for a message, which can be broken off: `asyncio.timeout` without a timer of its own."""
 
     __slots__ = ("_is_broken", "_task")
 
@@ -147,11 +147,11 @@ class _Silence:
         self._task, self._is_broken = task, False
 
     def break_off(self) -> None:
-        """Wake whoever waits with a CancelledError."""
+        """Wake the waiting task with a CancelledError."""
         self._is_broken = True
         if self._task is not None:
             self._task.cancel()
 
     def is_broken_alone(self) -> bool:
-        """Whether such an error is this silence's doing, and nobody else has cancelled the task."""
+        """Whether such an error is this silence's doing, and nothing else has cancelled the task."""
         return self._is_broken and self._task is not None and self._task.uncancel() == 0

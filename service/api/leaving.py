@@ -143,7 +143,7 @@ class Deadline:
 
 
 class _Exchange:
-    """A request's two ends, which can be taken away from whoever works on it."""
+    """A request's two ends, which can be taken away from the work on it."""
 
     __slots__ = ("_receive", "_scope", "_send", "_started", "refusal")
 
@@ -153,7 +153,7 @@ class _Exchange:
         self.refusal: asyncio.Task[None] | None = None  # answers in the work's place, from when it is late
 
     async def receive(self) -> Message:
-        """What the client sends; a disconnect once the exchange is taken away."""
+        """The next message of the client; a disconnect once the exchange is taken away."""
         if self.refusal is not None:
             return {"type": "http.disconnect"}
         return await self._receive()

@@ -1,7 +1,7 @@
-"""One timer for all who are given the same time: a timer for each costs more than most of them take.
+"""One timer for all that are given the same time: a timer for each costs more than most of them take.
 
-Who comes first is late first. So the timer is set for whoever has waited longest, and only when it rings is anybody
-looked at; most have come and gone by then.
+The first to come is the first to be late. So the timer is set for the one waited for longest, and only when it rings is
+any of them looked at; most have come and gone by then.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Loop(Protocol):
-    """What an event loop is asked for here."""
+    """The methods of an event loop that are used here."""
 
     def time(self) -> float:
         """Its clock, in seconds."""
@@ -23,7 +23,7 @@ class Loop(Protocol):
 
 
 class Patience(Generic[T]):
-    """Waits for each for `limit_s`, and calls `lose` with whoever has not ended by then, once.
+    """Waits for each for `limit_s`, and calls `lose` with each that has not ended by then, once.
 
     Belongs to one event loop at a time.
     """

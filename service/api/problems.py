@@ -168,7 +168,7 @@ REFUSALS: tuple[type[Exception], ...] = (
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
-    """What FastAPI is to do with each family of refusal."""
+    """FastAPI's handler for each family of refusal."""
 
     async def refuse(request: Request, error: Exception) -> Response:
         return refusal_of(request, error)
@@ -185,7 +185,7 @@ def refusal_of(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> set[str]:
-    """What the path does take, over all routers: the one that refused knows only its own methods."""
+    """The methods that the path does take, over all routers: the one that refused knows only its own."""
     path = request.scope["path"]
     here = (context for context in iter_route_contexts(request.app.routes) if context.path_regex.match(path))
     return {method for context in here for method in context.methods or ()}

@@ -97,7 +97,7 @@ UNWATCHED_S = 0.05
 
 
 class Admitted:
-    """What was admitted for these promises, declared as the request's; `tickets` are its places in the schedule.
+    """The work admitted for these promises, declared as the request's; `tickets` are its places in the schedule.
 
     Within a `with` block of it: when the client goes, what has not begun of its request is not begun.
     """
@@ -150,19 +150,19 @@ class _Arrivals:
         return waiter
 
     def _come(self, waiter: "asyncio.Future[None]") -> None:
-        """In whatever thread the answer was settled."""
+        """Called in the thread in which the answer was settled."""
         with self._door:
             self._arrived.append(waiter)
             is_told, self._is_told = self._is_told, True
         if not is_told:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
                 self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         with self._door:
             arrived, self._arrived, self._is_told = self._arrived, deque(), False
         for waiter in arrived:
-            if not waiter.done():  # whoever waited may have gone
+            if not waiter.done():  # the request that waited may have gone
                 waiter.set_result(None)
 
 

@@ -83,7 +83,7 @@ def request_id_for(headers: RawHeaders) -> str:
 
 
 def new_request_id() -> str:
-    """Of no meaning, and nobody else's."""
+    """A random id of no meaning, and no other request's."""
     return _drawn(16).hex()
 
 

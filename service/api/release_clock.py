@@ -34,9 +34,9 @@ class Alarm(Protocol):
 
 
 class ReleaseClock:
-    """Wakes whoever waits, in the order of their instants, and those of one instant in the order they came.
+    """Wakes its waiters in the order of their instants, and those of one instant in the order they came.
 
-    Belongs to one event loop at a time; with nobody waiting it belongs to none.
+    Belongs to one event loop at a time; with no waiter it belongs to none.
     """
 
     def __init__(self, alarm: Alarm, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -80,7 +80,7 @@ class TimerFd:
     def set(self, instant_ns: int, ring: Callable[[], None]) -> None:
         """Ring at `instant_ns`."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # the loop before may have ended while somebody waited
+        if self._loop is not loop:  # the loop before may have ended while a task waited
             self._loop = loop
             loop.add_reader(self._timer, self._read, ring)
         _set_time(self._timer, instant_ns)

@@ -1,4 +1,4 @@
-"""What is sent where a workflow's view is not sent as it is: a reader gets the part that is that reader's to see."""
+"""The replies for which a workflow's view is not sent as it is: a reader gets the part that is that reader's to see."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -79,7 +79,7 @@ class NewPrincipal:
 
     @classmethod
     def of(cls, principal: Principal, key: str) -> Self:
-        """The principal, and the key that nobody will see again."""
+        """The principal, and the key, which is never shown again."""
         units = principal.allowance_units
         return cls(
             id=principal.id,

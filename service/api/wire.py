@@ -102,7 +102,7 @@ class Wire(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """It is over, whoever ended it."""
+        """The connection is over, whatever ended it."""
         self.is_lost = True
         self.resume_writing()
         self._wake()

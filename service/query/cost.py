@@ -31,7 +31,7 @@ _COPIES = 3  # of committed bytes: encoded, packed for the database, and the rep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicCost:
-    """What a request takes at most: `time_ns` of the server's work, and bytes of memory.
+    """The most that a request takes: `time_ns` of the server's work, and bytes of memory.
 
     `kept_bytes` are held from the start of the work until the response has left, `working_bytes` only during the work.
     """
@@ -123,7 +123,7 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
-    """What is stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
+    """The bytes stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
     norms = 0 if plan.has_one_norm else 8 * touched
     names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)

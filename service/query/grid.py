@@ -27,7 +27,7 @@ STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`."""
+    """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`."""
 
     low: int
     high: int
@@ -54,7 +54,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the scale depends on, all of it public."""
+    """The facts that the scale depends on, all of them public."""
 
     extents: tuple[Extent, ...]  # one for each select item
     rows: int  # at most so many for one individual
@@ -147,7 +147,7 @@ def _natural_squared_steps(request: Request, grid_log2: int) -> int:
 
 
 def _obstacle(request: Request, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
-    """What speaks against a grid, other than the noise; None for nothing."""
+    """The problem that speaks against a grid, other than the noise; None if there is none."""
     for place, extent in enumerate(request.extents):
         if not extent.survives(grid_log2):
             return QueryProblem.of(

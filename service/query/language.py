@@ -82,7 +82,7 @@ Item = Annotated[
 
 
 class PerIndividual(Closed):
-    """What one individual may add: a vector of L2 norm at most `l2_clip`, by default the natural bound of the query."""
+    """One individual's vector: of L2 norm at most `l2_clip`, by default the natural bound of the query."""
 
     l2_clip: Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)] | None = None
 

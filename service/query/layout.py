@@ -1,4 +1,4 @@
-"""What an answer's coordinates are, in order, and what each is called.
+"""The coordinates of an answer, in order, and the name of each.
 
 Groups are outermost, row-major in the order of `group_by`; then the select items in order; then an item's own
 coordinates. Names are made on demand: an answer may have a million coordinates, and few want a million names.

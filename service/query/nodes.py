@@ -1,4 +1,4 @@
-"""What the parts of a query have in common as JSON: they are closed, and most are told by their one key.
+"""The common form of the parts of a query as JSON: they are closed, and most are told by their one key.
 
 A tag of a union is that key in parentheses, so that in pydantic's error locations it is not taken for a key.
 """
@@ -29,7 +29,7 @@ SOME: JsonDict = {"minItems": 1}  # the same, said in the JSON schema
 
 
 class Closed(BaseModel):
-    """What is not declared is refused, and `true` is not 1."""
+    """A model that refuses what is not declared, and does not take `true` for 1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

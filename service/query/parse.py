@@ -137,7 +137,7 @@ def _document(body: bytes) -> object:
 
 
 def _errors(error: ValidationError, document: object) -> list[FieldError]:
-    """What is wrong, in the caller's own words, the first twenty without repeats."""
+    """The problems of a query in the caller's own words: the first twenty, without repeats."""
     details = error.errors(include_url=False, include_input=False)
     return _first(_refusals(document, ())) or _first(
         FieldError(field=_field(detail["loc"], document, missing=detail["type"] == "missing"), message=_message(detail))
@@ -155,7 +155,7 @@ def _first(errors: Iterator[FieldError]) -> list[FieldError]:
 
 
 def _refusals(value: object, path: tuple[str | int, ...]) -> Iterator[FieldError]:
-    """What the hooks refused, anywhere in the document; the nesting was checked before."""
+    """The refusals of the hooks, anywhere in the document; the nesting was checked before."""
     match value:
         case _Refused():
             yield FieldError(field=_written(path), message=value.message)

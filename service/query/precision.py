@@ -73,7 +73,7 @@ Precision = FixedSigma | FixedHalfWidth | WorstCase
 
 
 def precision_of(noise: Noise) -> Precision:
-    """What `noise` asks for. Raises QueryProblem for a rho out of range or a confidence of next to nothing."""
+    """The precision of `noise`. Raises QueryProblem for a rho out of range or a confidence of next to nothing."""
     match noise:
         case Sigma():
             return FixedSigma(field="noise.sigma", sigma=noise.sigma)

@@ -34,6 +34,6 @@ class QueryProblem(ValueError):
 
 
 def quoted(value: object) -> str:
-    """What was sent, safe to show anywhere: ASCII only, so that a lone surrogate cannot break the reply, and short."""
+    """The sent value, safe to show anywhere: ASCII only, so that a lone surrogate cannot break the reply, and short."""
     text = ascii(value)
     return text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}..."

@@ -41,13 +41,13 @@ Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 
 
 class _Closed(BaseModel):
-    """What is not declared is refused, and `true` is not 1."""
+    """A model that refuses what is not declared, and does not take `true` for 1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class CategoryColumn(_Closed):
-    """One of the listed `categories`, or of the integers 0 to `size` - 1. What is not declared is counted nowhere."""
+    """One of the listed `categories`, or of the integers 0 to `size` - 1. A value not declared is counted nowhere."""
 
     type: Literal["category"]
     categories: Annotated[tuple[Category, ...], Strict(strict=False), Field(min_length=1)] | None = None

@@ -65,7 +65,7 @@ def rows_in_run(*, items: int, is_of_events: bool) -> int:
 
 
 def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int) -> int:
-    """What the evaluation of a plan allocates at most, in bytes, on any data of at most `capacity` individuals.
+    """The most that the evaluation of a plan allocates, in bytes, on any data of at most `capacity` individuals.
 
     It is counted from the plan to the released numbers and the charges, and holds beside the dataset with its indexes.
     """
@@ -121,14 +121,14 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
 
 
 def _code_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
-    """What the codes take that say what one row adds, and where."""
+    """The bytes of the codes that say what one row adds, and where."""
     names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, Count))}
     columns = [table.columns[name] for name in names]
     return sum(coding_of(column).dtype.itemsize for column in columns)
 
 
 def _values_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
-    """What lists of values take, each made ready for looking rows up in it."""
+    """The bytes of lists of values, each made ready for looking rows up in it."""
     match predicate:
         case And(parts) | Or(parts):
             return sum(_values_bytes(part, table) for part in parts)
