@@ -2,8 +2,8 @@
 
 An individual is left out only when its own charges go beyond its limit; no charge exceeds the query's public worst
 case, C^2 / (2 sigma^2) rounded up to units, and no limit is below the dataset's public floor. So as long as the worst
-cases asked so far add up to at most the floor, nobody can have been left out, whatever the data. Of who has in fact
-been left out, nothing may be said that is not a charged query itself.
+cases asked so far add up to at most the floor, no individual can have been left out, whatever the data. Of who has in
+fact been left out, nothing may be said that is not a charged query itself.
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,11 @@
-"""The time-uniform odometer: a bound on somebody's privacy loss so far that holds at every moment at once.
+"""The time-uniform odometer: a bound on an individual's privacy loss so far that holds at every moment at once.
 
 The loss L after charges that sum to rho, read at a fixed time, stays below rho + 2 sqrt(rho ln(1/delta)) but with
-probability delta. Read at a time that depends on the answers it does not: whoever stops as soon as L is high finds it
-above far more often. So levels of rho are fixed beforehand, the budget and its halves, quarters and so on, and delta is
-shared among them, 6 / (pi^2 (j + 1)^2) of it for the j-th. By Ville's inequality the loss stays below a level's bound
-for as long as the spent total is within the level, but with the level's share of delta; all levels together fail with
-at most delta, whatever decides when somebody looks (Whitehouse et al. 2023; Lecuyer 2021).
+probability delta. Read at a time that depends on the answers it does not: a reader that stops as soon as L is high
+finds it above far more often. So levels of rho are fixed beforehand, the budget and its halves, quarters and so on, and
+delta is shared among them, 6 / (pi^2 (j + 1)^2) of it for the j-th. By Ville's inequality the loss stays below a
+level's bound for as long as the spent total is within the level, but with the level's share of delta; all levels
+together fail with at most delta, whatever decides the time of reading (Whitehouse et al. 2023; Lecuyer 2021).
 """
 
 import math
@@ -36,7 +36,7 @@ def epsilon_time_uniform(spent_units: int, *, budget_units: int, delta: Decimal)
 
 
 def _bound(budget_units: int, level: int, delta: Decimal) -> float:
-    """What the loss stays below while the spent total is within budget / 2^level, but with its share of delta."""
+    """The bound on the loss while the spent total is within budget / 2^level, except with its share of delta."""
     rho = math.ldexp(budget_units / UNITS_PER_RHO, -level)
     # ln(1 / delta_j) for delta_j = 6 delta / (pi^2 (j + 1)^2); a Decimal's logarithm knows deltas that no float holds.
     share = math.log(math.pi**2 / 6) + 2 * math.log(level + 1) - float(delta.ln())

@@ -1,6 +1,6 @@
-"""What may be said in words of what a limit promises an individual.
+"""The statements that may be made, in words, of what a limit promises an individual.
 
-A promise is made of a limit, fixed in advance and never exceeded. What somebody has spent so far is a fact worth
+A promise is made of a limit, fixed in advance and never exceeded. An individual's spent total so far is a fact worth
 showing, but read as a guarantee it is none: the total at a time that depends on the answers bounds nothing by itself.
 A limit lowered to that total is no better: so the promise stays that of the largest limit there ever was, and what is
 said of "so far" is said by the time-uniform odometer.
@@ -17,7 +17,7 @@ from service.core.units import rho_of_units
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What a limit of rho promises: two worlds differing in one record give transcripts that are hard to tell apart."""
+    """Promise of a limit of rho: two worlds differing in one record give transcripts that are hard to tell apart."""
 
     rho: Decimal  # zCDP, when a record is blanked (zero-out)
     mu: float  # GDP, the same neighbours, sqrt(2 rho) rounded up
@@ -49,7 +49,7 @@ def promise_of_limit(limit_units: int, delta: Decimal) -> Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountStatement:
-    """What is said to an individual of its account."""
+    """The statement to an individual of its account."""
 
     promise: Promise  # of the largest limit ever in force; lowering it changes nothing about answers that have left
     share_spent: float  # of the limit in force now

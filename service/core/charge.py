@@ -25,7 +25,7 @@ _DENOMINATOR_MAX: Final = 2**49
 
 
 def charge_units(norms_squared: NDArray[np.int64], sigma_steps: float) -> NDArray[np.int64]:
-    """What a query costs each individual: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
+    """Each individual's charge for a query: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
 
     `norms_squared` (k,), int64, squared grid steps, not negative; `sigma_steps` in grid steps. Returns (k,) int64
     units. Raises TypeError for norms that are not int64, ValueError for a negative norm and for a sigma outside

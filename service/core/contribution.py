@@ -1,4 +1,4 @@
-"""What the individuals of one block of slots add to a query: sparse integer vectors and their squared norms.
+"""The contributions of one block's individuals to a query: sparse integer vectors and their squared norms.
 
 The squared norms are those of the very integers that are summed, so the charge is for what is added (theory: the true
 charge). Everyone not listed has the zero vector: adds nothing, pays nothing, and is never looked at.
@@ -52,7 +52,7 @@ class Contributions:
         """Add the vectors of the individuals marked in `active` (k,) to `total` (dimension,), in place and exactly.
 
         int64 addition is associative, so no order of individuals or blocks changes a bit; that the final total fits is
-        the plan's public overflow bound. Whoever is not active adds zero; a single coordinate needs no scatter.
+        the plan's public overflow bound. An inactive individual adds zero; a single coordinate needs no scatter.
         """
         entries = active if self.owners is None else active[self.owners]
         if self.dimension == 1:

@@ -23,7 +23,7 @@ class Release:
 
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
     touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
-    active: NDArray[np.bool_]  # (k,) who of them can pay; nobody else is charged
+    active: NDArray[np.bool_]  # (k,) which of them can pay; no other is charged
     norms_squared: NDArray[np.int64]  # (k,) squared grid steps of all who are touched; a view of one under `one_norm`
     charged: NDArray[np.int64]  # (a,) the slots of those who can, strictly increasing
     charges: NDArray[np.int64]  # (a,) units
@@ -67,14 +67,14 @@ def answer(
 
 
 def _charges(block: Contributions, sigma_steps: float) -> NDArray[np.int64]:
-    """What the query costs each of the block (k,); a charge that is one by the query is worked out once."""
+    """The charge of each individual of the block (k,); a charge that is one by the query is worked out once."""
     if block.one_norm:
         return uniform(worst_case_units(first(block.norms_squared), sigma_steps), block.slots.size)
     return charge_units(block.norms_squared, sigma_steps)
 
 
 def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterator[Contributions]:
-    """The blocks, refused if somebody could appear in two of them: each would be let through on the same balance."""
+    """The blocks, refused if an individual could be in two of them: each would be let through on the same balance."""
     end = 0
     for block in contributions:
         if block.dimension != dimension or (block.slots.size > 0 and block.slots[0] < end):

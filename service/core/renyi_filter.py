@@ -1,4 +1,4 @@
-"""The individual filter: everyone has a limit, and whoever cannot pay for a query is left out of it (the skip rule).
+"""The individual filter: each has a limit, and one that cannot pay for a query is left out of it (the skip rule).
 
 Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only
 while its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is
@@ -18,12 +18,12 @@ DENSE = 8  # a stretch of slots is read whole if at least every eighth is touche
 
 
 class FilterViolation(Exception):
-    """A charge would have taken somebody above a limit, or below zero; nothing was debited."""
+    """A charge would have taken an individual above its limit, or below zero; nothing was debited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Accounts:
-    """What everyone has spent and may spend, and who has paused, by slot.
+    """The spent total and the limit of every individual, and whether it has paused, by slot.
 
     `spent` and `limit` (n,), int64 units in [0, LIMIT_UNITS_MAX]. A spent total above its limit is allowed: a limit may
     be lowered. `paused` (n,) decides in `active` alone. Raises ValueError for arrays of other shapes, types or ranges.
@@ -51,7 +51,7 @@ class Accounts:
         return part
 
     def active(self, slots: NDArray[np.int64], charges: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Who can pay: spent + charge <= limit, equality included (Algorithm 2, line 3), and has not paused.
+        """The active individuals: spent + charge <= limit, equality included (Algorithm 2, line 3), and not paused.
 
         `slots` (k,) strictly increasing, `charges` (k,) units in [0, CHARGE_UNITS_MAX]. Returns (k,) booleans.
         Raises IndexError for slots out of order or out of range.
@@ -70,7 +70,7 @@ class Accounts:
         return active
 
     def debit(self, slots: NDArray[np.int64], charges: NDArray[np.int64]) -> None:
-        """Spend the charges: everyone's or, when one of them is above a limit or negative, nobody's.
+        """Spend the charges: all of them or, when one of them is above a limit or negative, none.
 
         Checked again although `active` has let them through: that the sum is within the limit on every path is the
         theorem's one premise about the ledger. A pause does not count here: what was charged before it is replayed
@@ -85,7 +85,7 @@ class Accounts:
     def _reach(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
         """The slots as an index: a slice where they are consecutive, which numpy reads without copying.
 
-        A repeated slot would be let through twice and debited once, and a negative one would be somebody else's.
+        A repeated slot would be let through twice and debited once, and a negative one would be another individual's.
         """
         first, last = (int(slots[0]), int(slots[-1])) if slots.size > 0 else (0, -1)
         if first < 0 or last >= self.spent.size or not (slots[1:] > slots[:-1]).all():

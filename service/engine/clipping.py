@@ -2,7 +2,7 @@
 
 A vector's entries lie next to each other; `firsts` (k,) is where each of the k vectors begins. Norms are integers,
 summed in two halves of 32 bits where they could leave int64. The only floats are a vector's factor and its products:
-elementwise, so the same whoever else is in the block. Whether the result is within the clip integers decide again.
+elementwise, so the same whatever else is in the block. Whether the result is within the clip integers decide again.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def clipped(values: Integers, firsts: Integers, norm_squared_max: int) -> tuple[
     entries = np.repeat(beyond, lengths)
     starts = np.cumsum(lengths[beyond]) - lengths[beyond]
     values = values.copy()
-    # That nobody is beyond the clip saves no work: one individual's vector must not show in how long this takes.
+    # That no vector is beyond the clip saves no work: one individual's vector must not show in how long this takes.
     values[entries], norms[beyond] = _scaled(values[entries], starts, norm_squared_max)
     return values, norms
 

@@ -58,7 +58,7 @@ class Entries:
         return merged.kept(values != 0)
 
     def contributions(self, *, dimension: int, norm_squared_max: int, clip_binds: bool) -> Contributions:
-        """What the core takes, of entries that are merged: every vector within the clip, by scaling if the clip binds.
+        """The merged entries as the core takes them: every vector within the clip, by scaling if the clip binds.
 
         Raises BrokenInvariant if a vector is beyond a clip that cannot bind.
         """

@@ -1,7 +1,7 @@
 """From a plan and a dataset to each individual's integer vector and its squared norm, in blocks of increasing slots.
 
 Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
-compacted, so that removing somebody changes nobody else's vector, norm or charge by a bit (theory: invariant A;
+compacted, so that removing an individual changes no other's vector, norm or charge by a bit (theory: invariant A;
 tests/laws/test_separability.py). Where one block ends and the next begins depends on who is chosen, and decides about
 memory alone. Floats occur only in `service.engine.clipping`.
 """
@@ -85,7 +85,7 @@ def _scanned(
     """The chosen slots of a block of individuals by looking at every one."""
     chosen = chooser.mask(block.stop - block.start)
     query.choose(columns, chosen)
-    # An empty slot looks like a record of NULLs; only where such a record counts does it matter that nobody is there.
+    # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
     if selects_nulls(query.plan.predicate) and not query.required:
         np.logical_and(chosen, memory.present[block], out=chosen)
     return _moved(chooser.rows(chosen), block.start)
@@ -99,7 +99,7 @@ def _of_events(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
 
 
 def _event_rows(query: Prepared, page: EventPage) -> Iterator[Integers]:
-    """The chosen rows of a page, in order; nobody has some among one array and some among another."""
+    """The chosen rows of a page, in order; no individual has some in one array and some in another."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
@@ -128,7 +128,7 @@ def _summed(query: Prepared, run: Run, rows_max: int) -> Contributions:
 
 
 def _alone(query: Prepared, run: Run) -> Contributions:
-    """Contributions of one entry each, where the norm is the entry's size and nobody needs to search for it.
+    """Contributions of one entry each, where the norm is the entry's size and need not be searched for.
 
     A count or a histogram adds the same for everybody: norms are one number by the plan, not by chance.
     """

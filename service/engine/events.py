@@ -145,8 +145,8 @@ class EventTable:
     def changed(self, gone: Integers, slots: Integers, columns: Mapping[str, Codes]) -> dict[int, EventPage]:
         """The pages that are other ones without the rows of `gone` (increasing) and with further rows.
 
-        `slots` (n,) in any order, a column (n,) for each declared one. Raises ValueError when somebody would hold more
-        than `rows_per_individual` rows: every query's overflow bound rests on that number.
+        `slots` (n,) in any order, a column (n,) for each declared one. Raises ValueError when an individual would hold
+        more than `rows_per_individual` rows: every query's overflow bound rests on that number.
         """
         order = np.argsort(slots >> PAGE_BITS, kind="stable")
         ordered = slots[order]

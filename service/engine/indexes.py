@@ -2,7 +2,7 @@
 
 One of every column that can have one, and of a few pairs of columns: a condition on both of them then lists the people
 that it concerns and hardly anybody else. A change of records brings new indexes of its pages along, built beside the
-old ones, so that no query has to index a page because somebody has joined.
+old ones, so that no query has to index a page because an individual has joined.
 """
 
 from collections.abc import Callable, Iterable, Mapping

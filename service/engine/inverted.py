@@ -1,7 +1,7 @@
 """The inverted index: the rows of a page by the value of one column, so that few of them need not be looked for.
 
 An index suggests and never decides. It lists every row that holds a value, and may list a row that held it before its
-individual was erased; whoever asks tests the rows that come on the columns themselves. So an answer through the index
+individual was erased; the caller tests the rows that come on the columns themselves. So an answer through the index
 is made of the very integers that a scan would have found.
 
 Rows are listed by one column, or by two together, as if these were one column with a code for each pair of values.

@@ -1,8 +1,8 @@
 """A dataset in memory: every individual in a slot of their own for ever, columns as unsigned codes by slot.
 
-Slots are given by the caller and never re-packed, so that nobody's place, and nothing that is computed in it, depends
-on who else is there (theory: separability). An empty slot holds null codes and nobody is present in it. Per individual:
-17 bytes of account, one of presence, the codes, and two to four for each inverted index.
+Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
+depends on who else is there (theory: separability). An empty slot holds null codes, and no individual is present in it.
+Per individual: 17 bytes of account, one of presence, the codes, and two to four for each inverted index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
 another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
@@ -109,7 +109,7 @@ class DatasetMemory:
             self._grow_accounts(size)
 
     def null_codes(self, table: str, count: int) -> dict[str, Codes]:
-        """Columns of `count` NULLs: the record of somebody who is known by their events alone."""
+        """Columns of `count` NULLs: the record of an individual that is known by its events alone."""
         return {
             name: np.full(count, coding.null_code, dtype=coding.dtype) for name, coding in self._codings[table].items()
         }
@@ -140,7 +140,7 @@ class DatasetMemory:
         return self._events[table].counts_with(slots)
 
     def erase(self, slot: int) -> None:
-        """Empty a slot: its record and its events go, its account stays, and nobody else is touched."""
+        """Empty a slot: its record and its events go, its account stays, and no other slot is touched."""
         if not 0 <= slot < self.present.size:
             raise IndexError(f"there is no slot {slot}")
         self.put(self.changed(emptied=np.array([slot])))
@@ -173,7 +173,7 @@ class DatasetMemory:
         )
 
     def make_room(self, slots: int) -> None:
-        """Have the accounts of slots that nobody has yet, up to `slots` - 1, in physical memory.
+        """Have the accounts of slots not given yet, up to `slots` - 1, in physical memory.
 
         They are zero before and after. May run beside queries; what the reserved room does not hold is left to `put`.
         """

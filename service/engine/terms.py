@@ -1,4 +1,4 @@
-"""What one row adds to an individual's vector: for each select item a coordinate and a value, in whole grid steps.
+"""One row's addition to an individual's vector: for each select item a coordinate and a value, in whole grid steps.
 
 Everything here is int64 and elementwise, so that a row's entries are a function of that row and the plan alone.
 """

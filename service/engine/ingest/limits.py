@@ -1,4 +1,4 @@
-"""The budget column: decimal rho to whole units, rounded down, so that nobody's limit is above what was written."""
+"""The budget column: decimal rho to whole units, rounded down, so that no limit is above what was written."""
 
 import re
 from decimal import Decimal, InvalidOperation
@@ -67,7 +67,7 @@ def _units(text: str, budget_units: int) -> int:
 
 
 def _written(array: pa.Array) -> pa.Array:
-    """Numbers as the shortest decimal that reads back as the same number, which is what somebody wrote."""
+    """Numbers as the shortest decimal that reads back as the same number, which is what was written."""
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         return array.cast(pa.string())
     return text_of(array)

@@ -1,4 +1,4 @@
-"""What is wrong with an upload: collected row by row, the first twenty reported together.
+"""The problems of an upload: collected row by row, the first twenty reported together.
 
 A message never repeats a value of the upload: it may end in a log, and row and column are enough to find it.
 """
@@ -64,7 +64,7 @@ class Problems:
             self.add(message, row=rows_before + int(index) + 1, column=column)
 
     def first(self) -> tuple[RowError, ...]:
-        """What will be reported, in order of row; problems of the whole upload come first.
+        """The errors that will be reported, in order of row; problems of the whole upload come first.
 
         Of one place the first problem is the cause of the others, and a row that is wrong as a whole says nothing more.
         """

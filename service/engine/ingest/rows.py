@@ -1,4 +1,4 @@
-"""What comes of an upload; apart from its reader, so that whoever passes rows on need not import what reads them."""
+"""The rows of an upload; apart from its reader, so that code that passes rows on need not import what reads them."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
