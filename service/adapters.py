@@ -110,7 +110,7 @@ def _admission(settings: Settings, cache: Cache, speed: Speed) -> Admission:
 
 
 def _limiter(settings: Settings, cache: Cache) -> Limiter | None:
-    """None when there is no limit: then no request asks anybody."""
+    """None when there is no limit: then no request asks the cache."""
     if settings.rate_limit == 0:
         return None
     return Limiter(Rate(per_s=settings.rate_limit, burst=settings.rate_burst), cache)

@@ -234,7 +234,7 @@ def _settings(home: Path | None) -> Settings:
 
 
 def _refuse_missing(settings: Settings) -> None:
-    """Whoever looks for damage must not be shown a new, empty house in the place of one that is elsewhere."""
+    """Fail without a database: a search for damage must not see a new, empty house in the place of one elsewhere."""
     from service.store.embedded.home import find_home
 
     if settings.database_url is None and find_home(settings.home) is None:

@@ -52,7 +52,7 @@ class ChaosRefused(ValueError):
 
 
 class PlantedFault(Exception):
-    """What the action `raise` raises."""
+    """The exception that the action `raise` raises."""
 
 
 class HasSocket(Protocol):

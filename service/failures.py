@@ -1,4 +1,4 @@
-"""Failures that whoever starts the service can do something about: each is told in one line, without a traceback."""
+"""Failures that the operator of the service can do something about: each is told in one line, without a traceback."""
 
 from typing import Final
 

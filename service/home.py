@@ -1,4 +1,4 @@
-"""What a home has for whoever works in it: the servers, and the pepper."""
+"""The contents of a home: the embedded servers and the pepper."""
 
 import secrets
 import time
@@ -17,7 +17,7 @@ _START_POLL_S: Final = 0.05
 
 @contextmanager
 def servers_of(settings: Settings, *, meanwhile: Callable[[], None] = lambda: None) -> Iterator[Servers]:
-    """The servers of the home: those that somebody runs there already, or our own until the end of the block.
+    """The servers of the home: those that another process runs there already, or our own until the end of the block.
 
     `meanwhile` is called while our own come up, and not at all when there is nothing to wait for.
     """

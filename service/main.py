@@ -43,7 +43,7 @@ def serve(
 def serve_on(
     listener: socket.socket, settings: Settings, *, ready: Callable[[str], None], measured: Callable[[str], None]
 ) -> None:
-    """The same behind a socket that is bound already; whoever calls has said `end_on_signals`."""
+    """The same behind a socket that is bound already; the caller has said `end_on_signals`."""
     keep_freed_memory()
     gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
     with ExitStack() as stack:

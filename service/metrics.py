@@ -29,7 +29,7 @@ PUBLIC: Final[Mapping[str, str]] = {
     "sparing_requests": "requests on routes of analysts alone, by route and status",
     "sparing_fenced_datasets": "datasets closed until reconciled, as every request to them is told",
 }
-"""What is counted as a function of public events: arrivals, disconnects, public costs and released answers."""
+"""The metrics that are functions of public events: arrivals, disconnects, public costs and released answers."""
 
 OPERATOR: Final[Mapping[str, str]] = {
     "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
@@ -42,7 +42,7 @@ OPERATOR: Final[Mapping[str, str]] = {
     "sparing_unclear_commits": "commits without a clear reply, which are faults of the database or the way to it",
     "sparing_checkpoint_seconds": "how long the writing of checkpoints takes, which are due by entries and charges",
 }
-"""What is counted besides, and why it is for the operator alone."""
+"""The other metrics, and why each is for the operator alone."""
 
 TIMED: Final = frozenset({"sparing_checkpoint_seconds"})
 """The only metrics that hold a duration: of checkpoints, which follow the answers. Coarse, and not for analysts."""
@@ -75,7 +75,7 @@ class PrometheusTelemetry:
         self._opened = Gauge(*_described("sparing_opened_datasets"), registry=registry)
 
     def watch(self, *, waiting: Callable[[], int], fenced: Callable[[], int], opened: Callable[[], int]) -> None:
-        """Ask for the length of the queue and for the numbers of datasets whenever somebody reads."""
+        """Ask for the length of the queue and for the numbers of datasets at every reading."""
         self._waiting.set_function(waiting)
         self._fenced.set_function(fenced)
         self._opened.set_function(opened)

@@ -1,4 +1,4 @@
-"""Settings: one frozen object, made once from an environment mapping by whoever starts the process.
+"""Settings: one frozen object, made once from an environment mapping by the code that starts the process.
 
 `SETTINGS` is the reference: variable, default, and the sentence that says what it is for.
 """
@@ -93,7 +93,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a process needs to be told. Secrets do not show in its repr."""
+    """The settings of a process. Secrets do not show in the repr."""
 
     home: Path
     database_url: str | None = field(repr=False)

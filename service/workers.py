@@ -100,7 +100,7 @@ class Supervisor:
             raise WorkersFailed(self._failure)
 
     def _step(self, signals: socket.socket) -> None:
-        """Start whom it is time to start, then wait for whatever comes first."""
+        """Start the workers that are due, then wait for the first event."""
         now = time.monotonic()
         absent = [] if self._is_leaving else [place for place in self._places if place.process is None]
         for place in absent:
@@ -205,7 +205,7 @@ def serve_with_workers(
             for url in filter(None, reports):
                 measured(url)
 
-        # When the last worker has closed its copy of the socket, nobody may be left who takes connections for nobody.
+        # When the last worker has closed its copy of the socket, no process may be left that takes connections in vain.
         Supervisor(start=start, workers=settings.workers, ready=tell, leaving=listener.close).run()
 
 
@@ -228,7 +228,7 @@ def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket
 
 
 def _metrics_port(settings: Settings, number: int, report: str | None) -> int | None:
-    """The port of a place: its own next to the others', and the same again for whoever comes after."""
+    """The port of a place: its own next to the others', and the same again for the worker that comes after."""
     if report is not None:
         return urlsplit(report).port
     if not settings.metrics_port:
