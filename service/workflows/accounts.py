@@ -46,7 +46,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Whose accounts are wanted, and the head of the snapshot that says so."""
+    """The individuals whose accounts are wanted, and the head of the snapshot that says so."""
 
     people: People
     place: Place
@@ -123,7 +123,7 @@ class _Copied:
 
 
 def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied | None:
-    """What is wanted of memory; None where that is behind the snapshot."""
+    """The part of memory that is wanted; None where memory is behind the snapshot."""
     if not state.has_come_to(wanted.head):
         return None
     slots = np.array([slot for slot, _ in wanted.people], dtype=np.int64)

@@ -50,7 +50,7 @@ def _act_row(record: ActRecord) -> ActRow:
 
 
 def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:
-    """What is told of an act; earlier versions kept less of some."""
+    """The part of an act's detail that is told; earlier versions kept less of some acts."""
     plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}
     in_rho = {
         name: str(rho_of_units(int(detail[units])))

@@ -56,13 +56,13 @@ class Question:
 
     @property
     def asked(self) -> Asked:
-        """What the store has to look up for it."""
+        """The address and the query hash that the store has to look up for the question."""
         return Asked(address=self.address, query_hash=self.plan.query_hash if self.plan.reuse else None)
 
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """What one transaction will append, grown question by question; the head moves along in memory only.
+    """Entries and answers that one transaction will append, question by question; the head moves along in memory only.
 
     `fresh` are those of `answers` that were not stored before. `is_empty` says whether there is nothing to commit:
     every question was answered before or refused.
@@ -192,7 +192,7 @@ class Batch:
 
 
 def quantities(release: Release) -> Quantities:
-    """What a release is priced by, for everybody whom it touches, as the ledger keeps it."""
+    """The numbers that a release is priced by, for everybody whom it touches, as the ledger keeps them."""
     return Quantities(
         measure=Measure.ONE_NORM if release.one_norm else Measure.NORMS,
         touched=release.touched,
@@ -215,7 +215,7 @@ def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
 
 
 class Stated(Protocol):
-    """What an answer says of its question that is not in the ledger: of a plan, the part that is shown."""
+    """The facts that an answer states of its question and that are not in the ledger: the shown part of a plan."""
 
     @property
     def labels(self) -> Sequence[Mapping[str, object]]:

@@ -1,8 +1,8 @@
 """The cache's port: what replicas share, and may lose at any moment without anything but time being lost with it.
 
 Whatever comes back from a cache is of a replica that held the pepper, but it may be old, of another history, or
-missing. So every value says where it belongs, and whoever uses it compares that with what the database says.
-Nothing here ever says that somebody can still pay.
+missing. So every value says where it belongs, and a replica that uses it compares that with what the database
+says. Nothing here ever says that an individual can still pay.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """What later states of one history exceed."""
+        """(fence, sequence, data version): every later state of one history exceeds it."""
         return self.fence, self.seq, self.data_version
 
 
@@ -89,10 +89,10 @@ class News:
 
 
 class Cache(Protocol):
-    """What replicas share. No method raises, and none takes longer than a short time-out: absent means unknown."""
+    """Replicas' shared values. No method raises, and none takes longer than a short time-out: absent means unknown."""
 
     def hint(self, genesis: bytes, address: Address) -> int:
-        """A keyed digest of a reply's address; asks nobody."""
+        """A keyed digest of a reply's address; asks no server."""
 
     def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
         """Keep values for the others, if that is possible, and tell them. A slice moves only forward in position."""
@@ -127,7 +127,7 @@ class NoCache:
         return 0
 
     def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
-        """Nobody is there."""
+        """Do nothing: no other replica is there."""
 
     def reply(self, genesis: bytes, address: Address) -> SharedReply | None:  # noqa: ARG002 - as the port
         """Unknown."""

@@ -1,4 +1,4 @@
-"""What there is to ask about: a dataset as it is shown to analysts, and with its counts to curators."""
+"""Datasets that can be asked about, as they are shown to analysts, and with their counts to curators."""
 
 from dataclasses import dataclass
 

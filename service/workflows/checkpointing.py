@@ -1,7 +1,7 @@
-"""Checkpoints of one dataset, written beside its line: nobody's answer waits for a page.
+"""Checkpoints of one dataset, written beside its line: no answer waits for a page.
 
-The line makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; whoever
-steps the `Checkpointer` writes them. `service.workflows.records.Checkpoint` says why that is right.
+The line makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; the
+thread that steps the `Checkpointer` writes them. `service.workflows.records.Checkpoint` says why that is right.
 """
 
 import queue

@@ -1,7 +1,7 @@
 """The desk of one dataset: what is put on it in one go shares one transaction, and one commit.
 
 Lock the dataset's row, catch up with what others appended, answer each question in order, append all, commit once, and
-only then give the answers out. While nobody else appends, the lock and the catching up are assumed, and the commit
+only then give the answers out. While no other process appends, the lock and the catching up are assumed, and the commit
 proves the assumption or does nothing (`service.workflows.proposing`). An error from COMMIT is resolved by reading the
 keys under the lock, never by drawing noise again.
 """

@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Changes:
-    """What acts tell of accounts, slots they emptied, and of the slots that uploads touched all there is, by table."""
+    """Accounts as acts tell of them, emptied slots, and by table all there is of the slots that uploads touched."""
 
     limits: Mapping[int, int]
     paused: Mapping[int, bool]
@@ -51,7 +51,7 @@ class Changes:
 
 
 def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes, schema: Schema) -> Changes | None:
-    """What the acts after `version` have changed, as of the transaction's head; None: read everything again."""
+    """The changes by the acts after `version`, as of the transaction's head; None: read everything again."""
     acts = _acts_between(transaction, version, journal_hash)
     touched = None if acts is None else _touched(acts, schema, slots=transaction.head.slots)
     if acts is None or touched is None:

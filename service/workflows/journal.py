@@ -21,7 +21,7 @@ from service.engine.pages import PAGE_SLOTS, pages_of
 TOUCHED_BYTES_MAX: Final = 2**16
 """Of a compressed bitmap; the detail of an act is read by every replica."""
 TOUCHED: Final = ("joined", "slots")
-"""Under these names the detail of an upload tells of slots; whoever lists acts leaves them out."""
+"""Under these names the detail of an upload tells of slots; a listing of acts leaves them out."""
 SPAN_MAX: Final = 2**27
 """So many slots between the first and the last at most, for a bitmap of 16 MiB before it is compressed."""
 _TAG: Final = b"sparing journal 1\0"
@@ -32,7 +32,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalAct:
-    """What a curator or an individual did: number `number` of the dataset's acts, after the ledger entry `at_seq`."""
+    """An act of a curator or an individual: number `number` of the dataset's acts, after the ledger entry `at_seq`."""
 
     number: int
     at_seq: int
@@ -50,7 +50,7 @@ class JournalAct:
 
 
 def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
-    """What the detail of an upload says of slots, both increasing: who has joined, and whose rows are new."""
+    """The slots in the detail of an upload, both increasing: who has joined, and whose rows are new."""
     return {"joined": _told(joined), "slots": _told(rows)}
 
 

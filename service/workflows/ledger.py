@@ -116,7 +116,7 @@ class LedgerEntry(PublicEntry):
     settled: bytes = b""
 
     def sealed(self) -> Self:
-        """This very entry, with its digests and its hash: for whoever has just made it, before anybody else sees it."""
+        """This very entry, with its digests and its hash: for its maker, before anybody else sees it."""
         if self.format == 1:
             object.__setattr__(self, "hash", _first_format_hash(self))
             return self
@@ -140,7 +140,7 @@ class LedgerEntry(PublicEntry):
         return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
 
     def quantities(self) -> Quantities:
-        """What the pieces say. Raises ValueError for an entry of format 1, and for pieces that cannot be read."""
+        """The pieces' quantities. Raises ValueError for an entry of format 1, and for pieces that cannot be read."""
         return joined(self.pieces)
 
     def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -218,7 +218,7 @@ def private_digest(entry: LedgerEntry) -> bytes:
 
 
 def chain_hash(entry: LedgerEntry) -> bytes:
-    """What `entry.hash` has to be; pieces and values are bound by the digests that are kept of them."""
+    """The value that `entry.hash` must have; pieces and values are bound by the digests that are kept of them."""
     return _first_format_hash(entry) if entry.format == 1 else _hash(entry, private_digest(entry))
 
 

@@ -1,8 +1,8 @@
 """How often a principal may ask: a token bucket that all replicas share, and one of this replica's own beside it.
 
 Decided before anything is read of the data, on nothing but who asks, how often and when. The shared bucket is only
-the cache's word, so it may neither open the house nor close it: nobody gets more here than the rate, and whoever was
-not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
+the cache's word, so it may neither open the house nor close it: no principal gets more here than the rate, and one that
+was not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
 """
 
 import threading
@@ -74,7 +74,7 @@ class Limiter:
 
 
 class _Bucket(NamedTuple):
-    """When it is full again, and when somebody was last let in."""
+    """When it is full again, and when the principal was last let in."""
 
     full_at: float
     admitted_at: float

@@ -24,7 +24,7 @@ class MemoryFull(Exception):
 
 
 class Hold:
-    """What one admitted request holds."""
+    """The memory that one admitted request holds."""
 
     __slots__ = ("_account", "_bound", "_cost", "_worker")
 
@@ -41,7 +41,7 @@ class Hold:
 
 @dataclass(slots=True)
 class _Account:
-    """What one principal's requests keep together, and how many they are."""
+    """The bytes that one principal's requests keep together, and how many requests they are."""
 
     principal: Hashable
     kept_bytes: int = 0

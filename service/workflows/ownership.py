@@ -63,7 +63,7 @@ class Ownership:
         return None if known is None or self._clock() >= known.until else known.replica
 
     def claim(self, dataset_id: int) -> Replica:
-        """The owner as the store has it, which is this process if nobody else was.
+        """The owner as the store has it, which is this process if no other was.
 
         Raises StoreUnavailable, and Unavailable when this process is leaving.
         """
@@ -96,7 +96,7 @@ class Ownership:
     # What one process shows another
 
     def proof(self, challenge: bytes) -> bytes:
-        """What only this process answers to a challenge, as text."""
+        """The answer to a challenge that only this process can give, as text."""
         return self._pepper.forwarding_proof(self.replica.id, challenge).hex().encode()
 
     def is_proof(self, replica: Replica, challenge: bytes, proof: bytes) -> bool:

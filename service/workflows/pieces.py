@@ -57,11 +57,11 @@ CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + 8 * STRETCH_S
 
 Integers = NDArray[np.int64]
 Outcome = Literal["charged", "left_out", "untouched"]
-"""What became of one slot in an entry."""
+"""The outcome of an entry for one slot."""
 
 
 class Measure(IntEnum):
-    """What the amounts of a piece are. Numbers from 3 on are for rules that keep a second norm."""
+    """The kind of amounts in a piece. Numbers from 3 on are for rules that keep a second norm."""
 
     ONE_NORM = 0
     """One squared norm in grid steps for all: the query gives everybody the same."""
@@ -89,7 +89,7 @@ class Quantities:
         return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts)
 
     def prices(self, sigma_steps: float) -> Integers:
-        """What each who is touched is charged if it takes part, (k,) units: public functions of amount and sigma."""
+        """The charge of each who is touched if it takes part, (k,) units: public functions of amount and sigma."""
         match self.measure:
             case Measure.UNITS:
                 return self.amounts
@@ -123,7 +123,7 @@ class Piece:
         return cls(number=number, content=content, digest=digest)
 
     def quantities(self) -> Quantities:
-        """What it says. Raises ValueError for content that is no piece's."""
+        """The quantities in its content. Raises ValueError for content that is no piece's."""
         try:
             return _decoded(self.content, first_slot=max(self.number, 0) * STRETCH_SLOTS)
         except (error, IndexError) as fault:
@@ -149,7 +149,7 @@ def pieces_of(quantities: Quantities, *, slots: int, salt: bytes) -> tuple[Piece
 
 
 def joined(pieces: Sequence[Piece]) -> Quantities:
-    """What all pieces of an entry say together. Raises ValueError for none, and for content that is no piece's."""
+    """The quantities of an entry's pieces together. Raises ValueError for none, and for content that is no piece's."""
     parts = [piece.quantities() for piece in pieces]
     if not parts:
         raise ValueError("the pieces of an entry were changed, or sealed under another pepper")

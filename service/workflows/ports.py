@@ -60,7 +60,7 @@ class CommitRejected(Exception):
 
 
 class Outdated(Exception):
-    """What a proposal assumed is not so: nothing of it is durable. Read before you try again."""
+    """A proposal assumed what is not so: nothing of the proposal is durable. Read before you try again."""
 
 
 class WitnessUnavailable(Exception):
@@ -76,7 +76,7 @@ class Transaction(Protocol):
 
     @property
     def known(self) -> Known:
-        """What is known about the questions that the transaction was opened for."""
+        """The store's knowledge of the questions that the transaction was opened for."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
@@ -106,7 +106,7 @@ class Transaction(Protocol):
         """Every stored reply, by the sequence that it shows; ask for other things meanwhile as you like."""
 
     def worst_cases(self) -> dict[UUID, int]:
-        """What the queries of each analyst may have cost anybody, in units, as stored."""
+        """The most that the queries of each analyst may have cost anybody, in units, as stored."""
 
     def acts(self, *, after: int) -> list[JournalAct]:
         """The acts of the journal with number > `after`, in order."""
@@ -127,13 +127,13 @@ class Transaction(Protocol):
         """(slots (n,), codes by column (n,)) of a table, in any order; of all slots, or of some, which increase."""
 
     def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
-        """The slot of each key, -1 where nobody present has it."""
+        """The slot of each key, -1 where no individual present has it."""
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         """The slot of each erased individual by tombstone, -1 where unknown."""
 
     def has_tombstones(self) -> bool:
-        """Whether anybody was ever erased."""
+        """Whether any individual was ever erased."""
 
     def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
         """(slot, key) of people present with slot > `after_slot`, in slot order.
@@ -179,7 +179,7 @@ class Transaction(Protocol):
         """Chain a curator's or individual's act; moves `data_version`, and `slots` or `epoch` when given."""
 
     def fence_off(self, fence: int, joining_units: int) -> None:
-        """Raise the fence, so that whoever read the head before appends no more, and `joining_units`."""
+        """Raise the fence, so that a process that read the head before appends no more, and `joining_units`."""
 
     def commit(self) -> None:
         """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came."""
@@ -231,7 +231,7 @@ class Store(Protocol):
     """Everything durable."""
 
     def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[Proposal]:
-        """A proposal for questions that nobody has asked before, on top of `head`."""
+        """A proposal for questions that have not been asked before, on top of `head`."""
 
     def transaction(
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
@@ -316,7 +316,7 @@ class Leases(Protocol):
 
 
 class Witness(Protocol):
-    """What remembers, outside the database, how far each dataset had come. `dataset` is its `witness_name`."""
+    """The memory, outside the database, of how far each dataset had come. `dataset` is its `witness_name`."""
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         """The records still held, in order of position; empty when nothing is known, which never means zero.

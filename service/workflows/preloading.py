@@ -1,4 +1,4 @@
-"""Loading ahead: whoever asks first finds the dataset in memory, and its head witnessed."""
+"""Loading ahead: the first request finds the dataset in memory, and its head witnessed."""
 
 from collections.abc import Callable
 
@@ -24,6 +24,6 @@ def preload(store: Store, lines: Lines, claims: Callable[[int], bool]) -> None:
             lines.line(record).catch_up()
             lines.guard(record).vouch_now()
         except (WorkflowError, StoreUnavailable):
-            continue  # whoever asks is told
+            continue  # a caller that asks is told
         except Exception as error:  # noqa: BLE001 - and the others are loaded
             report_incident(error, f"loading of dataset {record.id}")

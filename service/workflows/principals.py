@@ -1,4 +1,4 @@
-"""Who may ask: principals, their keys, and the one question every request begins with."""
+"""Principals, their keys, and the one question every request begins with: who may ask."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -90,7 +90,7 @@ class Principals:
         return principal, api_key
 
     def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
-        """Everybody who holds or held a key; never the key."""
+        """Every principal that holds or held a key; never the key."""
         records = self._store.principals(after=_uuid(cursor), limit=limit)
         return Page(items=tuple(map(_row, records)), next=str(records[-1].id) if len(records) == limit else None)
 

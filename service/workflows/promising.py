@@ -1,10 +1,10 @@
 """The largest limit that was ever in force for an individual, on which the promise to it stands.
 
-The database keeps the limit of now. A limit never rises, so that an earlier one is what somebody joined with: the
-dataset's budget, unless the schema has a column of limits; then it is the limit of now, or what it was before the first
-act in the journal that lowered it. Where that is not known, the dataset's budget is above whatever it was: after a
-restore that may have forgotten what people joined with, after an erasure, since somebody who comes back may come back
-with less, and for limits that were lowered before the journal told from where.
+The database keeps the limit of now. A limit never rises, so that an earlier one is what an individual joined with:
+the dataset's budget, unless the schema has a column of limits; then it is the limit of now, or what it was before the
+first act in the journal that lowered it. Where that is not known, the dataset's budget is above whatever it was: after
+a restore that may have forgotten what people joined with, after an erasure, since an individual who comes back may do
+so with less, and for limits that were lowered before the journal told from where.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _FENCE_FIRST: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """What a promise is made of, in units.
+    """The parts that a promise is made of, in units.
 
     `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is not known.
     A restored database may have forgotten charges: up to `joining_units` of people who joined afterwards, and what a
@@ -37,14 +37,14 @@ class Promised:
     is_restored: bool = False
 
     def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
-        """What may truly be spent of an account: all there was to spend, or no more than the account and a bit."""
+        """The most that may truly be spent of an account: all there was to spend, or at most the account and a bit."""
         if self.is_restored and spent_units >= limit_units:
             return self.limit_units
         return min(spent_units + self.joining_units, self.limit_units)
 
 
 def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Promised:
-    """As of the transaction; what somebody does to the limit later changes nothing about it."""
+    """As of the transaction; what is done to the limit later changes nothing about it."""
     head = transaction.head
     largest = _largest(record, transaction, slot)
     return Promised(

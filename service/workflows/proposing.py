@@ -18,11 +18,11 @@ from service.workflows.witnessing import Guard
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
-"""So many batches go the long way after a refusal: somebody else is appending, or asks what was asked before."""
+"""So many batches go the long way after a refusal: another process is appending, or an analyst repeats a question."""
 
 
 class Proposer:
-    """What one line knows of its head and of what was asked; decides, and is told what came of it."""
+    """One line's knowledge of its head and of what was asked; decides, and is told what came of it."""
 
     def __init__(self, guard: Guard, state: DatasetState) -> None:
         """Know nothing."""

@@ -1,4 +1,4 @@
-"""What curators, auditors and individuals may read of the ledger, from a snapshot; and an individual's own acts."""
+"""The ledger as curators, auditors and individuals may read it, from a snapshot; and an individual's own acts."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from service.workflows.views import BudgetRow, LedgerRow, MyBudget, Page, Receip
 from service.workflows.witnessing import Guard
 
 READ_BYTES_MAX: Final = 2**24
-"""What a page of receipts may make the database read of charges, in bytes: some ten milliseconds' work."""
+"""The most that a page of receipts may make the database read of charges, in bytes: some ten milliseconds' work."""
 
 NEWEST: Final = 2**62
 """Greater than every sequence."""
@@ -48,7 +48,7 @@ def ledger(guard: Guard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
 
 
 def receipts(record: DatasetRecord, guard: Guard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
-    """What each query cost the individual, newest first; nothing of the others' charges leaves the database.
+    """The cost of each query to the individual, newest first; nothing of the others' charges leaves the database.
 
     A page is shorter where more people may be in an entry: to find one among them, the database reads at most two bits
     for each slot before it, or a list that is no longer.
@@ -91,7 +91,7 @@ def lowering(key: str, *, limit_units: int) -> Act[OwnAccount]:
 def pausing(key: str, *, paused: bool) -> Act[OwnAccount]:
     """Take part in no query from now on, or again. Nothing happens where that is so already.
 
-    The limit stays: a burn while somebody pauses takes as much as from anybody, so that nothing that a restore forgot
+    The limit stays: a burn during the pause takes as much as from anybody, so that nothing that a restore forgot
     is had again when the pause ends.
     """
 
@@ -128,7 +128,7 @@ def _account(state: DatasetState, slot: int) -> OwnAccount:
 
 
 def promised_to(record: DatasetRecord, guard: Guard, key: str) -> Promised:
-    """What the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
+    """The parts that the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
     with snapshot(guard) as transaction:
         return promised(record, transaction, slot_of(transaction, key))
 
@@ -220,6 +220,6 @@ def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
 
 
 def _asked(charge: OwnCharge) -> dict[str, Any]:
-    """What was asked, or why it was burned; how many acts the journal counts is not for individuals."""
+    """The question that was asked, or why it was burned; how many acts the journal counts is not for individuals."""
     asked: dict[str, Any] = orjson.loads(charge.canonical)
     return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}

@@ -1,7 +1,7 @@
 """Replies that another replica has given, found without taking the dataset's line.
 
 Only a key of which news has told is looked for, so that a query under a new key never asks the cache. Looking is the
-work of a few threads: whoever submits goes on at once. What is found counts only if the database, asked without a
+work of a few threads: the caller goes on at once. What is found counts only if the database, asked without a
 lock, has the entry that it shows in this very chain, under the same fence; in every other case the line answers, and
 refuses, as if there were no cache.
 """
@@ -42,7 +42,7 @@ class Recall:
         self._room = threading.BoundedSemaphore(LOOKING_MAX)
 
     def close(self) -> None:
-        """Take nobody new. Those who still look end by themselves: the line, asked late, refuses."""
+        """Take no new submission. Looks under way end by themselves: the line, asked late, refuses."""
         self._threads.shutdown(wait=False)
 
     def submit(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:

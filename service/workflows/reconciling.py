@@ -23,7 +23,7 @@ from service.workflows.witnessing import judge, on_chain, unaccounted, witness_n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What has to be done: `missing_units` for everybody there, `joining_units` for everybody yet to come."""
+    """The reconciling to be done: `missing_units` for everybody there, `joining_units` for everybody yet to come."""
 
     code: str
     missing_units: int
@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """What was done."""
+    """The outcome of reconciling."""
 
     plan: Plan
     seq: int
@@ -47,7 +47,7 @@ class Reconciled:
 
 
 def plan_of(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> Plan | None:
-    """What `reconcile` would do; None when all that is witnessed is accounted for."""
+    """The plan that `reconcile` would carry out; None when all that is witnessed is accounted for."""
     record = _dataset(store, dataset)
     history = _history(witness, record)  # before the snapshot, which then holds all of it
     with store.transaction(record.id, lock=False) as transaction:
@@ -80,7 +80,7 @@ def reconcile(
 
 
 def before(plan: Plan | None) -> list[str]:
-    """What is wrong and what would be done, for the operator."""
+    """Lines for the operator: what is wrong and what would be done."""
     if plan is None:
         return []
     here, lines = plan.stands_at, []
@@ -100,7 +100,7 @@ def before(plan: Plan | None) -> list[str]:
 
 
 def after(done: Reconciled | None) -> list[str]:
-    """What was done, for the operator."""
+    """Lines for the operator: what was done."""
     if done is None:
         return ["nothing to reconcile: all that was witnessed is in the ledger"]
     sum_rho, left = f"{rho_of_units(done.charged_units):f}", done.exhausted_count
@@ -124,7 +124,7 @@ def _plan(
     if isinstance(verdict, WitnessLost):
         if burn_units is None:
             raise InvalidRequest.of("burn-rho", "the witness is lost: state what to burn for everybody")
-        # Nobody can say who had joined.
+        # Who had joined is not known.
         joining = min(transaction.head.joining_units + burn_units, CHARGE_UNITS_MAX)
         return Plan(
             code=verdict.slug,

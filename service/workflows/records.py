@@ -1,4 +1,4 @@
-"""What goes in and out of the ports: a row, a reply, a page, each a frozen value. Units are units of 2^-40 rho."""
+"""Frozen values that go in and out of the ports: a row, a reply, a page. Units are units of 2^-40 rho."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ class WitnessRecord:
 
     @classmethod
     def of(cls, head: Head) -> Self:
-        """What there is to witness of a head."""
+        """The record that witnesses a head."""
         return cls(
             fence=head.fence,
             seq=head.seq,
@@ -107,7 +107,7 @@ class WitnessRecord:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """What later records exceed."""
+        """(fence, sequence, acts): every later record exceeds it."""
         return self.fence, self.seq, self.acts
 
 
@@ -225,7 +225,7 @@ class ReleaseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a store can know something about: a key, and a query by its hash (None when reuse is not wanted)."""
+    """A question as a store can look it up: a key, and a query by its hash (None when reuse is not wanted)."""
 
     address: Address
     query_hash: str | None
@@ -233,7 +233,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a store knows about the questions a transaction was opened for, all read under the lock.
+    """A store's knowledge of the questions a transaction was opened for, all read under the lock.
 
     The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
     queries may have cost anybody so far, in units.

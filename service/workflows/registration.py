@@ -1,4 +1,4 @@
-"""What a curator states when registering a dataset: the guarantee, the schema, and public bounds.
+"""The statements of a curator who registers a dataset: the guarantee, the schema, and public bounds.
 
 All of it is public, none of it is read off the data, and nothing in it ever changes.
 """

@@ -47,7 +47,7 @@ class Replays:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="replaying")
 
     def close(self) -> None:
-        """Take nobody new; what is under way ends by itself."""
+        """Take no new request; what is under way ends by itself."""
         self._threads.shutdown(wait=False)
 
     def stored_or_refused(self, record: DatasetRecord, requests: Sequence[Refused]) -> list[PendingAnswer]:
@@ -94,7 +94,7 @@ class _Look(Unit):
             outcomes = self._outcomes()
         except StoreUnavailable:
             outcomes = [Unavailable() for _ in self.answers]
-        except Exception as error:  # noqa: BLE001 - whoever waits on the promises gets it
+        except Exception as error:  # noqa: BLE001 - the caller that waits on the promises gets it
             outcomes = [error for _ in self.answers]
         self.settle(outcomes)
 

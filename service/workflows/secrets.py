@@ -22,11 +22,11 @@ class Pepper:
     secret: bytes = field(repr=False)
 
     def key_hash(self, secret: str) -> bytes:
-        """What is kept of an API key's secret part."""
+        """The keyed hash that is stored for an API key's secret part."""
         return self._mac(b"api-key", secret.encode())
 
     def tombstone(self, dataset_id: int, key: str) -> bytes:
-        """What is kept of an erased individual's key."""
+        """The keyed hash that is stored for an erased individual's key."""
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
 
     def tombstones(self, dataset_id: int, keys: Iterable[str]) -> list[bytes]:
@@ -43,7 +43,7 @@ class Pepper:
         return self._mac(b"sealed witness", b"")
 
     def clear_witness_mac(self, record: bytes) -> bytes:
-        """What shows that a record which an earlier version left in the clear was made by a holder of the pepper."""
+        """The proof that a record which an earlier version left in the clear was made by a holder of the pepper."""
         return self._mac(b"witness", record)
 
     def ledger_key(self) -> bytes:
@@ -55,7 +55,7 @@ class Pepper:
         return self._mac(b"cache", b"")
 
     def forwarding_proof(self, replica: UUID, challenge: bytes) -> bytes:
-        """What a replica answers to a challenge before another sends it requests, and the keys that they bear."""
+        """A replica's answer to a challenge before another sends it requests, and the keys that they bear."""
         return self._mac(b"forwarding", replica.bytes + challenge)
 
     def _mac(self, purpose: bytes, message: bytes) -> bytes:

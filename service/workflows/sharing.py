@@ -1,8 +1,8 @@
-"""What replicas tell each other through the cache: what was committed here, and what the others have committed.
+"""Exchange between replicas through the cache: what was committed here, and what the others have committed.
 
 Nothing on an answer's way waits for it. The line hands over what is durable and witnessed and goes on; one thread
 shares it, another listens, fetches the ledger's tail ahead of need and wakes lines that have nothing to do. What does
-not fit is dropped: whoever misses it reads the database. While nobody else listens, nothing is shared at all.
+not fit is dropped: a replica that misses it reads the database. While no other listens, nothing is shared at all.
 """
 
 import queue
@@ -54,7 +54,7 @@ class Follower(Protocol):
 
 
 class Hints:
-    """Digests of the newest addresses under which somebody has shared a reply; a hint says only where to look."""
+    """Digests of the newest addresses under which a replica has shared a reply; a hint says only where to look."""
 
     def __init__(self) -> None:
         """None yet."""
@@ -76,7 +76,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parcel:
-    """What the line hands over. `head` is None when there is nothing to tell of."""
+    """Values that the line hands over together. `head` is None when there is nothing to tell of."""
 
     genesis: bytes
     head: Head | None
@@ -160,7 +160,7 @@ class Exchange:
     # Called by readers
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
-        """Those slices that somebody has left, each as of whatever place."""
+        """Those slices that a replica has left, each as of whatever place."""
         return self._cache.slices(genesis, numbers)
 
     def _hand(self, parcel: _Parcel) -> None:
@@ -210,7 +210,7 @@ class Exchange:
         follower.wake()
 
     def _look_around(self) -> bool:
-        """Whether nobody else listens; asked anew now and then."""
+        """Whether no other replica listens; asked anew now and then."""
         if self._clock() >= self._look_at:
             self._is_alone = self._cache.audience() <= 1
             self._look_at = self._clock() + LOOK_EVERY_S
@@ -256,4 +256,4 @@ def _charges_bytes(entry: LedgerEntry) -> int:
 
 
 UNSHARED: Final = Exchange(NoCache())
-"""For a line that has nobody to share with."""
+"""For a line that has no replica to share with."""

@@ -22,7 +22,7 @@ from service.workflows.tail import Tail
 
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22
-"""The accounts of so many slots never have to be copied when somebody joins; beyond that, each time they grow."""
+"""The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""
 TAIL_CHARGES_MAX: Final = 2**25
 TAIL_PASSES_MAX: Final = 32
 """How many charges of how many people at most: replaying them takes about as long as loading the dataset does."""
@@ -222,7 +222,7 @@ class DatasetState:
 
 @dataclass(slots=True)
 class _Trial:
-    """What each change found in the places that it changed."""
+    """The values that each change found in the places that it changed."""
 
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
 

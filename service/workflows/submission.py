@@ -16,7 +16,7 @@ from service.workflows.views import PendingAnswer, StoredAnswer
 
 
 class Unit:
-    """What is admitted together for one request: promises of answers of so many numbers, and their public cost."""
+    """Promises of answers of so many numbers, admitted together for one request, and their public cost."""
 
     __slots__ = ("_door", "_is_decided", "answers", "cost", "ticket")
 

@@ -12,7 +12,7 @@ from service.workflows.ledger import LedgerEntry
 from service.workflows.records import Head
 
 TAIL_MAX: Final = 64
-"""How many entries are kept; whoever is farther behind reads the database."""
+"""How many entries are kept; a replica that is farther behind reads the database."""
 
 
 class Tail:

@@ -1,4 +1,4 @@
-"""What the house tells its operator while it works: counts, and nothing that comes from a record.
+"""Counts for the operator while the house works; none of them comes from a record.
 
 Readers of metrics are not trusted with data. So no method here takes a charge, a number of people, the name of a
 dataset or the length of an evaluation, and an adapter cannot show what it was never told. Not all of it is public all
@@ -37,7 +37,7 @@ class Telemetry(Protocol):
 
 
 class Silent:
-    """Tells nobody anything."""
+    """Tells nothing."""
 
     def request_began(self) -> None:
         """Nothing."""

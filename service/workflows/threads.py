@@ -20,7 +20,7 @@ PEEK_EVERY_S: Final = 0.002
 
 
 class DatasetWriter(Line):
-    """A line with threads of its own that step it and its checkpoints; whoever brings an act or a look waits."""
+    """A line with threads of its own that step it and its checkpoints; a caller with an act or a look waits."""
 
     def __init__(
         self,

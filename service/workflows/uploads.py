@@ -81,7 +81,7 @@ def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) 
 
 
 class _Upload:
-    """One upload on its way into a dataset in which nobody else changes records."""
+    """One upload on its way into a dataset in which nothing else changes records."""
 
     def __init__(
         self, record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper, transaction: LongAct, ground: Ground
@@ -100,7 +100,7 @@ class _Upload:
         self._add(self.table_name, self.slots, self.rows.codes)
 
     def _add_individuals(self) -> Integers:
-        """New people, each once; whoever was erased before comes back to the old slot and keeps what is spent."""
+        """New people, each once; an individual erased before comes back to the old slot and keeps what is spent."""
         known = self.transaction.slots_of(self.keys)
         taken = np.flatnonzero(known != _UNKNOWN)
         if taken.size:
@@ -114,7 +114,7 @@ class _Upload:
         unknown = np.flatnonzero(slots == _UNKNOWN)
         if unknown.size and table.unknown_individuals == "reject":
             raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
-        # Until it is known whether the rows are refused, unknown people are counted in slots that nobody has.
+        # Until it is known whether the rows are refused, unknown people are counted in slots not taken yet.
         new, whose = self.keys.taken(unknown).distinct()
         slots[unknown] = self.slots_used + whose
         self._check_rows_per_individual(table, slots)
@@ -143,9 +143,9 @@ class _Upload:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
-        # Of somebody new a restored database may have forgotten as much as this.
+        # Of a new individual a restored database may have forgotten as much as this.
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
-        # For somebody who left and came back: a limit never rises, and never falls below what is spent. While they are
+        # For those who left and came back: a limit never rises, and never falls below what is spent. While they are
         # gone neither number can change but by a burn, which raises the fence and makes this act begin again.
         back, accounts = slots[~new], self.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
@@ -183,7 +183,7 @@ class _Upload:
 
 
 def _check_floor(record: DatasetRecord, rows: Rows) -> None:
-    """`limit_floor_rho` is a public promise: nobody may be registered below it."""
+    """`limit_floor_rho` is a public promise: no individual may be registered below it."""
     if rows.limits is None:
         return
     below = np.flatnonzero((rows.limits >= 0) & (rows.limits < record.limit_floor_units))

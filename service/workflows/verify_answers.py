@@ -1,7 +1,7 @@
 """Every stored answer made again from its entry and its question, by the function that made it.
 
-An entry is made together with the answer to whoever asked, so that one fresh answer belongs to each. Answers that were
-reused are made again too; that one of them is missing, nothing in the ledger tells.
+An entry is made together with the answer to the analyst who asked, so that one fresh answer belongs to each. Answers
+that were reused are made again too; that one of them is missing, nothing in the ledger tells.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What only the question could tell, taken from the answer itself where this version does not read the question."""
+    """Facts that only the question could tell, taken from the answer where this version does not read the question."""
 
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
@@ -46,7 +46,7 @@ class AnswersCheck:
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
     def apply(self, entry: LedgerEntry) -> None:
-        """Check the answers that show an entry, and that one of them is the answer to whoever asked."""
+        """Check the answers that show an entry, and that one of them is the answer to the analyst who asked."""
         self._orphans(before=entry.seq)
         fresh = 0
         while self._next is not None and self._next.seq == entry.seq:
@@ -58,7 +58,7 @@ class AnswersCheck:
             self.findings.append(f"ledger row {entry.seq}: {fresh} answers say that it was asked for them")
 
     def end(self) -> None:
-        """Whatever is left shows no entry."""
+        """Report the answers that are left: they show no entry."""
         self._orphans(before=None)
 
     def _orphans(self, *, before: int | None) -> None:
@@ -102,7 +102,7 @@ class AnswersCheck:
             yield f"its body is not the one that ledger row {entry.seq} gives"
 
     def _bodies(self, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[bytes]:
-        """What the answer may be, today's form first."""
+        """The bodies that the answer may have, today's form first."""
         shown: Stated | None = self._plan_of(entry.canonical)
         if shown is None:
             self.uncompiled += 1

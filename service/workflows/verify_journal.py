@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Standing:
-    """What the acts so far decide.
+    """The state that the acts so far decide.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
     force; who `are_present` and who `have_paused`; and of whom nothing but limits and erasures `are_plain`. `is_told`
@@ -72,11 +72,11 @@ class Standing:
 
     def _join(self, detail: Mapping[str, Any]) -> None:
         joined = joined_slots(detail) if "of" not in detail.get("joined", {}) else None
-        if joined is None and bool(self.are_present.all()):  # nobody can have come back
+        if joined is None and bool(self.are_present.all()):  # no individual can have come back
             joined = self.slots + np.arange(int(detail["individuals"]))
         if joined is None or not self.is_told:
             self.is_told = False
-            if self.has_own_limits:  # whoever is away may have come back with a lower one
+            if self.has_own_limits:  # those who are away may have come back with a lower one
                 self.are_exact[~self.are_present] = False
             return
         self.are_present[joined[joined < self.slots]] = True
@@ -119,7 +119,7 @@ def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct])
 
 
 def _wrong_with_head(head: Head, count: int, last_hash: bytes, standing: Standing) -> list[str]:
-    """What the head says otherwise than the journal."""
+    """Findings where the head says otherwise than the journal."""
     given = {
         "data_version": count,
         "epoch": standing.epoch,

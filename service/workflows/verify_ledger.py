@@ -102,7 +102,7 @@ class LedgerReplay:
             yield "its worst_case_total_units is not the sum of worst cases so far"
 
     def _debit(self, entry: LedgerEntry, priced: Priced) -> Iterator[str]:
-        """Add the charges; nobody may be left out who could have paid."""
+        """Add the charges; no individual may be left out who could have paid."""
         touched_last = int(priced.touched[-1]) if priced.touched.size else -1
         if touched_last >= self.spent.size:
             yield f"touches slot {touched_last}, which nobody has"

@@ -1,7 +1,7 @@
 """Whether those took part in each entry who could pay for it, by the limits and pauses that were in force then.
 
 Of an entry of format 1 nothing tells what those left out would have been charged; its worst case stands for it. Where
-the journal does not tell a limit, it bounds it: nobody may be charged beyond the bound, and whether somebody was left
+the journal does not tell a limit, it bounds it: no individual may be charged beyond the bound, and whether one was left
 out rightly is not known.
 """
 
@@ -23,7 +23,7 @@ from service.workflows.verify_journal import Integers, Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
-    """Whom an entry touched (k,), which of them it charged (`active`, (k,)), and the units of each (k,)."""
+    """The slots that an entry touched (k,), which of them it charged (`active`, (k,)), and the units of each (k,)."""
 
     touched: Integers
     active: NDArray[np.bool_]
@@ -49,7 +49,7 @@ class Priced:
 
     @property
     def charges(self) -> Integers:
-        """What each of them was."""
+        """The charge of each slot that was charged."""
         return kept(self.active, self.prices)
 
     @property
@@ -59,7 +59,7 @@ class Priced:
 
     @property
     def of_left_out(self) -> Integers:
-        """What each of them would have been, or at most."""
+        """The charge that each slot left out would have had, or at most."""
         return kept(~self.active, self.prices)
 
 
@@ -72,7 +72,7 @@ class Participation:
         self._acts = deque(acts)
 
     def wrong_with(self, entry: LedgerEntry, priced: Priced, spent: Integers) -> Iterator[str]:
-        """What the limits and pauses before the entry, and the `spent` totals, say against it."""
+        """Findings against the entry from the limits and pauses before it, and the `spent` totals."""
         self._follow(before=entry.seq)
         then = self._then
         is_known = priced.touched < then.slots
@@ -92,5 +92,5 @@ class Participation:
         while self._acts and self._acts[0].at_seq < before:
             try:
                 self._then.apply(self._acts.popleft())
-            except (KeyError, ValueError, TypeError, IndexError):  # found by whoever verifies the journal
+            except (KeyError, ValueError, TypeError, IndexError):  # found where the journal is verified
                 continue

@@ -27,7 +27,7 @@ _RHO, _FLOOR = "\0rho", "\0floor"
 
 
 def check_registration(record: DatasetRecord) -> list[str]:
-    """What is wrong with the row, for the operator; empty when it gives its genesis."""
+    """Findings about the row, for the operator; empty when it gives its genesis."""
     place = f"datasets row {record.id}"
     stated = record.guarantee
     if stated.epsilon is not None and stated.delta is not None:

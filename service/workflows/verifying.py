@@ -21,7 +21,7 @@ from service.workflows.witnessing import judge, unaccounted, witness_name
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What was looked at of one dataset, how much of it, and what is wrong.
+    """The findings about one dataset: what was looked at, how much of it, and what is wrong.
 
     `uncompiled` counts answers to questions that this version of the service does not read any more: their values are
     compared with the ledger, their labels are not.

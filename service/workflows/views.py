@@ -1,4 +1,4 @@
-"""What reading returns: frozen rows named as on the wire. Rho values are exact decimal strings, units integers."""
+"""Frozen rows that reading returns, named as on the wire. Rho values are exact decimal strings, units integers."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks. `dataset` bounds what it may touch; `individual` is whose own budgets it sees."""
+    """The holder of a key, who asks. `dataset` bounds what it may touch; `individual` is whose own budgets it sees."""
 
     id: UUID
     role: Role
@@ -67,7 +67,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicDataset:
-    """What anybody may know of a dataset: nothing here is read off the data."""
+    """The public facts of a dataset, which anybody may know: nothing here is read off the data."""
 
     name: str
     guarantee: Guarantee
@@ -100,7 +100,7 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """What an upload did; per column how many values were clipped, out of domain, or NULL."""
+    """The effect of an upload; per column how many values were clipped, out of domain, or NULL."""
 
     rows: int
     individuals: int
@@ -299,7 +299,7 @@ class MyBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one query cost an individual."""
+    """The cost of one query to an individual."""
 
     query_id: UUID
     dataset: str

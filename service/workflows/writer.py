@@ -1,4 +1,4 @@
-"""One dataset's single line of events: whoever steps it takes everything that waits and puts it on the desk.
+"""One dataset's single line of events: the thread that steps it takes everything that waits and puts it on the desk.
 
 Questions queue here and HTTP only waits. All that wait at one moment share a commit (`service.workflows.desk`).
 """
@@ -59,7 +59,7 @@ WhenFree = Callable[[Callable[[], None]], None]
 
 
 class Line:
-    """Owns one dataset's state; everything that touches it waits here in order of arrival, until somebody steps.
+    """Owns one dataset's state; everything that touches it waits here in order of arrival, until a step.
 
     Passive, so that a simulation can decide what happens when; one caller of `step` at a time.
     """
@@ -163,7 +163,7 @@ class Line:
             if not self._open:
                 return
             self._open = False
-        self._queue.put(None)  # the last thing that ever comes: nobody can be left waiting behind it
+        self._queue.put(None)  # the last thing that ever comes: no caller can be left waiting behind it
 
     def step(self) -> bool:
         """Work off everything that waits now, at least one thing. False after the last step."""
@@ -287,5 +287,5 @@ class Line:
 def _settle(future: Future[Result], task: Callable[[], Result]) -> None:
     try:
         future.set_result(task())
-    except BaseException as error:  # noqa: BLE001 - whoever waits on the future gets it
+    except BaseException as error:  # noqa: BLE001 - the caller that waits on the future gets it
         future.set_exception(error)
