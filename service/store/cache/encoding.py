@@ -1,4 +1,4 @@
-"""What is shared, as bytes: a line of JSON with the small facts, then the blobs one after another."""
+"""Shared values as bytes: a line of JSON with the small facts, then the blobs one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

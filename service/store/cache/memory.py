@@ -13,7 +13,7 @@ _MESSAGES_MAX: Final = 1024
 
 
 class Room:
-    """What several shelves of one process have in common. Thread-safe."""
+    """The state that several shelves of one process have in common. Thread-safe."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """`clock_ns` times the buckets."""

@@ -24,9 +24,9 @@ class PunctualSocket(socket.socket):
         self._due = time.monotonic() + self.timeout_s
 
     def recv_into(self, *into: Any) -> int:  # noqa: ANN401 - the same
-        """What has come, waiting for it no longer than is left. Raises TimeoutError.
+        """Receive what has come, waiting for it no longer than is left. Raises TimeoutError.
 
-        Whoever looks late finds what came in time.
+        A caller that looks late finds what came in time.
         """
         usual = self.gettimeout()
         if usual == 0:

@@ -22,7 +22,7 @@ REST_S: Final = 1.0
 """How long a server that failed is left alone."""
 
 LIFETIME_S: Final = 3600
-"""How long a value lies: beyond an hour few retry, and nobody is that far behind."""
+"""How long a value lies: beyond an hour few retry, and no replica is that far behind."""
 
 _CHANNEL: Final = "sparing:cache:news"
 _SWAP: Final = f"""
@@ -119,12 +119,12 @@ class RedisShelf:
     def _ask(
         self, question: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None
     ) -> Result:
-        """What the server says, or `unknown` while it is left alone."""
+        """The server's answer, or `unknown` while it is left alone."""
         if self._clock() < self._resting_until:
             return unknown
         try:
             return question()
-        except Exception as fault:  # noqa: BLE001 - whoever speaks there may say anything at all
+        except Exception as fault:  # noqa: BLE001 - the server may say anything at all
             self._resting_until = self._clock() + REST_S
             report_incident(fault, "the cache; it is left alone for a while")
             if otherwise is not None:

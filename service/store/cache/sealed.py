@@ -29,7 +29,7 @@ class Shelf(Protocol):
     """Where sealed bytes lie. No method raises; whatever comes back may be anything."""
 
     def get(self, names: Sequence[str]) -> list[object]:
-        """What lies under each name, None where nothing does; empty when the shelf is out of reach."""
+        """The value under each name, None where there is none; empty when the shelf is out of reach."""
 
     def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
@@ -117,7 +117,7 @@ class SealedCache:
     def _opened(
         self, labels: Sequence[bytes], held: Sequence[object], read: Callable[[bytes], Value]
     ) -> Iterator[Value]:
-        """What is ours among what was held."""
+        """The values of ours among what was held."""
         for label, sealed in zip(labels, held, strict=False):  # a shelf out of reach holds nothing at all
             data = self._seal.open(label, sealed)
             if data is not None:

@@ -30,7 +30,7 @@ class Seal:
         self._key = key
 
     def name(self, label: bytes) -> str:
-        """What a label is called where others can read it."""
+        """The name of a label where others can read it."""
         return hmac.digest(self._key, b"name\0" + label, hashlib.sha256).hex()[:32]
 
     def close(self, label: bytes, value: bytes) -> bytes:
@@ -53,7 +53,7 @@ class Seal:
 
     @staticmethod
     def stamp(held: object) -> bytes:
-        """How a value begins, which may be anything: whoever knows that can say which value is to be replaced."""
+        """How a value begins, which may be anything: a caller that knows it can say which value is to be replaced."""
         return held[:STAMP_BYTES] if isinstance(held, bytes) else b""
 
     def _cipher(self, salt: bytes) -> AESGCM:

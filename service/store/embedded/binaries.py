@@ -41,7 +41,7 @@ def choose_postgres(candidates: Iterable[Path], account: Account | None, major: 
     refused = []
     for directory in candidates:
         try:
-            if major is None:  # somebody has to make the data
+            if major is None:  # initdb has to make the data
                 run_program([directory / "initdb", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
             found = _postgres_major(directory, account)
         except EmbeddedServerError as error:

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded servers.
+"""Errors of the embedded servers.
 
 EmbeddedServerError          cannot find, start, reach or stop a server; the message says what to do
 └── HomeInUseError           another process already runs this server of this home

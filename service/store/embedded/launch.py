@@ -40,7 +40,7 @@ def end_with(owner_pid: int, death_signal: int) -> None:
     if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
         message = f"cannot ask for a death signal: {os.strerror(ctypes.get_errno())}"
         sys.exit(message)
-    # The owner may have died before the request was in place; nobody would ever signal us then.
+    # The owner may have died before the request was in place; no signal would ever come then.
     if os.getppid() != owner_pid:
         sys.exit(EXIT_NOT_STARTED)
 

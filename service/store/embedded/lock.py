@@ -29,7 +29,7 @@ os.register_at_fork(after_in_child=_forget_in_forked_child)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """What the holder of a lock tells others."""
+    """The facts that the holder of a lock tells others."""
 
     pid: int
     runtime: Path | None  # the directory of its sockets, once there is one

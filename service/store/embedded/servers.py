@@ -77,4 +77,4 @@ def _under_way(
 
 
 def _leave_running() -> None:
-    """Stop nothing: the servers are somebody else's."""
+    """Stop nothing: the servers are another process'."""

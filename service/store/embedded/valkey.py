@@ -198,8 +198,8 @@ def _url(runtime: Path, password: str) -> str:
 
 
 def _directory_of(url: str) -> Path | None:
-    """Ask a server for its working directory; None when nobody answers or it does not know the password."""
-    # Without this redis-py asks again for some seconds, a wrong password too; whoever calls us knows when to ask again.
+    """Ask a server for its working directory; None when it does not answer or does not know the password."""
+    # Without this redis-py asks again for some seconds, a wrong password too; our caller knows when to ask again.
     once = Retry(NoBackoff(), 0)
     client = redis.Redis.from_url(url, socket_timeout=CONNECT_TIMEOUT_S, decode_responses=True, retry=once)
     try:

@@ -1,4 +1,4 @@
-"""What the in-memory store keeps of each dataset, and what is put in the place of what.
+"""Datasets as the in-memory store keeps them, and what is put in the place of what.
 
 A transaction drafts a dataset and puts the draft in its place; pages of a checkpoint are written beside transactions.
 """
@@ -45,7 +45,7 @@ class Person:
 
 @dataclass(slots=True)
 class Dataset:
-    """Everything of one dataset; drafts share the values, which nobody changes in place."""
+    """Everything of one dataset; drafts share the values, which are never changed in place."""
 
     record: DatasetRecord
     head: Head
@@ -69,7 +69,7 @@ class Dataset:
         )
 
     def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
-        """(slot, key, limit) of each; whoever returns to a slot has paused if that was so before."""
+        """(slot, key, limit) of each; an individual who returns to a slot has paused if that was so before."""
         for slot, key, limit in accounts:
             before = self.people.get(slot)
             self.people[slot] = Person(limit_units=limit, key=key, paused=before is not None and before.paused)
@@ -149,7 +149,7 @@ class Kept:
                 self.kept[dataset_id] = replace(kept, pages={**kept.pages, page: stored})
 
     def move_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
-        """As `finish_checkpoint`, for whoever has the dataset's lock."""
+        """As `finish_checkpoint`, for a caller that has the dataset's lock."""
         with self._door:
             kept = self.kept[dataset_id]
             stored = [kept.pages[page].seq if page in kept.pages else 0 for page in checkpoint.pages]

@@ -15,10 +15,10 @@ from service.workflows.records import Individuals
 EXTENT: Final = """
 SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s
 """
-"""The usual limit and the last slot; NULL when nobody has one. Takes the dataset."""
+"""The usual limit and the last slot; NULL when no individual has one. Takes the dataset."""
 
 SLOTS_AT_ONCE: Final = 2**22
-"""What one statement packs is far below the gibibyte that a value may have."""
+"""Slots that one statement packs, in far less than the gibibyte that a value may have."""
 
 EXCEPTIONS: Final = """
 SELECT count(*),

@@ -92,7 +92,7 @@ MORE_PIECES: Final = f"INSERT INTO pieces SELECT dataset_id, {PIECE_COLUMNS} FRO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What is appended to a dataset's ledger if its head is the `assumed` one.
+    """An addition to a dataset's ledger, made if its head is the `assumed` one.
 
     And if no question of this epoch has one of `new_hashes`.
     """
@@ -114,7 +114,7 @@ class Extension:
         return replace(self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
 
     def parameters(self, row_types: RowTypes, pieces: bytes) -> list[bytes]:
-        """What EXTEND is sent with, in binary, and the first of `pieces`."""
+        """The parameters of EXTEND, in binary, and the first of `pieces`."""
         dataset, head, was = self.dataset_id, self.head, self.assumed
         entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
         costs = [(dataset, *each) for each in self.worst_cases.items()]

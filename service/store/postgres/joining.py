@@ -34,7 +34,7 @@ def copy_individuals(
     *,
     is_new: NDArray[np.bool_],
 ) -> Iterator[bytes]:
-    """What COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
+    """The data that COPY_INDIVIDUALS takes, of those of all (n,) that are new."""
     yield COPY_HEADER
     for start in range(0, slots.size, ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)

@@ -56,7 +56,7 @@ _OWN_PIECE: Final = (
 """The bytes of the one piece in which a slot can stand, without which it is untouched."""
 _OWN_NUMBER: Final = f"CASE WHEN piece IS NULL THEN %s ELSE {WHOLE} END"
 PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
-"""What is read of an entry for somebody's receipt has this length, however many others it touched."""
+"""The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
 OWN_CHARGES: Final = (
     f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_NUMBER},"
@@ -65,7 +65,7 @@ OWN_CHARGES: Final = (
     f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
     " WHERE bytes_before < %s ORDER BY seq DESC"
 )
-# The key is looked up now: of whoever was erased since there is none, and an erasure itself has none either.
+# The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
 ACTS_LISTED: Final = (
     "SELECT number, at_seq, act, detail, at, key FROM ("
     "SELECT newest.*, key, sum(coalesce(octet_length(key), 0)) OVER (ORDER BY number DESC)"
@@ -90,7 +90,7 @@ OWN_SINCE: Final = (
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
     " WHERE dataset_id = %s AND seq > %s AND format <> 1"
 )
-"""What concerns one slot of the entries of format 2 after a sequence."""
+"""The facts that concern one slot of the entries of format 2 after a sequence."""
 
 
 def act_record_of(row: Sequence[Any]) -> ActRecord:

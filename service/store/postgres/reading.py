@@ -1,4 +1,4 @@
-"""What is read of one dataset within a transaction."""
+"""Reading of one dataset within a transaction."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -69,7 +69,7 @@ def entry_of(row: Sequence[Any], seal: LedgerSeal, pieces_of: Callable[[int], Se
     sealed = [(WHOLE, row[-1])] if row[-1] is not None else pieces_of(entry.seq)
     try:
         pieces = tuple(seal.open(entry.salt, number, bytes(each)) for number, each in sealed)
-    except Unreadable:  # `LedgerEntry.quantities` says so to whoever needs them
+    except Unreadable:  # `LedgerEntry.quantities` says so to a caller that needs them
         return entry
     return replace(entry, pieces=pieces)
 
@@ -88,7 +88,7 @@ def _utc(value: datetime) -> datetime:
 
 
 _READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, "numeric": int, "timestamptz": _utc}
-"""What a value of a column is read as, where the driver gives something else."""
+"""The conversion of a column's value, where the driver gives something else."""
 
 
 _ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]

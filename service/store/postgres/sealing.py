@@ -1,4 +1,4 @@
-"""Pieces of ledger entries sealed at rest: whoever reads the database or its backups reads no norms.
+"""Pieces of ledger entries sealed at rest: a reader of the database or its backups reads no norms.
 
 AES-256-GCM under a key for each entry, which is derived from the ledger's key and the entry's random salt: no two
 entries share a key, also after a restore. The nonce is the piece's revision, which grows when it is written anew, and

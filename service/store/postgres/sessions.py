@@ -127,7 +127,7 @@ class Sessions:
                 self._await_end(backend)
 
     def rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """What a statement by itself gives."""
+        """The rows that a statement by itself gives."""
         with self.one() as session:
             return session.execute(statement, values, binary=True).fetchall()
 
@@ -145,7 +145,7 @@ class Sessions:
                     raise UnsafeDatabase(f"{setting} = {value}: a crash could forget charges that were answered")
 
     def _await_end(self, backend: int) -> None:
-        """Give a backend whose connection is lost the time to finish, so that whoever reads now reads what it did.
+        """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.
 
         A proposal has no lock before it is executed: Postgres may begin with it after others have looked.
         """

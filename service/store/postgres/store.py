@@ -56,7 +56,7 @@ _COLUMNS: Final = (
 
 
 class StrangeDatabase(Exception):
-    """Somebody has changed the tables, or a later version has; what this one writes would not fit them."""
+    """The tables were changed, perhaps by a later version; what this one writes would not fit them."""
 
 
 class PostgresStore:

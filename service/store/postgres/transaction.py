@@ -90,8 +90,8 @@ class PostgresTransaction(PostgresReading):
             elif not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
-                # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: whoever falls
-                # silent between the questions and the commit would keep the lock for ever.
+                # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: a process that
+                # falls silent between the questions and the commit would keep the lock for ever.
                 connection.execute(f"SET LOCAL transaction_timeout = {silence_ms:d}")
             head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]

@@ -1,6 +1,6 @@
-"""Records in Redis as earlier versions left them: authenticated, and readable for whoever reads Redis.
+"""Records in Redis as earlier versions left them: authenticated, and readable to every reader of Redis.
 
-They are still evidence of what was released. Whoever writes next seals the farther of the two and deletes this one.
+They are still evidence of what was released. The next writer seals the farther of the two and deletes this one.
 """
 
 from collections.abc import Callable

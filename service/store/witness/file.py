@@ -123,7 +123,7 @@ class FileWitness:
         elif is_news:
             self._append(file, dataset, place, record)
         else:
-            os.fdatasync(file.descriptor)  # whoever wrote it may have died before this
+            os.fdatasync(file.descriptor)  # the process that wrote it may have died before this
         return before
 
     def _find(self, file: "_File", dataset: str) -> _Place:

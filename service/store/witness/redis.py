@@ -42,7 +42,7 @@ _DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What lies there, as far as it was looked at: how it begins, and the farthest record that could be opened.
+    """The value there, as far as it was looked at: how it begins, and the farthest record that could be opened.
 
     `clear_digest` is that of a clear value; it `counts` when it holds a record of ours.
     """
@@ -70,7 +70,7 @@ class _Swap:
 
     @property
     def left(self) -> _Seen:
-        """What lies there once it is done."""
+        """The value that lies there once it is done."""
         digest = "" if self.seen.clear_counts else self.seen.clear_digest
         return _Seen(stamp=Seal.stamp(self.sealed), farthest=self.record, clear_digest=digest)
 
@@ -130,7 +130,7 @@ class RedisWitness:
         return before
 
     def _moved_forward(self, connection: ConnectionInterface, dataset: str, swap: _Swap) -> WitnessRecord | None:
-        """What was there before. Looks and tries again until the record, or a farther one, lies there sealed.
+        """The record there before. Looks and tries again until the record, or a farther one, lies there sealed.
 
         After each that was in vain another writer has come farther, or Redis lies, for which there is an end.
         """
@@ -153,7 +153,7 @@ class RedisWitness:
         return before
 
     def _looked(self, dataset: str, reply: list[object]) -> _Seen:
-        """What the script has found there instead; both may be anything."""
+        """The values that the script has found there instead; both may be anything."""
         held, clear = reply if len(reply) == 2 else (None, None)
         records = self._records(dataset, held, clear)
         return _Seen(
@@ -184,7 +184,7 @@ class RedisWitness:
             return self._client.connection_pool.make_connection()
 
     def _put_back(self, connection: ConnectionInterface, *, is_sound: bool) -> None:
-        """Whatever may still come after a fault would be taken for the reply to another command."""
+        """Put it back, closed after a fault: what may still come would be taken for the reply to another command."""
         if not is_sound:
             connection.disconnect()  # type: ignore[no-untyped-call]
         self._idle.append(connection)
@@ -198,7 +198,7 @@ def _send(connection: ConnectionInterface, command: str, script: str, swap: _Swa
 
 
 def _has_something_to_say(connection: ConnectionInterface) -> bool:
-    """Whether something has come that nobody asked for, or the end."""
+    """Whether something has come that was not asked for, or the end."""
     try:
         return bool(connection.can_read())
     except RedisError:

@@ -45,7 +45,7 @@ class SeveralWitnesses:
         begun = self._ask((place, partial(each.begin, dataset, record)) for place, each in self._awake())
         try:
             before = [self._primary.write(dataset, record)]
-        finally:  # a reply that nobody takes would be taken for the next one
+        finally:  # a reply that is not taken here would be taken for the next one
             told = self._ask(begun)
         before += [answer for _, answer in told]
         return max((each for each in before if each is not None), key=lambda each: each.position, default=None)
@@ -57,7 +57,7 @@ class SeveralWitnesses:
                 yield place, witness
 
     def _ask(self, questions: Iterable[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
-        """What those say that answer, by place."""
+        """The answers of those that answer, by place."""
         answers = []
         for place, question in questions:
             try:
