@@ -83,6 +83,8 @@ def furnished(
             ownership.open()
         opened.enter_context(closing(house))
         house.check_witnesses()
+        if serves:
+            house.lines.check_ledgers()
         yield Premises(house=house, store=store, witness=witness, servers=servers)
 
 

@@ -27,7 +27,7 @@ LABELS: Final = frozenset({"route", "status", "kind", "le"})
 
 PUBLIC: Final[Mapping[str, str]] = {
     "sparing_requests": "requests on routes of analysts alone, by route and status",
-    "sparing_fenced_datasets": "datasets closed until reconciled, as every request to them is told",
+    "sparing_fenced_datasets": "datasets closed, by their witness or for damage, as every request to them is told",
 }
 """The metrics that are functions of public events: arrivals, disconnects, public costs and released answers."""
 

@@ -17,7 +17,7 @@ The statuses, drawn:
     429  rate-limited               this principal's own requests alone
          busy                       no room by the public costs of what waits
     500  internal-error             one fixed text; what happened is in the log under the request id, without its data
-    503  unavailable, ledger-rollback, witness-lost, not-ready, draining
+    503  unavailable, ledger-rollback, witness-lost, ledger-damaged, not-ready, draining
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
 (`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.
@@ -43,6 +43,7 @@ from service.workflows.errors import (
     Fenced,
     InvalidRequest,
     KeyConflict,
+    LedgerDamaged,
     NameTaken,
     NotFound,
     RateLimited,
@@ -65,6 +66,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     Unavailable: 503,
     Fenced: 503,
     WitnessLost: 503,
+    LedgerDamaged: 503,
 }
 
 

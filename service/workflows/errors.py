@@ -10,7 +10,8 @@
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
         └── Fenced           the dataset is closed until its curator reconciles it
-            └── WitnessLost  the same, because nothing is left that could tell
+            ├── WitnessLost  the same, because nothing is left that could tell
+            └── LedgerDamaged  closed until its rows were restored and the process started again
 
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "FieldError",
     "InvalidRequest",
     "KeyConflict",
+    "LedgerDamaged",
     "NameTaken",
     "NotFound",
     "RateLimited",
@@ -138,3 +140,10 @@ class WitnessLost(Fenced):
 
     slug = "witness-lost"
     title = "This dataset is closed: nothing outside its database says how far its ledger had come."
+
+
+class LedgerDamaged(Fenced):
+    """Rows of the ledger are not what was written: closed until they are restored, and the process starts again."""
+
+    slug = "ledger-damaged"
+    title = "This dataset is closed: its ledger is damaged."

@@ -122,8 +122,8 @@ class House:
         return sum(line.length for line in self.lines.opened())
 
     def fenced(self) -> int:
-        """How many datasets are known to be closed by their witness; looks nowhere."""
-        return len(self.lines.closed_by_witness())
+        """How many datasets are known to be closed, by their witness or for damage; looks nowhere."""
+        return len(self.lines.closed())
 
     def opened(self) -> int:
         """How many datasets are in memory here, or are being loaded."""

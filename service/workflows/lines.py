@@ -8,6 +8,7 @@ from typing import Final
 from service.workflows.errors import NotFound, Unavailable
 from service.workflows.ports import Store, Witness
 from service.workflows.records import DatasetRecord
+from service.workflows.start_checks import StartChecks
 from service.workflows.threads import DatasetWriter
 from service.workflows.witnessing import Guard
 
@@ -33,8 +34,14 @@ class Lines:
         self._guards: dict[int, Guard] = {}
         self._lines: dict[int, DatasetWriter] = {}
         self._let_go: list[DatasetWriter] = []
+        self._checks: StartChecks | None = None
         self._door = threading.Lock()
         self.are_open = True
+
+    def check_ledgers(self) -> None:
+        """From now on have the end of a dataset's ledger checked, beside its line, each time that a line is opened."""
+        self._checks = StartChecks(self._store)
+        self._checks.open()
 
     def record(self, name: str) -> DatasetRecord:
         """A registration, which never changes and so is looked up once. Raises NotFound."""
@@ -64,7 +71,9 @@ class Lines:
             if not self.are_open:
                 raise Unavailable
             if record.id not in self._lines:
-                self._lines[record.id] = self._opening(record, guard)
+                opened = self._lines[record.id] = self._opening(record, guard)
+                if self._checks is not None:
+                    self._checks.ask(record, guard, is_loaded=lambda: opened.position is not None)
             return self._lines[record.id]
 
     def is_at_hand(self, name: str) -> bool:
@@ -87,8 +96,8 @@ class Lines:
             line.end()
         return closed
 
-    def closed_by_witness(self) -> list[Guard]:
-        """The guards of datasets that are known to be closed by their witness; looks nowhere."""
+    def closed(self) -> list[Guard]:
+        """The guards of datasets that are known to be closed; looks nowhere."""
         with self._door:
             return [guard for guard in self._guards.values() if guard.code is not None]
 
@@ -98,6 +107,8 @@ class Lines:
         A line that does not end in time is left behind: its thread ends with the process, and what it had not committed
         the database undoes.
         """
+        if self._checks is not None:
+            self._checks.close()
         with self._door:
             self.are_open = False
             lines = [*self._lines.values(), *self._let_go]

@@ -87,6 +87,12 @@ class Transaction(Protocol):
         At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
         """
 
+    def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
+        """(sequence, bytes of charges, pieces and values) of at most `limit` entries with seq < `before`, newest first.
+
+        Of the contents nothing is read.
+        """
+
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
         """The same entries as they concern one slot; nothing of any other slot leaves the store."""
 

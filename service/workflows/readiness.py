@@ -1,4 +1,4 @@
-"""Whether the house can serve: what its store says, and whether any dataset is closed by its witness."""
+"""Whether the house can serve: what its store says, and whether any dataset is closed."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ class Readiness:
         now = self._clock()
         asked_at, problems = self._found
         if not asked_at <= now < asked_at + READY_FOR:
-            problems = self._store.problems() or self._witness_problems()
+            problems = self._store.problems() or self._closed_problems()
             self._found = now, problems
         return problems
 
@@ -32,7 +32,6 @@ class Readiness:
         guards = [self._lines.guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
-    def _witness_problems(self) -> list[str]:
+    def _closed_problems(self) -> list[str]:
         """What is closed is checked anew: it may have been reconciled."""
-        closed = self._lines.closed_by_witness()
-        return sorted({code for guard in closed if (code := guard.recheck()) is not None})
+        return sorted({code for guard in self._lines.closed() if (code := guard.recheck()) is not None})

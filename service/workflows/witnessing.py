@@ -1,7 +1,8 @@
 """The guard of one dataset: nothing leaves before a witness knows of it, and no database behind its witness is asked.
 
 A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
-burned in it (`service.workflows.reconciling`); otherwise the dataset is closed.
+burned in it (`service.workflows.reconciling`); otherwise the dataset is closed. So it is when its ledger was found
+damaged (`service.workflows.start_checks`).
 """
 
 import threading
@@ -10,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from service.workflows.burning import settled_position
-from service.workflows.errors import Fenced, Unavailable, WitnessLost, WorkflowError
+from service.workflows.errors import Fenced, LedgerDamaged, Unavailable, WitnessLost, WorkflowError
 from service.workflows.ports import (
     LongAct,
     Outdated,
@@ -71,12 +72,14 @@ class Guard:
         self._told: WitnessRecord | None = None
         self._base: WitnessRecord | None = None  # the head that a transaction began with
         self._closed: Fenced | None = None
-        self._is_unreadable = self._is_unwritable = False
+        self._is_unreadable = self._is_unwritable = self._is_damaged = False
         self._door = threading.Lock()
 
     @property
     def code(self) -> str | None:
         """The public code of what keeps the dataset closed."""
+        if self._is_damaged:
+            return LedgerDamaged.slug
         if self._closed is not None:
             return self._closed.slug
         return WITNESS_UNAVAILABLE if self._is_unreadable or self._is_unwritable else None
@@ -85,7 +88,8 @@ class Guard:
     def transaction(self, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[Transaction]:
         """A transaction of the store's on a database that is not behind its witness.
 
-        Raises Fenced or WitnessLost when it is, Unavailable when the witness cannot be read.
+        Raises Fenced or WitnessLost when it is, LedgerDamaged when that was found, Unavailable when the witness cannot
+        be read.
         """
         seen = self._look()  # first: what was witnessed before the transaction began must be in what it sees
         with self._store.transaction(self._record.id, lock=lock, asked=asked) as transaction:
@@ -170,9 +174,16 @@ class Guard:
 
     def refuse_if_closed(self) -> None:
         """Raise what the last transaction was refused with, if that is still so."""
-        if self._closed is not None:
+        if self._is_damaged or self._closed is not None:
             with self.transaction(lock=False):
                 pass
+
+    def close_for_damage(self) -> None:
+        """Keep the dataset closed for as long as this process runs: rows of its ledger are not what was written.
+
+        What was committed before may still leave.
+        """
+        self._is_damaged = True
 
     def recheck(self) -> str | None:
         """Check anew, and try again what could not be written; the public code of what is wrong, None when well."""
@@ -199,6 +210,8 @@ class Guard:
         return history
 
     def _check(self, transaction: Transaction, seen: list[WitnessRecord]) -> None:
+        if self._is_damaged:
+            raise LedgerDamaged
         is_continued = len(seen) == 1 and self._is_continued(seen[0], transaction)
         verdict = None if is_continued else judge(self._record, transaction, seen)
         with self._door:

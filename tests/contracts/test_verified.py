@@ -1,12 +1,13 @@
-"""What a verification reads and nobody else does: all replies in the order of the ledger, and all worst cases."""
+"""What is read to check a ledger and for nothing else: replies in its order, all worst cases, sizes of entries."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from service.workflows.ports import Store
 from service.workflows.records import AnswerRecord, DatasetRecord
-from tests.contracts.stores import ANALYST, dataset, entry, reply
+from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -49,3 +50,38 @@ def test_all_worst_cases_are_told_by_analyst(store: Store, record: DatasetRecord
         assert transaction.worst_cases() == expected
     with store.transaction(store.add_dataset(dataset("other")).id, lock=False) as transaction:
         assert transaction.worst_cases() == {}
+
+
+def test_sizes_are_told_newest_first(store: Store, record: DatasetRecord) -> None:
+    """As many as are asked for; an entry with more values is larger by so much, and none is of another dataset."""
+    dimensions = [2, 1000, 40_000, 1]
+    with store.transaction(record.id, lock=True) as transaction:
+        for dimension in dimensions:
+            longer = replace(entry(transaction.head, {0: 1}), dimension=dimension, values=bytes(8 * dimension))
+            transaction.append([longer.sealed()], [], {})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        told = transaction.entry_sizes(before=2**62, limit=10)
+        assert [seq for seq, _ in told] == [4, 3, 2, 1]
+        besides = {size - 8 * dimension for (_, size), dimension in zip(told, dimensions[::-1], strict=True)}
+        assert len(besides) == 1
+        assert min(besides) > 0
+        assert transaction.entry_sizes(before=4, limit=2) == told[1:3]
+        assert transaction.entry_sizes(before=1, limit=2) == transaction.entry_sizes(before=9, limit=0) == []
+    with store.transaction(store.add_dataset(dataset("other")).id, lock=False) as transaction:
+        assert transaction.entry_sizes(before=2**62, limit=10) == []
+
+
+def test_pieces_count_wherever_they_are_kept(store: Store, record: DatasetRecord) -> None:
+    """One within the row, or several beside it: at least what their content takes."""
+    with store.transaction(record.id, lock=True) as transaction:
+        for people in (3, 20_000):
+            dense = second_entry(transaction.head, dict.fromkeys(range(people), 7), slots=20_000)
+            transaction.append([dense], [], {})
+        transaction.commit()
+    with store.transaction(record.id, lock=False) as transaction:
+        sizes = [size for _, size in transaction.entry_sizes(before=2**62, limit=10)]
+        kept = [sum(len(piece.content) for piece in each.pieces) for each in transaction.entries(after=0)]
+        numbers = [len(each.pieces) for each in transaction.entries(after=0)]
+    assert (numbers[0], numbers[1] > 1) == (1, True)
+    assert all(0 <= size - content < 200 for size, content in zip(sizes[::-1], kept, strict=True))

@@ -9,6 +9,7 @@ from tests.mutants import (
     owners,
     pauses,
     schedule,
+    starting,
     statements,
     verifying,
     witness,
@@ -26,4 +27,5 @@ MUTANTS = [
     *statements.MUTANTS,
     *verifying.MUTANTS,
     *pauses.MUTANTS,
+    *starting.MUTANTS,
 ]

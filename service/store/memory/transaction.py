@@ -99,6 +99,10 @@ class MemoryTransaction:
             for entry in listed
         ]
 
+    def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
+        earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+        return [(each.seq, _size(each)) for each in earlier]
+
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
         return [_own_charge(entry, slot) for entry in self._listed(before, limit, bytes_max)]
 
@@ -255,6 +259,11 @@ class MemoryTransaction:
     def _listed(self, before: int, limit: int, bytes_max: int) -> list[LedgerEntry]:
         earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
         return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
+
+
+def _size(entry: LedgerEntry) -> int:
+    charges = b"" if entry.charges is None else entry.charges.slots + (entry.charges.charges or b"")
+    return len(charges) + sum(len(piece.content) for piece in entry.pieces) + len(entry.values)
 
 
 def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:

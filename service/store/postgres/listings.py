@@ -45,6 +45,11 @@ ENTRIES_AFTER: Final = (
 """Whole entries, for those who replay them; the pieces that stand by themselves are read entry by entry."""
 PIECES_OF: Final = "SELECT number, sealed FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
+ENTRY_SIZES: Final = (
+    f"SELECT seq, {_BYTES} + coalesce((SELECT sum(length(sealed)) FROM pieces p"
+    " WHERE p.dataset_id = ledger.dataset_id AND p.seq = ledger.seq), 0)::bigint"
+    " FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s"
+)
 ENTRIES_LISTED: Final = (
     f"SELECT {_LISTED}, {_FOLLOWS_FIRST} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
 )

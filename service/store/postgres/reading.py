@@ -20,6 +20,7 @@ from service.store.postgres.listings import (
     ACTS_LISTED,
     ENTRIES_AFTER,
     ENTRIES_LISTED,
+    ENTRY_SIZES,
     OWN_CHARGES,
     OWN_SINCE,
     PADDING,
@@ -86,6 +87,9 @@ class PostgresReading:
     def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
         rows = self._rows(ENTRIES_LISTED, [self._dataset_id, self._dataset_id, before, limit, bytes_max])
         return [entry_record_of(row) for row in rows]
+
+    def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
+        return [(seq, size) for seq, size in self._rows(ENTRY_SIZES, [self._dataset_id, before, limit])]
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
         number, dataset = number_for(slot), self._dataset_id
