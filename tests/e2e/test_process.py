@@ -139,7 +139,7 @@ def test_verify_names_the_row_that_was_changed(home: Path) -> None:
         psycopg.connect(server.url_of("sparing")) as owner,
     ):
         owner.execute("ALTER TABLE ledger DISABLE TRIGGER ledger_append_only")
-        owner.execute("UPDATE ledger SET charge_units = charge_units - 1 WHERE seq = 2")
+        owner.execute("UPDATE ledger SET charged_units = charged_units - 1 WHERE seq = 2")
     verified = sparing("ledger", "verify", home=home)
     assert verified.returncode == 1
     assert "survey: ledger row 2: its contents do not give its hash" in verified.stderr
