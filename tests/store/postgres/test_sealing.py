@@ -49,7 +49,8 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
     database_url: str, monkeypatch: pytest.MonkeyPatch, *, proposed: bool
 ) -> None:
     """All of them or none; and no norm stands in the database in the clear."""
-    pieces, more = Extension.pieces, []
+    pieces = Extension.pieces
+    more: list[object] = []
     monkeypatch.setattr(Extension, "pieces", lambda self, types: pieces(self, types, bytes_max=100_000))
     change = session.Session.change
     monkeypatch.setattr(session.Session, "change", lambda self, *given: (more.append(given), change(self, *given))[1])
