@@ -1,5 +1,7 @@
 """Sealed pieces: only the key opens them, and only in their place; large ones go in several statements."""
 
+from typing import Any
+
 import numpy as np
 import psycopg
 import pytest
@@ -51,9 +53,14 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
     """All of them or none; and no norm stands in the database in the clear."""
     pieces = Extension.pieces
     more: list[object] = []
+
+    def noted(self: session.Session, *given: Any) -> None:
+        more.append(given)
+        change(self, *given)
+
     monkeypatch.setattr(Extension, "pieces", lambda self, types: pieces(self, types, bytes_max=100_000))
     change = session.Session.change
-    monkeypatch.setattr(session.Session, "change", lambda self, *given: (more.append(given), change(self, *given))[1])
+    monkeypatch.setattr(session.Session, "change", noted)
     with open_store("postgres", database_url) as store:
         record = store.add_dataset(dataset())
         people = {slot: 10**12 + slot for slot in range(40_000)}
