@@ -1,4 +1,4 @@
-"""The command line: `sparing serve | keys create | ledger verify | ledger reconcile | migrate | calibrate | demo`."""
+"""The command line: `sparing serve | keys create | ledger ... | migrate | calibrate | demo`."""
 
 import math
 import os
@@ -17,7 +17,7 @@ from service.settings import Settings, SettingsError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
-ledger = typer.Typer(no_args_is_help=True, help="The ledger.")
+ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer.")
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
 
@@ -163,6 +163,28 @@ def reconcile(
             _fail(str(refusal))
         for line in after(done):
             print(f"{dataset}: {line}")
+
+
+@ledger.command()
+def rebuild_answer(
+    dataset: Annotated[str, typer.Option(help="The dataset.")],
+    sequence: Annotated[int, typer.Option(min=1, help="The ledger row whose answer is missing.")],
+    key: Annotated[str, typer.Option(help="The Idempotency-Key under which the analyst had it.")],
+    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="What the request had said of `reuse`.")] = True,
+    home: Home = None,
+) -> None:
+    """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
+    from service.premises import premises
+    from service.workflows.errors import WorkflowError
+    from service.workflows.rebuilding import rebuild
+
+    with premises(_settings(home)) as opened:
+        try:
+            rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
+        except WorkflowError as refusal:
+            _fail(str(refusal))
+    done = "was there already" if rebuilt is None else "is there again"
+    print(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
 
 
 @app.command()

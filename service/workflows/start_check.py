@@ -83,7 +83,7 @@ class StartCheck:
         for entry in reversed(_read(transaction, seqs)):
             if entry.seq != self._seq:
                 raise _Damage(f"ledger row {self._seq}: is missing")
-            if not _gives_its_hash(entry):
+            if not gives_its_hash(entry):
                 raise _Damage(f"ledger row {entry.seq}: its contents do not give its hash")
             self._expect(entry.hash)
             if entry.seq == head.seq and entry.worst_case_total_units != head.worst_case_units:
@@ -133,7 +133,8 @@ def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:
     return entries
 
 
-def _gives_its_hash(entry: LedgerEntry) -> bool:
+def gives_its_hash(entry: LedgerEntry) -> bool:
+    """Whether an entry is what was hashed, whatever it holds."""
     try:
         return entry.is_itself
     except Exception:  # noqa: BLE001 - what has no canonical form is not what was hashed

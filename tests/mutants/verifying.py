@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 VERIFYING = "tests/workflows/test_verifying.py"
+REBUILDING = "tests/workflows/test_rebuilding.py"
 NAMED = f"{VERIFYING}::test_every_damage_is_named"
 
 MUTANTS = [
@@ -157,5 +158,29 @@ MUTANTS = [
         find="slots[present & ~given]",
         put="slots[present & given & ~given]",
         killed_by=f"{NAMED}[an erased person has a key again]",
+    ),
+    Mutant(
+        name="any key gets a deleted answer",
+        incident="An answer goes back under a mistyped key: the right one draws noise and charges everybody again.",
+        file="service/workflows/rebuilding.py",
+        find="if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:",
+        put="if not key.isascii() or not key:",
+        killed_by=f"{REBUILDING}::test_only_the_key_that_it_was_first_given_to_gets_it",
+    ),
+    Mutant(
+        name="an answer is made of an entry that is not in the chain",
+        incident="Whoever edits an entry and its hash has the service sign an answer that was never given.",
+        file="service/workflows/rebuilding.py",
+        find="if entry.hash != (found[1].previous_hash if len(found) > 1 else snapshot.head.hash):",
+        put="if entry.hash != (found[1].previous_hash if len(found) > 1 else entry.hash):",
+        killed_by=f"{REBUILDING}::test_an_entry_that_is_not_what_was_written_gives_no_answer",
+    ),
+    Mutant(
+        name="a moved answer is made a second time",
+        incident="One release is given to two principals, each of whom is told that it was asked for them.",
+        file="service/workflows/rebuilding.py",
+        find="if each.body == answer.body and is_elsewhere:",
+        put='if each.body == b"" and is_elsewhere:',
+        killed_by=f"{REBUILDING}::test_an_answer_that_was_moved_is_not_made_twice",
     ),
 ]

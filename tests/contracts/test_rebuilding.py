@@ -1,0 +1,70 @@
+"""An answer put back under its key, in memory and in Postgres: the row is added, and nothing else moves."""
+
+import numpy as np
+import orjson
+import pytest
+
+from service.query.canonical import canonical_bytes, query_hash
+from service.query.parse import parse_query
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import Outdated, Store
+from service.workflows.rebuilding import rebuild
+from service.workflows.records import Asked, DatasetRecord
+from tests.contracts.stores import ANALYST, reply, second_entry
+
+pytestmark = pytest.mark.slow
+
+KEY = "key-1"
+CANONICAL = canonical_bytes(
+    parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20.0}})), table="people"
+)
+
+
+def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
+    """An entry of a count whose answer is not there, and one after it."""
+    with store.transaction(record.id, lock=True) as transaction:
+        first = second_entry(
+            transaction.head,
+            {0: 1},
+            canonical=CANONICAL,
+            query_hash=query_hash(CANONICAL),
+            dimension=1,
+            values=np.array([5], dtype=">i8").tobytes(),
+        )
+        transaction.append([first], [], {ANALYST: first.worst_case_units})
+        later = second_entry(transaction.head, {0: 1}, salt=bytes(range(1, 33)))
+        transaction.append([later], [reply(later, "key-2")], {ANALYST: later.worst_case_units})
+        transaction.commit()
+    return first
+
+
+def test_the_row_is_added_and_nothing_else_moves(store: Store, record: DatasetRecord) -> None:
+    """The key has its reply, the head and the worst cases are as before, and a second time there is nothing to do."""
+    entry = without_an_answer(store, record)
+    head, costs = store.head(record.id), store.worst_cases_of(ANALYST)
+
+    rebuilt = rebuild(store, "survey", seq=1, key=KEY)
+
+    assert rebuilt is not None
+    assert (rebuilt.seq, rebuilt.query_id, rebuilt.at) == (1, entry.query_id, entry.asked_at)
+    assert orjson.loads(rebuilt.body)["values"] == [5]
+    asked = [Asked(address=(ANALYST, KEY), query_hash=None)]
+    with store.transaction(record.id, lock=False, asked=asked) as transaction:
+        assert transaction.known.answers == {(ANALYST, KEY): rebuilt}
+        assert [each.seq for each in transaction.answers()] == [1, 2]
+    assert (store.head(record.id), store.worst_cases_of(ANALYST)) == (head, costs)
+    assert rebuild(store, "survey", seq=1, key=KEY) is None
+
+
+def test_a_process_that_took_the_key_for_free_learns_that_it_is_not(store: Store, record: DatasetRecord) -> None:
+    """The head has not moved, and still its proposal is outdated: nothing is charged to anybody."""
+    without_an_answer(store, record)
+    head = store.head(record.id)
+    following = second_entry(head, {0: 1}, salt=bytes(range(2, 34)))
+    asked = [Asked(address=(ANALYST, KEY), query_hash=None)]
+    with store.proposal(record.id, head, asked=asked) as proposal:
+        proposal.append([following], [reply(following, KEY)], {ANALYST: 1})
+        assert rebuild(store, "survey", seq=1, key=KEY) is not None
+        with pytest.raises(Outdated):
+            proposal.commit()
+    assert store.head(record.id) == head
