@@ -40,16 +40,19 @@ class Entries:
 
     def merged(self, dimension: int) -> "Entries":
         """One entry for each coordinate of each individual, in order; what cancels to zero is gone."""
-        keys = self.owners if dimension == 1 else self.owners * np.int64(dimension) + self.coordinates
+        keys, added = self.owners, self.values
+        if dimension > 1:
+            keys = self.owners * np.int64(dimension) + self.coordinates
+            if self.one_value:
+                keys = np.sort(keys)
+            else:
+                order = np.argsort(keys, kind="stable")
+                keys, added = keys[order], self.values[order]
+        starts = np.flatnonzero(_begins(keys))
         if self.one_value:
-            keys = keys if dimension == 1 else np.sort(keys)
-            starts = np.flatnonzero(_begins(keys))
             values = np.diff(starts, append=keys.size) * first(self.values)
         else:
-            order = np.argsort(keys, kind="stable")
-            keys = keys[order]
-            starts = np.flatnonzero(_begins(keys))
-            values = np.add.reduceat(self.values[order], starts)
+            values = np.add.reduceat(added, starts)
         if dimension == 1:
             merged = Entries(owners=keys[starts], coordinates=uniform(0, starts.size), values=values)
         else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.few import picked
-from service.core.uniform import kept, uniform
+from service.core.uniform import uniform
 from service.engine.access import candidates, listings_of, shortest
 from service.engine.entries import Entries, folded
 from service.engine.events import EventPage
@@ -51,7 +51,8 @@ def _vectors(query: Prepared, run: Run, rows_max: int) -> Contributions:
         return _summed(query, run, rows_max)
     if len(query.terms) == 1:
         return _alone(query, run)
-    return _together(query, _entries(query, run))
+    entries = _entries(query, run)
+    return _together(query, entries.kept(entries.values != 0))
 
 
 def _of_individuals(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
@@ -121,43 +122,54 @@ def _summed(query: Prepared, run: Run, rows_max: int) -> Contributions:
     """Contributions of individuals with any number of rows each."""
     dimension = query.plan.dimension
     if run.rows <= rows_max:
-        return _together(query, _entries(query, run).merged(dimension))
-    (alone,) = run.pieces  # one individual with more rows than are worked on at a time
-    parts = (_entries(query, Run(pieces=[part])).merged(dimension) for part in alone.slices(rows_max))
-    return _together(query, folded(parts, dimension))
+        entries = _entries(query, run).merged(dimension)
+    else:
+        (alone,) = run.pieces  # one individual with more rows than are worked on at a time
+        parts = (_entries(query, Run(pieces=[part])).merged(dimension) for part in alone.slices(rows_max))
+        entries = folded(parts, dimension)
+    return _single(query, entries) if dimension == 1 else _together(query, entries)
 
 
 def _alone(query: Prepared, run: Run) -> Contributions:
-    """Contributions of one entry each, where the norm is the entry's size and need not be searched for.
+    """Contributions of individuals with one row each, of one item.
 
     A count or a histogram adds the same for everybody: norms are one number by the plan, not by chance.
     """
     (term,) = query.terms
-    size_max = isqrt(query.plan.clip_squared_steps)
     columns, slots = run.codes(query.added), run.slots
     coordinates = term.coordinates(columns, query.groups.bases(columns, slots.size))
-    if isinstance(term, Unit):
-        if not query.plan.clip_binds:
-            _check_size(term.value, size_max)
-        size = min(term.value, size_max)
-        values, norms = uniform(size, slots.size), uniform(size**2, slots.size)
-    else:
-        values = term.values(columns, slots.size)
-        is_touched = values != 0
-        slots, coordinates, values = (kept(is_touched, each) for each in (slots, coordinates, values))
-        if query.plan.clip_binds:
-            values = np.clip(values, -size_max, size_max)
-        else:
-            _check_size(max(int(values.max(initial=0)), -int(values.min(initial=0))), size_max)
-        norms = np.square(values)
+    if not isinstance(term, Unit):
+        entries = Entries(owners=slots, coordinates=coordinates, values=term.values(columns, slots.size))
+        return _single(query, entries.kept(entries.values != 0))
+    size_max = isqrt(query.plan.clip_squared_steps)
+    if not query.plan.clip_binds:
+        _check_size(term.value, size_max)
+    size = min(term.value, size_max)
     return Contributions(
         slots=slots,
-        norms_squared=norms,
+        norms_squared=uniform(size**2, slots.size),
         dimension=query.plan.dimension,
         owners=None,
         coordinates=coordinates,
+        values=uniform(size, slots.size),
+        one_norm=True,
+    )
+
+
+def _single(query: Prepared, entries: Entries) -> Contributions:
+    """Contributions of one entry each, none zero: the norm is the entry's size, and need not be searched for."""
+    size_max, values = isqrt(query.plan.clip_squared_steps), entries.values
+    if query.plan.clip_binds:
+        values = np.clip(values, -size_max, size_max)
+    else:
+        _check_size(max(int(values.max(initial=0)), -int(values.min(initial=0))), size_max)
+    return Contributions(
+        slots=entries.owners,
+        norms_squared=np.square(values),
+        dimension=query.plan.dimension,
+        owners=None,
+        coordinates=entries.coordinates,
         values=values,
-        one_norm=isinstance(term, Unit),
     )
 
 
@@ -168,8 +180,8 @@ def _check_size(size: int, size_max: int) -> None:
 
 
 def _together(query: Prepared, entries: Entries) -> Contributions:
-    """Contributions of several entries each."""
-    return entries.kept(entries.values != 0).contributions(
+    """Contributions of several entries each, none zero."""
+    return entries.contributions(
         dimension=query.plan.dimension, norm_squared_max=query.plan.clip_squared_steps, clip_binds=query.plan.clip_binds
     )
 

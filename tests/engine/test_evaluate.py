@@ -22,7 +22,20 @@ from service.query.schema import Schema
 from service.query.working_memory import BLOCK_ROWS
 from tests.core.injected import seeded
 from tests.engine.reference import Row, vector
-from tests.engine.worlds import CAPACITY, SCHEMA, TABLES, Vector, memory_of, people, planned, queries, vectors, visits
+from tests.engine.worlds import (
+    BUDGET,
+    CAPACITY,
+    SCHEMA,
+    TABLES,
+    Vector,
+    memory_of,
+    people,
+    planned,
+    queries,
+    uploaded,
+    vectors,
+    visits,
+)
 
 PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
 
@@ -130,15 +143,36 @@ def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
     assert {block.one_norm for block in blocks} == {plan.has_one_norm}
 
 
-def test_two_rows_of_value_one_cost_four_times_one_row() -> None:
+@pytest.mark.parametrize(
+    ("item", "coordinate"), [({"sum": {"column": "amount"}}, 0), ({"histogram": {"column": "item"}}, 5)]
+)
+def test_two_rows_of_value_one_cost_four_times_one_row(item: dict[str, Any], coordinate: int) -> None:
     """T1.4: the rows are added up before the norm; at sigma 10 the charge is 4/200, not 2/200."""
     row = {"item": 5, "amount": 1, "cost": 0, "online": True}
     memory = memory_of({3: PERSON}, [[(3, row), (3, row)]])
-    plan = planned({"version": 1, "from": "visits", "select": [{"sum": {"column": "amount"}}], "noise": {"sigma": 10}})
+    plan = planned({"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 10}})
     assert plan is not None
-    assert vectors(plan, memory) == {3: (4, {0: 2})}
-    release = answer(contributions(plan, memory), memory.accounts, dimension=1, sigma_steps=10.0, entropy=seeded(1))
+    assert vectors(plan, memory) == {3: (4, {coordinate: 2})}
+    release = answer(
+        contributions(plan, memory), memory.accounts, dimension=plan.dimension, sigma_steps=10.0, entropy=seeded(1)
+    )
     assert release.charges.tolist() == [-(-4 * 2**40 // 200)]
+
+
+@pytest.mark.parametrize(("item", "sign"), [({"count": {}}, 1), ({"sum": {"column": "amount"}}, -1)])
+def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any], sign: int) -> None:
+    """49 rows of one: 49 times the double next to 1/49 is below one, and truncated would lose a step."""
+    events = TABLES["visits"] | {"rows_per_individual": 49}
+    schema = Schema.model_validate(TABLES | {"visits": events})
+    memory = DatasetMemory(schema)
+    memory.add_individuals(np.array([3]), uploaded("people", [3], [PERSON]).codes, np.array([BUDGET]))
+    row = {"item": 5, "amount": sign, "cost": 0, "online": True}
+    memory.add_events("visits", np.full(49, 3), uploaded("visits", [3] * 49, [row] * 49).codes)
+    query = {"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 30}, "per_individual": {"l2_clip": 1}}
+    plan = compile_query(parse_query(json.dumps(query).encode()), schema, capacity=CAPACITY)
+    one = 2**-plan.grid_log2
+    assert plan.clip_squared_steps == one**2
+    assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
 
 
 def test_rows_that_cancel_touch_nobody() -> None:
@@ -220,13 +254,23 @@ def test_a_plan_that_breaks_its_bounds_is_refused_before_any_record_is_read(tabl
         contributions(replace(plan, **change), DatasetMemory(SCHEMA))
 
 
-@pytest.mark.parametrize("select", [[{"sum": {"column": "level"}}], [{"count": {}}, {"sum": {"column": "level"}}]])
-def test_a_vector_beyond_a_clip_that_cannot_bind_stops_the_evaluation(select: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("table", "select"),
+    [
+        ("people", [{"sum": {"column": "level"}}]),
+        ("people", [{"count": {}}, {"sum": {"column": "level"}}]),
+        ("visits", [{"count": {}}]),
+        ("visits", [{"sum": {"column": "amount"}}]),
+        ("visits", [{"count": {}}, {"sum": {"column": "amount"}}]),
+    ],
+)
+def test_a_vector_beyond_a_clip_that_cannot_bind_stops_the_evaluation(table: str, select: list[Any]) -> None:
     """The last line of defence behind the plan's public bounds."""
-    plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
+    plan = planned({"version": 1, "from": table, "select": select, "noise": {"sigma": 10}})
     assert plan is not None
+    visit = {"item": 5, "amount": -1, "cost": 0, "online": True}
     with pytest.raises(BrokenInvariant, match="longer than the declared bounds"):
-        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}))
+        vectors(replace(plan, clip_squared_steps=3), memory_of({3: PERSON}, [[(3, visit), (3, visit)]]))
 
 
 def arrays(block: Contributions) -> tuple[Any, ...]:

@@ -149,6 +149,22 @@ MUTANTS = [
         killed_by="tests/engine/test_evaluate.py::test_two_rows_of_value_one_cost_four_times_one_row",
     ),
     Mutant(
+        name="sum of row norms for one number of events",
+        incident="A hundred visits cost a hundred, not ten thousand.",
+        file="service/engine/evaluate.py",
+        find="norms_squared=np.square(values),",
+        put="norms_squared=np.abs(values),",
+        killed_by="tests/engine/test_evaluate.py::test_two_rows_of_value_one_cost_four_times_one_row",
+    ),
+    Mutant(
+        name="one number is scaled in floats",
+        incident="A visitor of 49 rows counts as less than one visitor.",
+        file="service/engine/evaluate.py",
+        find="    return _single(query, entries) if dimension == 1 else _together(query, entries)",
+        put="    return _together(query, entries)",
+        killed_by="tests/engine/test_evaluate.py::test_one_number_beyond_the_clip_is_the_clip_to_the_step",
+    ),
+    Mutant(
         name="the erased are still there",
         incident="An erased record is counted for ever.",
         file="service/engine/people.py",
