@@ -36,6 +36,7 @@ class Refusing(Commits):
 
 
 KEPT = Speed(query=123.0, commit=1000.0)
+EARLIER = json.dumps({name: value for name, value in asdict(KEPT).items() if name != "scalar_entry"})
 
 
 @pytest.fixture
@@ -79,9 +80,9 @@ def test_an_error_of_the_store_ends_the_start(home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("before", [None, "not JSON", "{}"])
+@pytest.mark.parametrize("before", [None, "not JSON", "{}", EARLIER])
 def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path, before: str | None) -> None:
-    """Also in the place of a file that cannot be read; what is kept is the home's own."""
+    """Also in the place of a file that cannot be read or lacks a constant; what is kept is the home's own."""
     kept = tmp_path / "speed.json"
     if before is not None:
         kept.write_text(before)

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
-from service.query.working_memory import TABLE_SPAN_MAX
+from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
 Mask = NDArray[np.bool_]
 Select = Callable[[Mapping[str, Codes], Mask], None]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
-
-RUNS_MAX = 8  # so many ranges cost about what one look-up costs
 
 
 def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Layout
+from service.query.coding import coding_of
+from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Histogram, Layout
 from service.query.plan import Plan
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
-from service.query.working_memory import working_bytes
+from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
 __all__ = ["Costs", "PublicCost", "Speed", "cost_of", "total_cost"]
 
@@ -55,10 +56,12 @@ class Speed:
 
     query: float = 1_000_000  # parsing, the entry, the reply, its hash and its rows
     leaf_row: float = 2.0  # one condition or group on one row
+    searched_row: float = 12.0  # one step of the search of one row in a sorted list of values
     individual: float = 14.0  # selecting, charging, filtering, adding, encoding and debiting at equal charges
     priced_individual: float = 75.0  # the same where charges may differ
     scatter_entry: float = 8.0  # adding at one of several coordinates
-    entry: float = 75.0  # one vector entry of an event row, or of several select items
+    scalar_entry: float = 8.0  # one event row of one count or sum, clipped or not, beside its priced individual
+    entry: float = 75.0  # one vector entry of any other event row, or of several select items
     clipped_entry: float = 25.0  # scaling it
     coordinate: float = 300.0  # noise and JSON of one number
     committed_byte: float = 9.0  # hashing, sending and storing it durably
@@ -72,11 +75,8 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     touched = min(rows, capacity)
     entries = rows * len(plan.items)
     time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
-    if isinstance(table, EventsTable) or len(plan.items) > 1:
-        time_ns += entries * speed.entry
-    elif plan.dimension > 1:
-        time_ns += entries * speed.scatter_entry
-    time_ns += entries * speed.clipped_entry if plan.clip_binds else 0
+    time_ns += rows * speed.searched_row * _steps(plan.predicate, table)
+    time_ns += entries * _entry_ns(plan, table, speed)
     time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
     committed = _committed_bytes(plan, touched, capacity)
     time_ns += plan.dimension * speed.coordinate + committed * speed.committed_byte
@@ -122,6 +122,21 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
     )
 
 
+def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
+    """Of adding up and clipping, for each row and select item."""
+    if isinstance(table, EventsTable) and _adds_one_number(plan):
+        return speed.scalar_entry
+    clipped = speed.clipped_entry if plan.clip_binds else 0.0
+    if isinstance(table, EventsTable) or len(plan.items) > 1:
+        return speed.entry + clipped
+    return clipped + (speed.scatter_entry if plan.dimension > 1 else 0.0)
+
+
+def _adds_one_number(plan: Plan) -> bool:
+    """Whether a row adds a count or a sum and no coordinate is worked out; groups of one value each work one out."""
+    return len(plan.items) == 1 and not isinstance(plan.items[0], Histogram) and not plan.group_by
+
+
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
     """The bytes stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
@@ -155,6 +170,18 @@ def _leaves(predicate: Predicate) -> int:
         case Within():
             return 1
         case All() | Nothing():
+            return 0
+
+
+def _steps(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+    """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return sum(_steps(part, table) for part in parts)
+        case Among(column, codes):
+            is_wide = coding_of(table.columns[column]).span > TABLE_SPAN_MAX
+            return len(codes).bit_length() if is_wide and len(codes) > RUNS_MAX else 0
+        case Within() | All() | Nothing():
             return 0
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "BLOCK_ROWS",
     "LISTED_MAX",
     "PAGE_SLOTS",
+    "RUNS_MAX",
     "RUN_ENTRIES",
     "SCAN_WORTH",
     "STRETCH_ROWS",
@@ -35,6 +36,8 @@ LISTED_MAX: Final = 2**20
 """So many rows are looked up through an index at a time; for more, all rows are looked at."""
 SCAN_WORTH: Final = 16
 """All rows are looked at unless so many times as many as are listed: picking one costs as much as passing so many."""
+RUNS_MAX: Final = 8
+"""A list of values in so many runs is looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
 """A list of values of a column with so many codes is looked up in a table of one byte a code."""
 

@@ -30,8 +30,12 @@ from service.workflows.pieces import pieces_of
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
+ROWS_OFTEN: Final = 16
+"""An event table of few people has so many rows for each: from one individual's to the next is found slowest there."""
 COORDINATES: Final = 2**16
 REPETITIONS: Final = 5
+LISTED_STEPS: Final = 11
+"""So many steps has a search in 2 ** LISTED_STEPS - 1 values."""
 PAYLOAD_BYTES: Final = 2**21
 MARGIN: Final = 1.3
 _HTTP_SHARE: Final = 2
@@ -41,12 +45,22 @@ _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "count": {},
     "conditions": {"where": {"and": [{"le": [{"col": f"c{n}"}, 99]} for n in range(8)]}},
     "listed": {"where": {"in": [{"col": "kind"}, list(range(0, 500, 2))]}},
+    "searched": {"where": {"in": [{"col": "far"}, list(range(0, 1000 * (2**LISTED_STEPS - 1), 1000))]}},
     "spread": {"select": [{"histogram": {"column": "amount"}}]},
     "priced": {"select": [{"sum": {"column": "amount"}}]},
     "several": {"select": [{"sum": {"column": name}} for name in ("amount", "c0", "c1", "c2")]},
     "events": {"from": "events", "select": [{"histogram": {"column": "item"}}]},
     "clipped": {"from": "events", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 1.5}},
 }
+_SCALARS: Final[Mapping[str, Mapping[str, Any]]] = {
+    f"{table} {kind} {'clipped' if clip else 'whole'}": {"from": table, "select": [select], "per_individual": clip}
+    for table in ("once", "often")
+    for kind, select in (("count", {"count": {}}), ("sum", {"sum": {"column": "amount"}}))
+    for clip in ({}, {"l2_clip": 1.0})
+}
+"""One number of each individual: of one row each, and of ROWS_OFTEN on average."""
+
+_SIGNED: Final = {"amount": {"type": "integer", "lower": -1000, "upper": 1000}}
 _SCHEMA: Final = Schema.model_validate(
     {
         "people": {
@@ -56,6 +70,7 @@ _SCHEMA: Final = Schema.model_validate(
                 "kind": {"type": "category", "size": 500},
                 "amount": {"type": "integer", "lower": 0, "upper": 1000},
                 "wide": {"type": "category", "size": COORDINATES},
+                "far": {"type": "integer", "lower": 0, "upper": 2**21},
                 **{f"c{n}": {"type": "integer", "lower": 0, "upper": 100} for n in range(8)},
             },
         },
@@ -65,6 +80,8 @@ _SCHEMA: Final = Schema.model_validate(
             "rows_per_individual": 64,
             "columns": {"item": {"type": "category", "size": 1000}},
         },
+        "once": {"kind": "events", "key": "key", "rows_per_individual": 64, "columns": _SIGNED},
+        "often": {"kind": "events", "key": "key", "rows_per_individual": 64, "columns": _SIGNED},
     }
 )
 
@@ -94,9 +111,9 @@ def measured_commit_ns(commit: Callable[[bytes], None]) -> int:
 
 
 def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
-    """The constants of this machine; takes about two seconds."""
+    """The constants of this machine; takes about three seconds."""
     small, large = _memory(1, 1), _memory(PEOPLE, EVENTS)
-    shapes = {name: partial(_work, _plan(**query), large, entropy) for name, query in _QUERIES.items()}
+    shapes = {name: partial(_work, _plan(**query), large, entropy) for name, query in {**_QUERIES, **_SCALARS}.items()}
     shapes["wide"] = partial(_work, _plan(select=[{"histogram": {"column": "wide"}}]), small, entropy)
     shapes["fixed"] = partial(_work, _plan(), small, entropy)
     with _other_work():
@@ -106,9 +123,11 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
     measured = {
         "query": fixed,
         "leaf_row": max((taken["conditions"] - count) / (8 * PEOPLE), (listed - count) / (3 * PEOPLE), 0.2),
+        "searched_row": max(taken["searched"] / (LISTED_STEPS * PEOPLE), 0.2),
         "individual": count / PEOPLE,
         "priced_individual": priced / PEOPLE,
         "scatter_entry": max((taken["spread"] - count) / PEOPLE, 1.0),
+        "scalar_entry": _scalar_entry_ns(taken),
         "entry": max((several - priced) / (4 * PEOPLE), (events - priced / 2) / EVENTS, 1.0),
         "clipped_entry": max((taken["clipped"] - events) / EVENTS, 1.0),
         "coordinate": taken["wide"] / COORDINATES,
@@ -117,6 +136,14 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
         "read": fixed + commits.empty_ns / 2,
     }
     return Speed(**{name: MARGIN * value for name, value in measured.items()})
+
+
+def _scalar_entry_ns(taken: Mapping[str, int]) -> float:
+    """Of a row of the slowest of _SCALARS, beside what the individuals who are touched cost by themselves."""
+    touched = {"once": EVENTS, "often": EVENTS // ROWS_OFTEN}
+    priced_ns = taken["priced"] / PEOPLE
+    beside = [taken[name] - touched[query["from"]] * priced_ns for name, query in _SCALARS.items()]
+    return max(*beside, EVENTS) / EVENTS
 
 
 def _plan(**query: object) -> Plan:
@@ -155,6 +182,8 @@ def _memory(people: int, events: int) -> DatasetMemory:
 
     memory.add_individuals(slots, drawn("people", people), memory.accounts.limit[slots])
     memory.add_events("events", source.integers(0, people, events), drawn("events", events))
+    memory.add_events("once", np.arange(events), drawn("once", events))
+    memory.add_events("often", source.integers(0, max(events // ROWS_OFTEN, 1), events), drawn("often", events))
     memory.index_categories()
     return memory
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.engine.selection import RUNS_MAX, columns_of, conjuncts, selection, selects_nulls
+from service.engine.selection import columns_of, conjuncts, selection, selects_nulls
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
-from service.query.working_memory import TABLE_SPAN_MAX
+from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 SPANS = (0, 1, 5, 253, 254, 255, 65_534, 2**20, 2**32, 2**52)
 CODINGS = {f"c{span}": Coding(offset=0, span=span, step_log2=0) for span in SPANS}

@@ -128,6 +128,22 @@ MUTANTS = [
         killed_by="tests/query/test_cost.py::test_a_query_of_events_costs_more_where_more_rows_are_declared",
     ),
     Mutant(
+        name="a row of a group costs what a row of a count does",
+        incident="Counts of events in groups are booked for a fifth of what they take, and are late.",
+        file="service/query/cost.py",
+        find=" and not plan.group_by",
+        put="",
+        killed_by="tests/query/test_cost.py::test_a_row_is_priced_by_what_the_engine_does_with_it",
+    ),
+    Mutant(
+        name="a search in a list takes no time",
+        incident="A long list of values of a wide column is booked for a hundredth of its time, and made late at will.",
+        file="service/query/cost.py",
+        find="return len(codes).bit_length() if is_wide",
+        put="return 0 if is_wide",
+        killed_by="tests/query/test_cost.py::test_a_list_that_is_searched_costs_as_many_steps_as_it_has_doublings",
+    ),
+    Mutant(
         name="a cancelled request keeps its slots",
         incident="Asking and leaving, an analyst has the whole time of the server for nothing.",
         file="service/workflows/schedule.py",

@@ -169,6 +169,54 @@ def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any],
     )
 
 
+VISITS: dict[str, Any] = {"from_": "visits"}
+CLIPPED: dict[str, Any] = {"per_individual": {"l2_clip": 0.5}}
+PRICED: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("a count of events", VISITS, {"scalar_entry"}),
+    ("a clipped count of events", VISITS | CLIPPED, {"scalar_entry"}),
+    ("a clipped sum of events", VISITS | CLIPPED | {"select": [{"sum": {"column": "paid"}}]}, {"scalar_entry"}),
+    ("a histogram of events", VISITS | {"select": [{"histogram": {"column": "day"}}]}, {"entry"}),
+    ("a histogram of one value", VISITS | {"select": [{"histogram": {"column": "one"}}]}, {"entry"}),
+    ("a clipped count in groups", VISITS | CLIPPED | {"group_by": ["day"]}, {"entry", "clipped_entry"}),
+    ("a count in one group", VISITS | {"group_by": ["one"]}, {"entry"}),
+    ("items of events", VISITS | {"select": [{"count": {}}, {"sum": {"column": "paid"}}]}, {"entry"}),
+    ("a count of people", {}, set()),
+    ("a histogram of people", {"select": [{"histogram": {"column": "age"}}]}, {"scatter_entry"}),
+    ("items of people", {"select": [{"count": {}}, {"sum": {"column": "age"}}]}, {"entry"}),
+]
+
+
+@pytest.mark.parametrize(("asked", "names"), [row[1:] for row in PRICED], ids=[row[0] for row in PRICED])
+def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], names: set[str]) -> None:
+    """One number of each individual is neither sorted by coordinate nor scaled; a group of one value is looked up."""
+    visits = TABLES["visits"] | {"columns": TABLES["visits"]["columns"] | {"one": {"type": "category", "size": 1}}}
+    schema = Schema.model_validate(TABLES | {"visits": visits})
+    entries = [each.name for each in fields(Speed) if each.name.endswith("_entry") or each.name == "entry"]
+    at_all = cost(query(**asked), schema=schema).time_ns
+    rows = schema.table("visits" if "from_" in asked else "people").rows_max(CAPACITY)
+    for name in entries:
+        slower = cost(query(**asked), schema=schema, speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
+        items = len(asked.get("select", [{}]))
+        assert slower.time_ns - at_all == (rows * items if name in names else 0)
+
+
+@pytest.mark.parametrize(
+    ("upper", "listed", "steps"),
+    [(2**20, 1000, 0), (2**20 + 1, 8, 0), (2**20 + 1, 9, 4), (2**20 + 1, 1023, 10), (2**20 + 1, 1024, 11)],
+)
+def test_a_list_that_is_searched_costs_as_many_steps_as_it_has_doublings(upper: int, listed: int, steps: int) -> None:
+    """Of a column too wide for a table, a row takes steps that depend on where it goes; few values are ranges."""
+    far = {"type": "integer", "lower": 0, "upper": upper}
+    people = TABLES["people"] | {"columns": TABLES["people"]["columns"] | {"far": far}}
+    schema = Schema.model_validate(TABLES | {"people": people})
+    condition = {"in": [{"col": "far"}, list(range(0, 1000 * listed, 1000))]}
+    slower = replace(SPEED, searched_row=SPEED.searched_row + 1)
+    for where in (condition, {"and": [condition, {"ge": [{"col": "age"}, 40]}]}):
+        asked = query(where=where)
+        found = cost(asked, schema=schema, speed=slower).time_ns - cost(asked, schema=schema).time_ns
+        assert found == CAPACITY * steps
+
+
 @pytest.mark.parametrize(("one", "other"), [(40, 50), (10, 99)])
 def test_a_rare_value_costs_what_a_common_one_does(one: int, other: int) -> None:
     """How many people a condition selects is nothing that a cost could know."""
