@@ -62,6 +62,7 @@ def furnished(
         store.refuse_unsafe()
         store.refuse_strange()
         pepper = Pepper(pepper_of(settings))
+        store.refuse_other_pepper(pepper.database_proof)
         redis_witness = RedisWitness(servers.redis_url, pepper.witness_key(), pepper.clear_witness_mac)
         second = opened.enter_context(closing(redis_witness))
         witness = SeveralWitnesses(FileWitness(settings.witness), [second])

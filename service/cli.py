@@ -243,7 +243,7 @@ def main() -> None:
     except Exception as error:
         from service.failures import KNOWN  # to know all failures is to import half of the service
 
-        if not isinstance(error, KNOWN):
+        if not isinstance(error, (*KNOWN, SettingsError)):
             raise
         _fail(str(error))
 

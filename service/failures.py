@@ -3,8 +3,9 @@
 from typing import Final
 
 from service.store.embedded import EmbeddedServerError
+from service.store.postgres.peppers import OtherPepper
 from service.store.postgres.sessions import UnsafeDatabase
 from service.store.postgres.store import StrangeDatabase
 from service.workflows.ports import StoreUnavailable
 
-KNOWN: Final = (EmbeddedServerError, UnsafeDatabase, StrangeDatabase, StoreUnavailable, OSError)
+KNOWN: Final = (EmbeddedServerError, UnsafeDatabase, StrangeDatabase, OtherPepper, StoreUnavailable, OSError)

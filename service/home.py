@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from service.settings import Settings
+from service.settings import Settings, pepper_from
 from service.store.embedded import HomeInUseError, Servers, attach_servers, start_servers
 from service.store.embedded.home import open_home, write_private
 
@@ -41,10 +41,10 @@ def _found_or_started(settings: Settings, meanwhile: Callable[[], None]) -> Serv
 
 
 def pepper_of(settings: Settings) -> bytes:
-    """The pepper of the environment, or the home's own, made on first use and never again."""
+    """The pepper of the environment, or the home's own, made on first use and never again. Raises SettingsError."""
     if settings.pepper is not None:
         return settings.pepper
     path = open_home(settings.home).path / _PEPPER_FILE
     if not path.exists():
         write_private(path, secrets.token_hex(32) + "\n")
-    return bytes.fromhex(path.read_text().strip())
+    return pepper_from(path.read_text(errors="replace").strip(), f"the pepper in {path}")

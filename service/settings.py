@@ -195,12 +195,15 @@ def _port(text: Mapping[str, str], name: str) -> int | None:
 
 
 def _pepper(text: str) -> bytes | None:
-    if not text:
-        return None
+    return pepper_from(text, "SPARING_PEPPER") if text else None
+
+
+def pepper_from(text: str, place: str) -> bytes:
+    """The pepper that `place` holds. Raises SettingsError."""
     try:
         pepper = bytes.fromhex(text)
     except ValueError:
         pepper = b""
     if len(pepper) != _PEPPER_BYTES:
-        raise SettingsError("SPARING_PEPPER must be 64 hexadecimal digits")
+        raise SettingsError(f"{place} must be 64 hexadecimal digits")
     return pepper

@@ -50,6 +50,10 @@ class Pepper:
         """The key under which the pieces of ledger entries are sealed at rest."""
         return self._mac(b"ledger", b"")
 
+    def database_proof(self, salt: bytes) -> bytes:
+        """The proof, kept in a database, that it was begun under this pepper."""
+        return self._mac(b"database", salt)
+
     def cache_key(self) -> bytes:
         """The key under which replicas seal what they share."""
         return self._mac(b"cache", b"")

@@ -1,9 +1,10 @@
-"""Seeded bugs of the check of a ledger's end after a start: each lets a damaged dataset be asked."""
+"""Seeded bugs of what a start checks: each lets a damaged dataset be asked, or serves under another pepper."""
 
 from tests.mutants.mutant import Mutant
 
 CHECK = "tests/workflows/test_start_check.py"
 CHECKS = "tests/workflows/test_start_checks.py"
+PEPPERS = "tests/store/postgres/test_peppers.py"
 
 MUTANTS = [
     Mutant(
@@ -37,5 +38,29 @@ MUTANTS = [
         find="        if self._is_damaged:\n            return LedgerDamaged.slug\n",
         put="",
         killed_by=f"{CHECKS}::test_everything_is_refused_from_then_on",
+    ),
+    Mutant(
+        name="any pepper will do",
+        incident="A pepper is mistyped: whoever was erased comes back with a budget anew.",
+        file="service/store/postgres/peppers.py",
+        find="if proof_of(bytes(salt)) != bytes(proof):",
+        put="if len(proof_of(bytes(salt))) != len(proof):",
+        killed_by=f"{PEPPERS}::test_a_new_database_keeps_the_first_pepper_and_no_other",
+    ),
+    Mutant(
+        name="an older database takes any pepper for its own",
+        incident="The first start after the migration has the wrong pepper, and the right one is refused from then on.",
+        file="service/store/postgres/peppers.py",
+        find="    return not sealed or any(",
+        put="    return True or any(",
+        killed_by=f"{PEPPERS}::test_a_database_from_before_is_known_by_its_sealed_entries[people0]",
+    ),
+    Mutant(
+        name="nobody looks at the pepper",
+        incident="A home's pepper is lost and made anew; every entry then looks damaged, and answers leave meanwhile.",
+        file="service/adapters.py",
+        find="        store.refuse_other_pepper(pepper.database_proof)\n",
+        put="",
+        killed_by="tests/e2e/test_pepper.py::test_another_pepper_is_refused_and_the_first_goes_on",
     ),
 ]

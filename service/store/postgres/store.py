@@ -1,7 +1,7 @@
 """Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from service.query.schema import Schema
 from service.store.postgres.extension import LAYOUTS
 from service.store.postgres.faults import translated
+from service.store.postgres.peppers import refuse_other_pepper
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
@@ -60,7 +61,7 @@ class StrangeDatabase(Exception):
 
 
 class PostgresStore:
-    """The port's Store; check `refuse_unsafe` and `refuse_strange` before serving."""
+    """The port's Store; check `refuse_unsafe`, `refuse_strange` and `refuse_other_pepper` before serving."""
 
     def __init__(self, database_url: str, ledger_key: bytes, **options: int) -> None:
         """Open sessions, with their `options`; raises StoreUnavailable when none comes.
@@ -85,6 +86,10 @@ class PostgresStore:
         for table, layout in LAYOUTS.items():
             if [(name, kind) for name, kind in self._sessions.rows(_COLUMNS, [table])] != layout:
                 raise StrangeDatabase(f"the table {table} has other columns than this version of the service writes")
+
+    def refuse_other_pepper(self, proof_of: Callable[[bytes], bytes]) -> None:
+        """Raise OtherPepper unless the database was begun under the pepper of `proof_of` and of the ledger's key."""
+        refuse_other_pepper(self._sessions, self._seal, proof_of)
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:

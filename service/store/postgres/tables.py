@@ -208,6 +208,14 @@ PRINCIPALS: Final = Table(
     Index("principals_individual", "dataset", "individual", postgresql_where=text("individual IS NOT NULL")),
 )
 
+PEPPER: Final = Table(
+    "pepper",
+    METADATA,
+    Column("is_only", Boolean, primary_key=True, server_default=text("true")),
+    _required("salt", LargeBinary()),
+    _required("proof", LargeBinary()),
+)
+
 DATASET_OWNERS: Final = Table(
     "dataset_owners",
     METADATA,
