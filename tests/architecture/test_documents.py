@@ -1,10 +1,11 @@
 """Documents are a tested surface: their links lead somewhere, and each decision says what enforces it."""
 
+import ast
 import re
 
 import pytest
 
-from tests.architecture.source import ROOT, files
+from tests.architecture.source import ROOT, files, module
 
 SECTIONS = ["Context", "Decision", "Consequences", "Alternatives", "Enforced by"]
 DECISIONS = [path for path in files() if path.startswith("docs/decisions/")]
@@ -65,3 +66,36 @@ def test_the_licence_is_whole() -> None:
 
     assert text.split()[:5] == ["Apache", "License", "Version", "2.0,", "January"]
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def kinds_of_acts(text: str) -> set[str]:
+    """The kinds that a module of Python journals: the words in the first argument of every call of `journal`."""
+    calls = [node for node in ast.walk(module("service/here.py", text).tree) if isinstance(node, ast.Call)]
+    kinds = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "journal"]
+    words = [[part.value for part in _outcomes(kind) if isinstance(part, ast.Constant)] for kind in kinds]
+    if not all(words):
+        raise ValueError("the kind of an act is a word, or a choice of two, where it is journalled")
+    return {str(word) for each in words for word in each}
+
+
+def _outcomes(kind: ast.expr) -> list[ast.expr]:
+    return [kind.body, kind.orelse] if isinstance(kind, ast.IfExp) else [kind]
+
+
+def test_every_kind_of_act_is_documented_and_no_other() -> None:
+    """The log of acts is explained by the kinds that the code journals, in the document and in the client."""
+    sources = [path for path in files() if path.startswith("service/workflows/") and path.endswith(".py")]
+    journalled = set().union(*(kinds_of_acts(text_of(path)) for path in sources))
+    section = text_of("docs/operations.md").partition("\n## The log of acts\n")[2].partition("\n## ")[0]
+    (comment,) = re.findall(r"^    act: str  # (.+)$", text_of("clients/python/src/sparing/_models.py"), re.MULTILINE)
+
+    assert {"rows", "pause", "resume"} <= journalled
+    assert set(re.findall(r"\(`(\w+)`\)", section)) == journalled
+    assert set(re.findall(r'"(\w+)"', comment)) == journalled
+
+
+def test_a_kind_that_is_made_elsewhere_is_noticed() -> None:
+    """A variable would hide a kind of act from the comparison with the documents."""
+    assert kinds_of_acts("transaction.journal('a' if x else 'b', {})") == {"a", "b"}
+    with pytest.raises(ValueError, match="is a word"):
+        kinds_of_acts("transaction.journal(kind, {})")

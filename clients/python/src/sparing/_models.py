@@ -1,4 +1,4 @@
-"""What the service returns, as frozen values.
+"""The values that the service returns, frozen.
 
 Charges and budgets are exact: every `_rho` is a Decimal, every `_units` an int, in units of 2^-40 rho.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """What the curator promised every individual: (epsilon, delta), or both None when the promise was made in rho."""
+    """The curator's promise to every individual: (epsilon, delta), or both None when the promise was made in rho."""
 
     epsilon: Decimal | None = None
     delta: Decimal | None = None
@@ -57,7 +57,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """What an upload did; per column, how many values were clipped, outside the declared domain, or NULL."""
+    """The outcome of an upload; per column, how many values were clipped, outside the declared domain, or NULL."""
 
     rows: int
     individuals: int
@@ -81,7 +81,7 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareBin:
-    """How many individuals have a remaining share of their budget in [low, high); the last bin includes 1."""
+    """The number of individuals whose remaining share of their budget is in [low, high); the last bin includes 1."""
 
     low: float
     high: float
@@ -125,7 +125,7 @@ class ActRow:
     """One act of a curator or an individual, as the dataset's curator sees it."""
 
     number: int  # acts count from 1
-    act: str  # "rows", "limit", "erase", "epoch", "reconcile", or what later services call theirs
+    act: str  # "rows", "limit", "pause", "resume", "erase", "epoch", "reconcile"; later services may have others
     sequence: int  # queries in the ledger when it was done
     at: datetime
     individual: str | None = None  # the key of whom it concerns; None once that person is erased
@@ -220,7 +220,7 @@ class ReleaseRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """How much worst-case charge the analyst may cause on one dataset; None means that no allowance was set."""
+    """The worst-case charge that the analyst may cause on one dataset; None means that no allowance was set."""
 
     dataset: str
     spent_rho: Decimal
@@ -232,8 +232,8 @@ class Allowance:
 class IndividualBudget:
     """The individual's own account in one dataset; every epsilon is at `delta`.
 
-    The promise is of the largest limit ever in force: lowering a limit does not change it. What is spent is no
-    guarantee by itself; `epsilon_so_far_time_uniform` bounds the loss so far, whenever it is read.
+    The promise is of the largest limit ever in force: lowering a limit does not change it. The spent total
+    is no guarantee by itself; `epsilon_so_far_time_uniform` bounds the loss so far, whenever it is read.
     """
 
     dataset: str
@@ -252,7 +252,7 @@ class IndividualBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one query cost the individual."""
+    """The cost of one query to the individual."""
 
     query_id: str
     asked: Mapping[str, object]
