@@ -118,15 +118,15 @@ class House:
             self.ownership.leave()
 
     def waiting(self) -> int:
-        """How much waits in all lines together."""
+        """The number of things that wait in all lines together."""
         return sum(line.length for line in self.lines.opened())
 
     def fenced(self) -> int:
-        """How many datasets are known to be closed, by their witness or for damage; looks nowhere."""
+        """The number of datasets that are known to be closed, by their witness or for damage; looks nowhere."""
         return len(self.lines.closed())
 
     def opened(self) -> int:
-        """How many datasets are in memory here, or are being loaded."""
+        """The number of datasets that are in memory here, or are being loaded."""
         return len(self.lines.opened())
 
     def preload(self) -> None:
@@ -173,7 +173,7 @@ class House:
         return accounts.budgets(record, self.lines.line(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
-        """How much of the budgets remains; accounts are copied page by page, while queries are answered."""
+        """The budgets' remains, summed up; accounts are copied page by page, while queries are answered."""
         return summary(standing(self.lines.line(self.lines.record(dataset))))
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
@@ -241,7 +241,7 @@ class House:
         return [accounts.my_budget(record, key, self.lines.line(record), self._exchange)]
 
     def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
-        """What each query cost this individual."""
+        """The cost of each query to this individual."""
         record, key = self._own(principal)
         return reading.receipts(record, self.lines.guard(record), key, cursor=cursor, limit=limit)
 
@@ -277,7 +277,7 @@ class House:
         return self.lines.record(principal.dataset), principal.individual
 
     def _do_mine(self, principal: Principal, dataset: str, act_of: Callable[[str], Act[OwnAccount]]) -> MyBudget:
-        """What an individual does to the own account, given the key."""
+        """The act of an individual on the own account, given the key."""
         record, key = self._own(principal)
         if record.name != dataset:
             raise NotFound

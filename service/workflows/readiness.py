@@ -1,4 +1,4 @@
-"""Whether the house can serve: what its store says, and whether any dataset is closed."""
+"""Readiness of the house to serve: of its store, and of every dataset, which may be closed."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -33,5 +33,5 @@ class Readiness:
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     def _closed_problems(self) -> list[str]:
-        """What is closed is checked anew: it may have been reconciled."""
+        """Codes of the closed datasets, each checked anew: it may have been reconciled."""
         return sorted({code for guard in self._lines.closed() if (code := guard.recheck()) is not None})

@@ -1,8 +1,8 @@
 """The end of a dataset's ledger, held against its head: what a start looks at of what is stored.
 
 `sparing ledger verify` derives everything anew, which takes the longer the older a ledger is. This looks at the newest
-ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes of them, whichever is less, and at the head. What it costs goes with the
-number and the sizes of entries; what it finds is about stored rows, and says nothing of anybody.
+ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes of them, whichever is less, and at the head. Its cost goes with the
+number and the sizes of entries; its findings are about stored rows, and say nothing of anybody.
 
 It goes from the newest entry backward, piece by piece, and each piece may be read in a snapshot of its own: nothing
 that a ledger has ever changes, so that no snapshot and no session has to be kept for the whole of it.
@@ -59,7 +59,7 @@ class StartCheck:
         return self.finding is None and self._seq > 0
 
     def _look_at_head(self, head: Head, transaction: Transaction) -> None:
-        """Where it says that the ledger ends, and what it says of the journal."""
+        """The end of the ledger, and of the journal, as the head says them."""
         place = f"heads row {self._record.id}"
         newest = transaction.entry_sizes(before=_NEWEST, limit=1)
         last_seq = newest[0][0] if newest else 0
@@ -117,7 +117,7 @@ class StartCheck:
 
 
 class _Damage(Exception):
-    """What is damaged, and where; in public words."""
+    """A damaged row, and what is wrong with it, in public words."""
 
 
 def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:

@@ -50,14 +50,14 @@ def unaccounted(
 
 
 def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[WitnessRecord]) -> Fenced | None:
-    """Why the dataset must be closed, given all that is witnessed of it; None when all of that is accounted for."""
+    """The reason to close the dataset, given all that is witnessed of it; None when all of that is accounted for."""
     if not history:
         return WitnessLost() if transaction.head.seq > 0 else None
     return Fenced() if unaccounted(dataset, transaction, history) else None
 
 
 class Guard:
-    """What this process knows of one dataset's witness, and the only door to its transactions. Thread-safe.
+    """One dataset's witness as far as this process knows it, and the only door to its transactions. Thread-safe.
 
     `vouch` for a transaction's head after commit, before anything of it leaves.
     """
@@ -67,8 +67,8 @@ class Guard:
         self._record, self._store, self._witness = record, store, witness
         self._name = witness_name(record)
         self._known: WitnessRecord | None = None  # the farthest witnessed that was seen to be accounted for
-        # The farthest that was told from here. What was only read may never have reached the disk, or stand in a
-        # secondary alone.
+        # The farthest that was told from here. A record that was only read may never have reached the disk, or stand
+        # in a secondary alone.
         self._told: WitnessRecord | None = None
         self._base: WitnessRecord | None = None  # the head that a transaction began with
         self._closed: Fenced | None = None
@@ -100,7 +100,7 @@ class Guard:
                 begun_meanwhile = lock and self._known is None and self._tell(transaction.head) is not None
             if not begun_meanwhile:
                 yield transaction
-        # Another replica has begun the ledger, and its witness, since we looked. Whoever holds a connection must not
+        # Another replica has begun the ledger, and its witness, since we looked. The holder of a connection must not
         # wait for a second one, so what it has told is held against another transaction after this one.
         if begun_meanwhile:
             with self.transaction(lock=lock, asked=asked) as transaction:
@@ -158,7 +158,7 @@ class Guard:
     def vouch_for(self, seq: int, head: Head) -> None:
         """Have it witnessed that the dataset has come to entry `seq` or farther, of which nothing is told twice.
 
-        For replies that were committed at some time, by anybody. What a transaction since has found is `head`; acts of
+        For replies that were committed at some time, by anybody. `head` is what a transaction since has found; acts of
         individuals that it has more than was told make no difference here, so that no analyst's request waits for the
         witness because of them. For outside of transactions. Raises Unavailable, Fenced.
         """
@@ -181,7 +181,7 @@ class Guard:
     def close_for_damage(self) -> None:
         """Keep the dataset closed for as long as this process runs: rows of its ledger are not what was written.
 
-        What was committed before may still leave.
+        Answers that were committed before may still leave.
         """
         self._is_damaged = True
 
@@ -197,7 +197,7 @@ class Guard:
         return self.code
 
     def _look(self) -> list[WitnessRecord]:
-        """What is witnessed: all of it at first, then the farthest that is known."""
+        """The records that are witnessed: all at first, then the farthest that is known."""
         known = self._known
         if known is not None:
             return [known]
@@ -257,7 +257,7 @@ class Guard:
         return before
 
     def _confirm(self, theirs: WitnessRecord, ours: WitnessRecord) -> None:
-        """Somebody else has witnessed too: another replica, or a clone of the database, whose ledger is not ours.
+        """Hold against the ledger a record that another process has told: a replica, or one on a clone of the database.
 
         Raises Fenced when their record is not accounted for: two histories cannot both be true.
         """
