@@ -164,7 +164,8 @@ class ActsMachine(RuleBasedStateMachine):
         with self.store.transaction(1, lock=True) as transaction:
             slot = int(transaction.slots_of([key])[0])
             if slot >= 0:
-                limit = transaction.account_of(slot).limit // 2
+                own = transaction.account_of(slot)
+                limit = max(own.limit // 2, own.spent)
                 transaction.set_limit(slot, limit)
                 transaction.set_paused(slot, paused=True)
                 transaction.journal("pause", {"slot": slot, "limit_units": str(limit)})
