@@ -2,7 +2,8 @@
 
 Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
 depends on who else is there (theory: separability). An empty slot holds null codes, and no individual is present in it.
-Per individual: 17 bytes of account, one of presence, the codes, and two to four for each inverted index.
+Per individual: 17 bytes of account, eight of counters, one of presence, the codes, and two to four for each inverted
+index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
 another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
+from service.engine.counters import Counters
 from service.engine.events import EventPage, EventTable
 from service.engine.inverted import InvertedPages, Listing, is_indexed
 from service.engine.pages import PAGE_SLOTS, pages_for, union
@@ -50,7 +52,7 @@ class DatasetMemory:
         self.schema = schema
         self.slots_used = self.version = 0
         self._room = _no_accounts(pages_for(slots_max) * PAGE_SLOTS)
-        self.accounts = _no_accounts(0)
+        self.accounts, self.counters = _no_accounts(0), Counters(pages_for(slots_max) * PAGE_SLOTS)
         self._codings = {name: _codings(table) for name, table in schema.tables.items()}
         name = schema.individuals_name
         self._people = People(schema.tables[name], self._codings[name])
@@ -179,6 +181,7 @@ class DatasetMemory:
         """
         for values in (self._room.spent, self._room.limit, self._room.paused):
             values[self.slots_used : slots] = 0
+        self.counters.make_room(slice(self.slots_used, slots))
 
     def put(self, change: Change) -> None:
         """Set a change in place. Raises ValueError when the records are others than those it was built from."""
@@ -202,6 +205,7 @@ class DatasetMemory:
             )
         if size > self.accounts.spent.size:
             self.accounts = self._room.first(size)
+            self.counters.grow(size)
 
     def _check_empty(self, slots: Integers, emptied: Integers) -> None:
         named = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.bool_)

@@ -1,7 +1,8 @@
 """The unit in which everything by slot grows and is checkpointed."""
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +10,33 @@ from numpy.typing import NDArray
 from service.core.few import FEW
 from service.query.working_memory import PAGE_SLOTS
 
-__all__ = ["PAGE_BITS", "PAGE_SLOTS", "pages_for", "pages_of", "union"]
+__all__ = ["PAGE_BITS", "PAGE_SLOTS", "PageTotals", "pages_for", "pages_of", "slots_on", "union"]
 
 PAGE_BITS: Final = PAGE_SLOTS.bit_length() - 1
 """A slot within its page is exactly a uint16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PageTotals:
+    """The replay of the ledger for one page: `spent` units, and how many queries `charged` each slot or `left_out` it.
+
+    All are (PAGE_SLOTS,); spent is int64, the counters are uint32.
+    """
+
+    spent: NDArray[np.int64]
+    charged: NDArray[np.uint32]
+    left_out: NDArray[np.uint32]
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Of a page that no entry has touched."""
+        charged, left_out = np.zeros((2, PAGE_SLOTS), dtype=np.uint32)
+        return cls(spent=np.zeros(PAGE_SLOTS, dtype=np.int64), charged=charged, left_out=left_out)
+
+
+def slots_on(page: int) -> slice:
+    """The slots of a page."""
+    return slice(page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS)
 
 
 def pages_for(slots: int) -> int:

@@ -11,7 +11,7 @@ catches up.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,11 +114,9 @@ def _caught_up(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Copied:
-    """Accounts by place in `Wanted.people`, and slices that others may want."""
+    """Accounts by place in `Wanted.people`, a column for each field of OwnAccount, and slices that others may want."""
 
-    limits: NDArray[np.int64]
-    spent: NDArray[np.int64]
-    paused: NDArray[np.bool_]
+    columns: Sequence[NDArray[Any]]
     slices: Sequence[AccountSlice]
 
 
@@ -130,9 +128,7 @@ def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied 
     numbers = wanted.numbers if state.is_at(wanted.head) else []
     missing = [number for number in numbers if exchange.wants(wanted.place, number)]
     return _Copied(
-        limits=state.memory.accounts.limit[slots],
-        spent=state.memory.accounts.spent[slots],
-        paused=state.memory.accounts.paused[slots],
+        columns=[column[slots] for column in _columns(state)],
         slices=[_slice(wanted.place, number, state) for number in missing if len(numbers) <= SLICES_MAX],
     )
 
@@ -140,10 +136,9 @@ def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied 
 def _told(wanted: Wanted, copied: _Copied, exchange: Exchange) -> list[Account]:
     """The accounts as copied; the slices are left in the cache."""
     exchange.read(copied.slices)
-    numbers = zip(copied.limits.tolist(), copied.spent.tolist(), copied.paused.tolist(), strict=True)
+    rows = zip(*(column.tolist() for column in copied.columns), strict=True)
     return [
-        Account(slot=slot, key=key, own=OwnAccount(*own))
-        for (slot, key), own in zip(wanted.people, numbers, strict=True)
+        Account(slot=slot, key=key, own=OwnAccount(*own)) for (slot, key), own in zip(wanted.people, rows, strict=True)
     ]
 
 
@@ -159,18 +154,22 @@ def _in_slices(wanted: Wanted, exchange: Exchange) -> list[Account] | None:
         held = current.get(number)
         if held is None or row >= held.limits.size:
             return None
-        own = OwnAccount(limit=int(held.limits[row]), spent=int(held.spent[row]), paused=bool(held.paused[row]))
+        columns = (held.limits, held.spent, held.paused, held.charged, held.left_out)
+        own = OwnAccount(*(column[row].item() for column in columns))
         found.append(Account(slot=slot, key=key, own=own))
     return found
 
 
 def _slice(place: Place, number: int, state: DatasetState) -> AccountSlice:
     """A copy: memory goes on."""
-    rows, accounts = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS), state.memory.accounts
+    rows = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS)
+    limits, spent, paused, charged, left_out = (column[rows].copy() for column in _columns(state))
     return AccountSlice(
-        place=place,
-        number=number,
-        limits=accounts.limit[rows].copy(),
-        spent=accounts.spent[rows].copy(),
-        paused=accounts.paused[rows].copy(),
+        place=place, number=number, limits=limits, spent=spent, paused=paused, charged=charged, left_out=left_out
     )
+
+
+def _columns(state: DatasetState) -> tuple[NDArray[Any], ...]:
+    """Of memory, by slot and in the order of OwnAccount."""
+    accounts, counters = state.memory.accounts, state.memory.counters
+    return accounts.limit, accounts.spent, accounts.paused, counters.charged, counters.left_out

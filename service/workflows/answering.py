@@ -20,7 +20,7 @@ from service.core.contribution import Contributions
 from service.core.few import FEW
 from service.core.noise import Entropy
 from service.core.release import Release, answer
-from service.core.uniform import first, is_uniform
+from service.core.uniform import first, is_uniform, kept
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.engine.evaluate import contributions
 from service.failpoints import reach
@@ -129,7 +129,7 @@ class Batch:
         )
         reach("summed")
         entry = self._entry(question, release)
-        self.state.debit(release.charged, release.charges, entry)
+        self.state.debit(release.charged, release.charges, kept(~release.active, release.touched), entry)
         self.entries.append(entry)
         return entry
 

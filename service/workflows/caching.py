@@ -16,7 +16,7 @@ from service.workflows.ledger import LedgerEntry
 from service.workflows.records import Address, AnswerRecord, DatasetRecord, Head
 
 SLICE_SLOTS: Final = 1024
-"""How many consecutive slots' accounts are cached together: 17 KiB, so that one account is not sought in a megabyte."""
+"""How many consecutive slots' accounts are cached together: 25 KiB, so that one account is not sought in a megabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,8 @@ class SharedEntry:
 class AccountSlice:
     """The accounts of the slots from `number * SLICE_SLOTS` at one place.
 
-    `limits` and `spent`, in units, and `paused` are (m,) with m <= SLICE_SLOTS: a slot beyond m did not exist there.
+    `limits` and `spent`, in units, `paused`, and the counters `charged` and `left_out`, in queries, are (m,) with
+    m <= SLICE_SLOTS: a slot beyond m did not exist there.
     """
 
     place: Place
@@ -72,6 +73,8 @@ class AccountSlice:
     limits: NDArray[np.int64]
     spent: NDArray[np.int64]
     paused: NDArray[np.bool_]
+    charged: NDArray[np.uint32]
+    left_out: NDArray[np.uint32]
 
 
 Shared = SharedReply | SharedEntry | AccountSlice

@@ -121,9 +121,13 @@ def slot_of(transaction: Transaction, key: str) -> int:
 
 
 def _account(state: DatasetState, slot: int) -> OwnAccount:
-    accounts = state.memory.accounts
+    accounts, counters = state.memory.accounts, state.memory.counters
     return OwnAccount(
-        limit=int(accounts.limit[slot]), spent=int(accounts.spent[slot]), paused=bool(accounts.paused[slot])
+        limit=int(accounts.limit[slot]),
+        spent=int(accounts.spent[slot]),
+        paused=bool(accounts.paused[slot]),
+        queries_charged=int(counters.charged[slot]),
+        queries_left_out=int(counters.left_out[slot]),
     )
 
 
@@ -135,7 +139,7 @@ def promised_to(record: DatasetRecord, guard: Guard, key: str) -> Promised:
 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
     """The account in words for its owner; every epsilon is at the dataset's delta."""
-    limit, spent, paused = account
+    limit, spent = account.limit, account.spent
     delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
     statement = statement_of_account(
         largest_limit_units=promise.limit_units,
@@ -157,13 +161,15 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
         promise_of=promise.of,
         epsilon_so_far_time_uniform=statement.epsilon_so_far_time_uniform,
         delta=delta,
-        paused=paused,
+        paused=account.paused,
+        queries_charged=account.queries_charged,
+        queries_left_out=account.queries_left_out,
     )
 
 
 def budget_row(key: str, account: OwnAccount) -> BudgetRow:
     """The account as a curator lists it."""
-    limit, spent, paused = account
+    limit, spent = account.limit, account.spent
     return BudgetRow(
         key=key,
         budget_rho=str(rho_of_units(limit)),
@@ -171,7 +177,9 @@ def budget_row(key: str, account: OwnAccount) -> BudgetRow:
         remaining_rho=str(rho_of_units(limit - spent)),
         spent_units=spent,
         budget_units=limit,
-        paused=paused,
+        paused=account.paused,
+        queries_charged=account.queries_charged,
+        queries_left_out=account.queries_left_out,
     )
 
 

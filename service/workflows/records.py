@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.ledger import Kind, PublicEntry
 from service.workflows.pieces import Outcome
@@ -185,11 +186,16 @@ class OwnCharge:
 
 
 class OwnAccount(NamedTuple):
-    """One slot's limit and spent total, in units, and whether its individual takes part in nothing for now."""
+    """One slot's limit and spent total, in units, whether its individual takes part in nothing for now, and counters.
+
+    Those are of queries that charged the slot or left it out; burns are in none.
+    """
 
     limit: int
     spent: int
     paused: bool
+    queries_charged: int
+    queries_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,33 +262,35 @@ class Individuals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoredPage:
-    """The spent totals `spent` (PAGE_SLOTS,), units, of page `number` as the ledger gives them at sequence `seq`."""
+    """The totals of page `number` as the ledger gives them at sequence `seq`."""
 
     number: int
     seq: int
-    spent: NDArray[np.int64]
+    totals: PageTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checkpoint:
-    """Copies (PAGE_SLOTS,) of all pages that an entry in (`since`, `seq`] has charged, at `seq`, whose hash is `hash`.
+    """Copies of all pages that an entry in (`since`, `seq`] has touched, at `seq`, whose hash is `hash`.
+
+    An entry touches the pages of the slots that it charges and of those that it leaves out.
 
     Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
     holds at every instant, whoever else writes and wherever one stops, is this. (1) A stored page is the ledger's
-    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` charges that
+    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` touches that
     page. So a page stands at the later of the two, and who loads it replays the entries after `checkpoint_seq`, less
     those that the page itself has already.
 
     (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
     chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or
-    later, when every copied page is stored at `seq` or later: a page that was not copied is not charged in (`since`,
+    later, when every copied page is stored at `seq` or later: a page that was not copied is not touched in (`since`,
     `seq`], and until `checkpoint_seq` (2) has held before.
     """
 
     since: int
     seq: int
     hash: bytes
-    pages: Mapping[int, NDArray[np.int64]]
+    pages: Mapping[int, PageTotals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

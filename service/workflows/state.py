@@ -12,13 +12,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.engine.counters import Counters
 from service.engine.memory import Change, DatasetMemory
-from service.engine.pages import PAGE_SLOTS, pages_of
+from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
 from service.workflows.following import changes_since
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import CommitRejected, Outdated, Transaction
 from service.workflows.records import Checkpoint, DatasetRecord, Head
 from service.workflows.tail import Tail
+
+Integers = NDArray[np.int64]
 
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22
@@ -105,20 +108,33 @@ class DatasetState:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
-        charged, charges, _ = entry.decode()
-        pages = pages_of(charged)
-        if bool((self._page_seqs[pages] >= entry.seq).any()):  # a page was stored after the checkpoint
-            is_new = self._page_seqs[charged // PAGE_SLOTS] < entry.seq
+        charged, charges, left_out = entry.decode()
+        misses = self._page_seqs < entry.seq
+        if not misses.all():  # a page was stored after the checkpoint, with this entry in it
+            is_new = misses[charged >> PAGE_BITS]
             charged, charges = charged[is_new], charges[is_new]
-        self.debit(charged, charges, entry)
+            left_out = left_out[misses[left_out >> PAGE_BITS]]
+        self.debit(charged, charges, left_out, entry)
 
-    def debit(self, charged: NDArray[np.int64], charges: NDArray[np.int64], entry: LedgerEntry) -> None:
-        """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does."""
+    def debit(self, charged: Integers, charges: Integers, left_out: Integers, entry: LedgerEntry) -> None:
+        """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does.
+
+        A query is also counted for those whom it charges and those whom it leaves out. Raises FilterViolation or
+        IndexError before anything has changed.
+        """
         pages = pages_of(charged)
+        if left_out.size > 0:
+            pages = union([pages, pages_of(left_out)])
+        if pages.size > 0 and pages[-1] >= self._page_seqs.size:
+            raise IndexError(f"ledger entry {entry.seq} touches a slot that nobody has")
         if self._trial is not None:
             self._trial.note(self.memory.accounts.spent, charged)
             self._trial.note(self._page_seqs, pages)
         self.memory.accounts.debit(charged, charges)
+        if entry.kind == "query":
+            self.memory.counters.count(charged, left_out)
+            if self._trial is not None:
+                self._trial.counted.append((charged, left_out))
         self._page_seqs[pages] = entry.seq
         self._tail_charges += charged.size
         self.seq, self._hash = entry.seq, entry.hash
@@ -131,7 +147,7 @@ class DatasetState:
         try:
             yield
         except (CommitRejected, Outdated):
-            trial.take_back()
+            trial.take_back(self.memory.counters)
             self.seq, self._hash, self._tail_charges = stood
             raise
         finally:
@@ -155,9 +171,8 @@ class DatasetState:
 
     def checkpoint(self) -> Checkpoint:
         """Copies of the pages that changed since the last checkpoint, as of now, which must be what is durable."""
-        spent = self.memory.accounts.spent
-        changed = np.flatnonzero(self._page_seqs > self._checkpoint_seq)
-        pages = {int(page): spent[page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS].copy() for page in changed}
+        changed = np.flatnonzero(self._page_seqs > self._checkpoint_seq).tolist()
+        pages = {page: self._copied(slots_on(page)) for page in changed}
         self._copied_seq, self._tail_charges = self.seq, 0
         return Checkpoint(since=self._checkpoint_seq, seq=self.seq, hash=self._hash, pages=pages)
 
@@ -172,6 +187,14 @@ class DatasetState:
         self.memory.put(change)
         self.grown(slots_used)
         self.memory.accounts.limit[slots] = limits
+
+    def _copied(self, slots: slice) -> PageTotals:
+        counters = self.memory.counters
+        return PageTotals(
+            spent=self.memory.accounts.spent[slots].copy(),
+            charged=counters.charged[slots].copy(),
+            left_out=counters.left_out[slots].copy(),
+        )
 
     def _stand_at(self, head: Head) -> None:
         self.data_version, self._journal_hash = head.data_version, head.journal_hash
@@ -209,11 +232,13 @@ class DatasetState:
 
     def _load_spent(self, transaction: Transaction) -> None:
         """State = pages + the entries since (which the caller applies)."""
-        spent = self.memory.accounts.spent
-        spent[:] = 0
-        self._page_seqs[:] = 0
+        spent, counters = self.memory.accounts.spent, self.memory.counters
+        for values in (spent, counters.charged, counters.left_out, self._page_seqs):
+            values[:] = 0
         for page in transaction.pages():
-            spent[page.number * PAGE_SLOTS : (page.number + 1) * PAGE_SLOTS] = page.spent
+            slots = slots_on(page.number)
+            spent[slots] = page.totals.spent
+            counters.charged[slots], counters.left_out[slots] = page.totals.charged, page.totals.left_out
             self._page_seqs[page.number] = page.seq
         self._copied_seq = self._tail_charges = 0
         self._hash = b""
@@ -222,15 +247,18 @@ class DatasetState:
 
 @dataclass(slots=True)
 class _Trial:
-    """The values that each change found in the places that it changed."""
+    """The values that each change found in the places that it changed, and whom each query was counted by."""
 
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
+    found: list[tuple[Integers, Integers, Integers]] = field(default_factory=list)
+    counted: list[tuple[Integers, Integers]] = field(default_factory=list)
 
-    def note(self, array: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    def note(self, array: Integers, places: Integers) -> None:
         """Before `array[places]` is changed."""
         self.found.append((array, places, array[places]))
 
-    def take_back(self) -> None:
-        """The last change first."""
+    def take_back(self, counters: Counters) -> None:
+        """The last change first; of counters the order does not matter."""
         for array, places, values in reversed(self.found):
             array[places] = values
+        for charged, left_out in self.counted:
+            counters.take_back(charged, left_out)

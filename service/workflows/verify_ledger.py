@@ -3,12 +3,14 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.engine.pages import PAGE_SLOTS, pages_for
+from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
 from service.workflows.answering import exact_sum
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry, chain_hash, private_digest
@@ -22,7 +24,10 @@ _UNKNOWN = -1
 
 
 class LedgerReplay:
-    """One pass over one ledger. `spent` (slots,) is in units, `worst_cases` by analyst."""
+    """One pass over one ledger. `spent` (slots,) is in units, `worst_cases` by analyst.
+
+    `charged` and `left_out` (slots,) count queries.
+    """
 
     def __init__(
         self,
@@ -37,6 +42,7 @@ class LedgerReplay:
         self.findings: list[str] = []
         self.entries = self.last_seq = self.worst_case_units = 0
         self.spent: Integers = np.zeros(standing.slots, dtype=np.int64)
+        self.charged, self.left_out = np.zeros((2, standing.slots), dtype=np.uint32)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
         self._record, self._head, self._pages = record, head, pages
         self._last_hash = record.genesis
@@ -113,6 +119,9 @@ class LedgerReplay:
         for slot in could_pay[:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
         self.spent[priced.charged] += priced.charges
+        if entry.kind == "query":
+            self.charged[priced.charged] += 1
+            self.left_out[left_out] += 1
 
     def _compare_pages(self, *, seq: int) -> None:
         """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
@@ -121,12 +130,22 @@ class LedgerReplay:
             own_seq = 0 if page is None else page.seq
             if own_seq != seq and (own_seq > seq or seq != self._head.checkpoint_seq):
                 continue
-            start = number * PAGE_SLOTS
-            replayed = self.spent[start : start + PAGE_SLOTS]
-            kept = np.zeros(PAGE_SLOTS, dtype=np.int64) if page is None else page.spent
-            for slot in np.flatnonzero(kept[: replayed.size] != replayed)[:NAMED_MAX].tolist():
-                says = f"slot {start + slot} holds {kept[slot]} units, the ledger gives {replayed[slot]}"
-                self.findings.append(f"pages row {number}: {says}")
+            kept = PageTotals.zero() if page is None else page.totals
+            columns = (
+                ("holds {} units", kept.spent, self.spent),
+                ("counts {} queries that charged it", kept.charged, self.charged),
+                ("counts {} queries that left it out", kept.left_out, self.left_out),
+            )
+            for says, stored, replayed in columns:
+                self.findings += [f"pages row {number}: {each}" for each in _unlike(says, number, stored, replayed)]
+
+
+def _unlike(says: str, page: int, stored: NDArray[Any], replayed: NDArray[Any]) -> Iterator[str]:
+    """The slots of which a page (PAGE_SLOTS,) says something else than the replay (slots,), or than zero beyond it."""
+    given, held = np.zeros_like(stored), replayed[slots_on(page)]
+    given[: held.size] = held
+    for place in np.flatnonzero(stored != given)[:NAMED_MAX].tolist():
+        yield f"slot {page * PAGE_SLOTS + place} {says.format(stored[place])}, the ledger gives {given[place]}"
 
 
 def _wrong_with_charges(entry: LedgerEntry, priced: Priced) -> Iterator[str]:

@@ -111,7 +111,7 @@ class UploadReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """One individual's account, for curators."""
+    """One individual's account, for curators; burns are in neither number of queries."""
 
     key: str
     budget_rho: str
@@ -120,6 +120,8 @@ class BudgetRow:
     spent_units: int
     budget_units: int
     paused: bool
+    queries_charged: int
+    queries_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +282,8 @@ class MyBudget:
     the dataset's budget is an upper bound. `promise_epsilon` is for a record that is blanked,
     `promise_epsilon_replace_one` for one that is replaced by any other. `epsilon_so_far_time_uniform` has bounded the
     privacy loss of a record that is blanked at every moment until now, but with probability `delta`; it is null where
-    it is not below the promise.
+    it is not below the promise. `queries_charged` and `queries_left_out` count the queries that charged the
+    individual and those that left it out, of all that were ever asked; no other touched it. Burns are in neither.
     """
 
     dataset: str
@@ -295,6 +298,8 @@ class MyBudget:
     epsilon_so_far_time_uniform: float | None
     delta: str
     paused: bool
+    queries_charged: int
+    queries_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,7 +172,16 @@ class TestActs:
 
 
 ACT = {"number", "act", "sequence", "at", "individual", "detail"}
-ACCOUNT = {"key", "budget_rho", "spent_rho", "remaining_rho", "spent_units", "budget_units"}
+ACCOUNT = {
+    "key",
+    "budget_rho",
+    "spent_rho",
+    "remaining_rho",
+    "spent_units",
+    "budget_units",
+    "queries_charged",
+    "queries_left_out",
+}
 
 
 class TestEpochs:

@@ -24,9 +24,12 @@ async def test_the_own_account_and_nobody_elses(world: World) -> None:
         "epsilon_so_far_time_uniform",
         "delta",
         "paused",
+        "queries_charged",
+        "queries_left_out",
     }
     assert "budget_epsilon" not in mine
     assert (mine["dataset"], mine["budget_rho"], mine["spent_rho"]) == ("care", "1", SPENT)
+    assert (mine["queries_charged"], mine["queries_left_out"]) == (1, 0)
     for path in ("/v1/me/budgets?individual=bo", "/v1/me/budgets?dataset=x"):
         assert (await world.call("individual", "GET", path)).json() == [mine]
 

@@ -3,8 +3,10 @@
 from typing import Any
 
 from service.workflows.views import HALF_WIDTH
-from tests.api.routes import PUBLIC, ROUTES
+from tests.api.routes import CURATOR, INDIVIDUAL, PUBLIC, ROUTES
 from tests.api.world import World
+
+COUNTERS = ("queries_charged", "queries_left_out")
 
 
 async def _document(world: World) -> dict[str, Any]:
@@ -72,6 +74,22 @@ async def test_a_half_width_says_what_it_covers(world: World) -> None:
     assert told == {HALF_WIDTH}
     assert "counted" in HALF_WIDTH
     assert "truth" in HALF_WIDTH
+
+
+async def test_queries_are_counted_for_curators_and_the_individual_alone(world: World) -> None:
+    """No reply that analysts or auditors get has a place for how often somebody was charged or left out."""
+    document = await _document(world)
+    schemas = document["components"]["schemas"]
+    telling = {name for name, schema in schemas.items() if {*COUNTERS} & schema.get("properties", {}).keys()}
+    assert all(set(schemas[name]["required"]) >= {*COUNTERS} for name in telling)
+    of_roles: dict[str, set[str]] = {}
+    for each in ROUTES:
+        told = _references(document["paths"][each.template][each.method.lower()]["responses"])
+        while more := set().union(*(_references(schemas[name.split("/")[-1]]) for name in told)) - told:
+            told |= more
+        for name in telling & {reference.split("/")[-1] for reference in told}:
+            of_roles.setdefault(name, set()).update(each.roles)
+    assert of_roles == {"BudgetRow": {CURATOR}, "MyBudget": {INDIVIDUAL}}
 
 
 async def test_every_operation_has_a_short_name_of_its_own(world: World) -> None:

@@ -63,7 +63,10 @@ def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: in
     place = Place(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
     limits, spent = np.array([2**62, 7, 0], dtype=np.int64), np.array([seq, 7, 0], dtype=np.int64)
     paused = np.array([False, True, False])
-    return AccountSlice(place=place, number=number, limits=limits, spent=spent, paused=paused)
+    charged, left_out = np.array([[seq, 2**32 - 1, 0], [0, 1, 2]], dtype=np.uint32)
+    return AccountSlice(
+        place=place, number=number, limits=limits, spent=spent, paused=paused, charged=charged, left_out=left_out
+    )
 
 
 def news(seq: int, *hints: int) -> News:

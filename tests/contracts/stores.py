@@ -1,6 +1,6 @@
 """What the contract suites are made of: a small dataset, entries that chain, and both stores by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import numpy as np
 
 from service.core.uniform import uniform
+from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
@@ -141,6 +142,21 @@ def second_entry(
         **other,
     )
     return replace(draft, charged_units=int(draft.decode()[1].sum())).sealed()
+
+
+def totals(entries: Iterable[LedgerEntry], page: int = 0) -> PageTotals:
+    """The totals of a page after these entries, added up slot by slot."""
+    found = PageTotals.zero()
+    for each in entries:
+        charged, charges, left_out = (part.tolist() for part in each.decode())
+        for slot, units in zip(charged, charges, strict=True):
+            if slot // PAGE_SLOTS == page:
+                found.spent[slot % PAGE_SLOTS] += units
+                found.charged[slot % PAGE_SLOTS] += each.kind == "query"
+        for slot in left_out:
+            if slot // PAGE_SLOTS == page:
+                found.left_out[slot % PAGE_SLOTS] += each.kind == "query"
+    return found
 
 
 def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:

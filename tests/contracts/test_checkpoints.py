@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from service.engine.pages import PAGE_SLOTS
+from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.workflows.ports import Store
 from service.workflows.records import Checkpoint, DatasetRecord
 from tests.contracts.stores import entry, reply
@@ -27,15 +27,27 @@ def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
 
 
 def checkpoint(seq: int, digest: bytes, pages: Mapping[int, int], *, since: int = 0) -> Checkpoint:
-    """A checkpoint of pages that hold one number everywhere."""
-    filled = {page: np.full(PAGE_SLOTS, units, dtype=np.int64) for page, units in pages.items()}
-    return Checkpoint(since=since, seq=seq, hash=digest, pages=filled)
+    """A checkpoint of pages that hold one number everywhere; each counter tells the page."""
+    return Checkpoint(since=since, seq=seq, hash=digest, pages={page: full(page, pages[page]) for page in pages})
+
+
+def full(page: int, units: int) -> PageTotals:
+    """A page that holds one number everywhere."""
+    spent = np.full(PAGE_SLOTS, units, dtype=np.int64)
+    charged, left_out = (np.full(PAGE_SLOTS, count, dtype=np.uint32) for count in (units % 2**32, 2**32 - 1 - page))
+    return PageTotals(spent=spent, charged=charged, left_out=left_out)
 
 
 def kept(store: Store, record: DatasetRecord) -> tuple[int, dict[int, tuple[int, list[int]]]]:
     """The checkpoint's sequence, and by page its own sequence and the numbers in it."""
     with store.transaction(record.id, lock=False) as transaction:
-        pages = {page.number: (page.seq, np.unique(page.spent).tolist()) for page in transaction.pages()}
+        found = list(transaction.pages())
+        for page in found:
+            right = full(page.number, int(page.totals.spent[0]))
+            assert page.totals.charged.dtype == page.totals.left_out.dtype == np.dtype(np.uint32)
+            np.testing.assert_array_equal(page.totals.charged, right.charged)
+            np.testing.assert_array_equal(page.totals.left_out, right.left_out)
+        pages = {page.number: (page.seq, np.unique(page.totals.spent).tolist()) for page in found}
         assert list(pages) == sorted(pages)
         return transaction.head.checkpoint_seq, pages
 

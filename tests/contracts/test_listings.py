@@ -13,7 +13,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.workflows.ledger import LedgerEntry, replay
 from service.workflows.ports import Store
 from service.workflows.records import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
-from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry
+from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry, totals
 
 pytestmark = pytest.mark.slow
 
@@ -160,24 +160,56 @@ def test_an_account_is_the_page_and_the_entries_since(
         transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
         transaction.journal("rows", {}, slots=PAGE_SLOTS + 2)
         transaction.commit()
-    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2,), length=1, is_second=is_second)]
+    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2, PAGE_SLOTS + 1), length=1, is_second=is_second)]
     made = appended(store, record, [*first, *first])
+    burned(store, record, {0: 11, PAGE_SLOTS: 11})
     if checkpoint != "none":
-        head, spent = store.head(record.id), np.zeros((2, PAGE_SLOTS), dtype=np.int64)
-        replay(made, spent.reshape(-1))
-        written = Checkpoint(since=0, seq=head.seq, hash=head.hash, pages={0: spent[0], 1: spent[1]})
+        head = store.head(record.id)
+        with store.transaction(record.id, lock=False) as transaction:
+            pages = {page: totals(transaction.entries(after=0), page) for page in (0, 1)}
+        written = Checkpoint(since=0, seq=head.seq, hash=head.hash, pages=pages)
         for page in range(1 if checkpoint == "half" else 2):
             store.write_page(record.id, written, page)
         assert store.finish_checkpoint(record.id, written) == (checkpoint == "whole")
-    last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(), length=1, is_second=is_second)
+    last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(0,), length=1, is_second=is_second)
     made += appended(store, record, [last])
+    burned(store, record, {0: 11, PAGE_SLOTS: 11})
     given = np.zeros(2 * PAGE_SLOTS, dtype=np.int64)
     replay(made, given)
+    given[[0, PAGE_SLOTS]] += 22
     with store.transaction(record.id, lock=False) as transaction:
         accounts = [transaction.account_of(slot) for slot in slots.tolist()]
-    assert [spent for _, spent, _ in accounts] == given[slots].tolist()
-    assert [(limit, paused) for limit, _, paused in accounts] == [(limit, False) for limit in limits.tolist()]
-    assert is_second or given[slots].tolist() == [6, 9, 0, 12, 9]
+    assert [own.spent for own in accounts] == given[slots].tolist()
+    assert [(own.limit, own.paused) for own in accounts] == [(limit, False) for limit in limits.tolist()]
+    assert is_second or given[slots].tolist() == [28, 9, 0, 34, 9]
+    assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(2, 1), (3, 0), (0, 2), (3, 0), (1, 2)]
+
+
+def burned(store: Store, record: DatasetRecord, charged: dict[int, int]) -> None:
+    """A burn: it is counted as no query."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.append([burn(transaction.head, charged)], [], {})
+        transaction.commit()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 256])
+def test_an_account_reads_the_entries_since_a_few_at_a_time(
+    store: Store, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Each of them once, wherever one reading ends and the next begins."""
+    monkeypatch.setattr("service.store.postgres.reading._ENTRIES_AT_ONCE", at_once)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(np.array([0, 1]), ["a", "b"], np.array([100, 90]))
+        transaction.journal("rows", {}, slots=2)
+        transaction.commit()
+    asked = [Asked(charged={slot: 4}, left_out=(1 - slot,), length=1, is_second=True) for slot in (0, 0, 1, 0)]
+    made = appended(store, record, asked)
+    with store.transaction(record.id, lock=False) as transaction:
+        accounts = [transaction.account_of(slot) for slot in (0, 1)]
+    assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(3, 1), (1, 3)]
+    given = np.zeros(2, dtype=np.int64)
+    replay(made, given)
+    assert [own.spent for own in accounts] == given.tolist()
 
 
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:

@@ -408,7 +408,7 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
         transaction.set_paused(0, paused=True)
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.account_of(0) == (10, 0, True)
+        assert transaction.account_of(0) == (10, 0, True, 0, 0)
     assert paused() == [True, False]
     with store.long_act(record.id) as act:
         act.lock()
@@ -424,7 +424,7 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
         transaction.set_paused(0, paused=False)
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
-        assert transaction.account_of(0) == (9, 0, False)
+        assert transaction.account_of(0) == (9, 0, False, 0, 0)
 
 
 def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:

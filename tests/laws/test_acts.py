@@ -236,6 +236,8 @@ def held(state: DatasetState) -> list[Any]:
         memory.accounts.limit[:size].tolist(),
         memory.accounts.spent[:size].tolist(),
         memory.accounts.paused[:size].tolist(),
+        memory.counters.charged[:size].tolist(),
+        memory.counters.left_out[:size].tolist(),
         sorted(events(state)),
     ]
 

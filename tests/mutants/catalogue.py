@@ -3,6 +3,7 @@
 from tests.mutants import (
     arithmetic,
     cache,
+    counters,
     edges,
     events,
     faults,
@@ -27,5 +28,6 @@ MUTANTS = [
     *statements.MUTANTS,
     *verifying.MUTANTS,
     *pauses.MUTANTS,
+    *counters.MUTANTS,
     *starting.MUTANTS,
 ]

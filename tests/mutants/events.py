@@ -191,8 +191,8 @@ MUTANTS = [
         name="page of another history",
         incident="What a replica copied before a restore is written into the restored database.",
         file="service/store/postgres/store.py",
-        find="FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash = $5",
-        put="FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash <> $5",
+        find="WHERE dataset_id = $5 AND seq = $6 AND hash = $7",
+        put="WHERE dataset_id = $5 AND seq = $6 AND hash <> $7",
         killed_by=f"{PAGES}::test_nothing_is_kept_of_another_history[postgres-2]",
     ),
     Mutant(

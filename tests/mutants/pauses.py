@@ -67,12 +67,12 @@ MUTANTS = [
         killed_by=f"{CONTRACT}::test_a_pause_lasts_until_it_is_ended[postgres]",
     ),
     Mutant(
-        name="accounts of a version without pauses are taken for now's",
-        incident="A slice that an earlier version left in Redis is read as one that tells of pauses, and fails.",
+        name="accounts of an earlier version are taken for now's",
+        incident="A slice that an earlier version left in Redis is read as one that has counters, and fails.",
         file="service/store/cache/sealed.py",
-        find='_label("accounts 2",',
-        put='_label("accounts",',
-        killed_by="tests/store/cache/test_sealed.py::test_accounts_of_a_version_without_pauses_are_as_good_as_none",
+        find='_label("accounts 3",',
+        put='_label("accounts 2",',
+        killed_by="tests/store/cache/test_sealed.py::test_accounts_of_an_earlier_version_are_as_good_as_none",
     ),
     Mutant(
         name="a lowered limit is taken for a pause",

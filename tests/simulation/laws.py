@@ -12,7 +12,7 @@ import orjson
 from numpy.typing import NDArray
 
 from service.core.noise import rounded_gaussian
-from service.engine.pages import PAGE_SLOTS
+from service.engine.pages import PageTotals
 from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.workflows.ledger import LedgerEntry, chain_hash
@@ -44,6 +44,7 @@ class Laws:
         self.words: set[int] = set()
         self.keys: dict[int, str] = {}
         self.spent: list[NDArray[np.int64]] = [np.zeros(record.capacity, dtype=np.int64)]
+        self.counted: list[NDArray[np.uint32]] = [np.zeros((2, record.capacity), dtype=np.uint32)]
         self.hash = record.genesis
         self.checkpoint_seq = self.page_seq = 0
         self.data_version = 0
@@ -108,11 +109,12 @@ class Laws:
     def shown(self, rows: Sequence[BudgetRow], *, since: int) -> None:
         """Accounts as a curator reads them: of one instant, and of none before the reading began."""
         slots = {key: slot for slot, key in self.keys.items()}
-        holds = any(
-            all(int(self.spent[seq][slots[row.key]]) == row.spent_units for row in rows)
-            for seq in range(since, self.seq + 1)
-        )
+        holds = any(all(self._shows(row, slots[row.key], seq) for row in rows) for seq in range(since, self.seq + 1))
         self.law(holds, f"the accounts shown are those of no instant since sequence {since}")
+
+    def _shows(self, row: BudgetRow, slot: int, seq: int) -> bool:
+        counts = self.counted[seq][:, slot].tolist()
+        return int(self.spent[seq][slot]) == row.spent_units and counts == [row.queries_charged, row.queries_left_out]
 
     def checkpointed(self, after: Any) -> None:
         """A6: a page is the replay at its own sequence and, unless that is later, at the checkpoint's; none goes back.
@@ -121,13 +123,12 @@ class Laws:
         """
         at, page = after.head.checkpoint_seq, after.pages.get(0)
         own = 0 if page is None else page.seq
-        kept = np.zeros(PAGE_SLOTS, dtype=np.int64) if page is None else page.spent
+        kept = PageTotals.zero() if page is None else page.totals
         forward = self.checkpoint_seq <= at <= self.seq and self.page_seq <= own <= self.seq
         self.law(forward, f"A6: {own} and {at} after {self.page_seq} and {self.checkpoint_seq}")
         self.checkpoint_seq, self.page_seq = at, own
         for seq in {own, max(own, at)} if forward else set():
-            size = self.record.capacity
-            right = bool((kept[:size] == self.spent[seq]).all()) and not kept[size:].any() and set(after.pages) <= {0}
+            right = self._holds(seq, kept.spent, kept.charged, kept.left_out) and set(after.pages) <= {0}
             self.law(right, f"A6: the page of {own}, with a checkpoint at {at}, is not the replay at {seq}")
 
     def idle(self, name: str, state: DatasetState, stored: Any) -> None:
@@ -138,8 +139,7 @@ class Laws:
         if state.seq > self.seq:
             self.law(holds=False, sentence=f"{name} stands at {state.seq}, the ledger at {self.seq}")
             return
-        size = min(accounts.spent.size, self.record.capacity)
-        right = bool((accounts.spent[:size] == self.spent[state.seq][:size]).all()) and not accounts.spent[size:].any()
+        right = self._holds(state.seq, accounts.spent, state.memory.counters.charged, state.memory.counters.left_out)
         self.law(right, f"A3: the memory of {name} at {state.seq} is not the replay")
         if state.data_version == stored.head.data_version:
             present = {slot for slot, person in stored.people.items() if person.key is not None}
@@ -149,6 +149,14 @@ class Laws:
             self.law(limits == kept, f"{name} holds other limits")
             paused = {slot for slot, person in stored.people.items() if person.paused}
             self.law(set(np.flatnonzero(accounts.paused).tolist()) == paused, f"{name} holds other pauses")
+
+    def _holds(self, seq: int, *stored: NDArray[Any]) -> bool:
+        """Whether spent totals and counters, by slot, are those of a sequence, and zero where nobody is."""
+        given = (self.spent[seq], *self.counted[seq])
+        return all(
+            np.array_equal(values[: right.size], right[: values.size]) and not values[right.size :].any()
+            for values, right in zip(stored, given, strict=True)
+        )
 
     def _entry(self, entry: LedgerEntry, words: Any) -> None:
         """One new ledger entry against the reference: who pays what, who is left out, and which noise was added."""
@@ -172,6 +180,10 @@ class Laws:
         spent = self.spent[-1].copy()
         spent[charged] += units
         self.spent.append(spent)
+        counted = self.counted[-1].copy()
+        counted[0, charged] += 1
+        counted[1, out] += 1
+        self.counted.append(counted)
         self.hash = entry.hash
 
     def _accounts(self, after: Any) -> None:

@@ -223,4 +223,19 @@ DAMAGES = [
         statement="UPDATE datasets SET genesis = sha256('x')",
         found="ledger row 1: does not continue the row before",
     ),
+    Damage(
+        name="a page forgets what was spent",
+        statement="UPDATE pages SET spent = set_byte(spent, 15, get_byte(spent, 15) # 1)",
+        found="pages row 0: slot 1 holds",
+    ),
+    Damage(
+        name="a page counts another query as charged",
+        statement="UPDATE pages SET charged = set_byte(charged, 3, 9)",
+        found="pages row 0: slot 0 counts 9 queries that charged it, the ledger gives 3",
+    ),
+    Damage(
+        name="a page counts another query as left out",
+        statement="UPDATE pages SET left_out = set_byte(left_out, 262143, 1)",
+        found="pages row 0: slot 65535 counts 1 queries that left it out, the ledger gives 0",
+    ),
 ]

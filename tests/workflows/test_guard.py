@@ -7,10 +7,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from service.engine.pages import PAGE_SLOTS
+from service.engine.pages import PageTotals
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
@@ -141,7 +140,7 @@ def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed:
     if is_closed:
         guard.vouch(replace(head, hash=b"x" * 32))  # as if another history had been witnessed
         guard = Guard(record=record, store=store, witness=witness)
-    copied = {page: np.zeros(PAGE_SLOTS, dtype=np.int64) for page in pages}
+    copied = {page: PageTotals.zero() for page in pages}
     checkpoint, before = Checkpoint(since=0, seq=0, hash=head.hash, pages=copied), store.transactions
     if is_closed:
         with pytest.raises(Fenced):

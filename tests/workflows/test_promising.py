@@ -136,7 +136,7 @@ def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: 
             found = promised(record, transaction, slot_of(transaction, "bob"))
         assert (found.limit_units, found.of) == (BUDGET, "dataset_budget")
         assert found.spent_units_max(limit_units=10, spent_units=5) == 5 + forgotten
-        own = OwnAccount(limit=BUDGET, spent=0, paused=False)
+        own = OwnAccount(limit=BUDGET, spent=0, paused=False, queries_charged=0, queries_left_out=0)
         assert my_budget_view(record, own, found).epsilon_so_far_time_uniform == pytest.approx(
             epsilon_time_uniform(forgotten, budget_units=BUDGET, delta=Decimal("1e-6"))
         )

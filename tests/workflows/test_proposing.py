@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from uuid import uuid4
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +15,10 @@ from service.workflows.errors import KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitRejected, CommitUnclear, Outdated
 from service.workflows.proposing import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
+from service.workflows.reading import pausing
 from service.workflows.records import Asked, Head
 from service.workflows.verifying import verify_all
+from tests.contracts.stores import totals
 from tests.houses import analyst, ask, open_house, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
@@ -205,18 +206,18 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | No
         who = analyst(house)
         ask(house, who, "first", reuse=False)
         line = house.lines.line(house.lines.record("survey"))
+        line.act(pausing("bob", paused=True))
         for n, refusal in enumerate(refused):
             line.desk.proposer._cautious_batches = 0
             store.faults = [] if refusal is None else [refusal]
             for sigma in [3, *sigmas]:
                 with suppress(CommitRejected):
                     ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
-            spent = line._state.memory.accounts.spent
+            memory = line._state.memory
             with store.transaction(1, lock=False) as transaction:
-                replayed = np.zeros_like(spent)
-                for entry in transaction.entries(after=0):
-                    charged, charges, _ = entry.decode()
-                    replayed[charged] += charges
-            assert spent.tolist()[:3] == replayed.tolist()[:3]
+                replayed = totals(transaction.entries(after=0))
+            assert memory.accounts.spent.tolist()[:3] == replayed.spent.tolist()[:3]
+            assert memory.counters.charged.tolist()[:3] == replayed.charged.tolist()[:3]
+            assert memory.counters.left_out.tolist()[:3] == replayed.left_out.tolist()[:3]
             assert line._state.seq == store.head(1).seq
     assert [report.findings for report in verify_all(store)] == [[]]

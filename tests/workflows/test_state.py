@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from service.engine.inverted import Codes, Inverted
+from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
@@ -15,6 +16,7 @@ from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable
 from service.workflows.state import DatasetState
 from service.workflows.verifying import verify_all
+from tests.contracts.stores import burn, dataset, entry, reply, second_entry
 from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -143,6 +145,53 @@ def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert state.is_tail_long(entries=4)
     state.checkpoint()
     assert not state.is_tail_long(entries=1)
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
+    """Of pages on which a query only leaves people out, too; burns are not counted, and no entry counts twice."""
+    store, made = MemoryStore(), second_entry if is_second else entry
+    record = store.add_dataset(dataset())
+    with store.transaction(1, lock=True) as transaction:
+        slots = np.array([0, 1, PAGE_SLOTS])
+        transaction.add_individuals(slots, ["a", "b", "c"], np.full(3, 2**50))
+        transaction.journal("rows", {}, slots=PAGE_SLOTS + 1)
+        transaction.commit()
+    for number in range(3):
+        with store.transaction(1, lock=True) as transaction:
+            asked = made(transaction.head, {0: 5}, (1, PAGE_SLOTS))
+            transaction.append([asked], [reply(asked, f"k{number}")], {})
+            transaction.append([burn(transaction.head, {0: 7, 1: 7})], [], {})
+            transaction.commit()
+    copied = DatasetState(record)
+    copied.catch_up(MemoryTransaction(store, 1, lock=False))
+    written = copied.checkpoint()
+    assert sorted(written.pages) == [0, 1]
+    store.write_page(1, written, 1)
+    fresh = DatasetState(record)
+    fresh.catch_up(MemoryTransaction(store, 1, lock=False))
+    for state in (copied, fresh):
+        counters = state.memory.counters
+        assert (counters.charged[slots].tolist(), counters.charged.sum()) == ([3, 0, 0], 3)
+        assert (counters.left_out[slots].tolist(), counters.left_out.sum()) == ([0, 3, 3], 6)
+
+
+def test_an_entry_that_touches_nobodys_slot_changes_nothing() -> None:
+    """Neither accounts nor counters: memory is as it was."""
+    store = MemoryStore()
+    record = store.add_dataset(dataset())
+    with store.transaction(1, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["a"], np.array([10**9]))
+        transaction.journal("rows", {}, slots=1)
+        transaction.commit()
+    state = DatasetState(record)
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    for charged, left_out in (({0: 5}, (PAGE_SLOTS,)), ({0: 5, PAGE_SLOTS: 5}, ())):
+        with pytest.raises(IndexError):
+            state.apply(entry(store.head(1), charged, left_out))
+    assert not state.memory.accounts.spent.any()
+    assert not state.memory.counters.charged.any()
+    assert state.seq == 0
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["appended", "loaded"])

@@ -92,13 +92,14 @@ def slice_bytes(slice_: AccountSlice) -> bytes:
     """Accounts at their place."""
     place = slice_.place
     facts = {"fence": place.fence, "seq": place.seq, "data_version": place.data_version, "number": slice_.number}
-    numbers = (slice_.limits.astype(">i8").tobytes(), slice_.spent.astype(">i8").tobytes())
-    return _pack(facts, [place.genesis, place.hash, *numbers, slice_.paused.tobytes()])
+    units = (each.astype(">i8").tobytes() for each in (slice_.limits, slice_.spent))
+    counters = (each.astype(">u4").tobytes() for each in (slice_.charged, slice_.left_out))
+    return _pack(facts, [place.genesis, place.hash, *units, slice_.paused.tobytes(), *counters])
 
 
 def slice_of(data: bytes) -> AccountSlice:
     """And back."""
-    facts, (genesis, head_hash, limits, spent, paused) = _unpack(data)
+    facts, (genesis, head_hash, limits, spent, paused, charged, left_out) = _unpack(data)
     number = facts.pop("number")
     return AccountSlice(
         place=Place(genesis=_there(genesis), hash=_there(head_hash), **facts),
@@ -106,6 +107,8 @@ def slice_of(data: bytes) -> AccountSlice:
         limits=np.frombuffer(_there(limits), dtype=">i8").astype(np.int64),
         spent=np.frombuffer(_there(spent), dtype=">i8").astype(np.int64),
         paused=np.frombuffer(_there(paused), dtype=np.bool_),
+        charged=np.frombuffer(_there(charged), dtype=">u4").astype(np.uint32),
+        left_out=np.frombuffer(_there(left_out), dtype=">u4").astype(np.uint32),
     )
 
 

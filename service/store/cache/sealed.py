@@ -148,7 +148,7 @@ def _entry_label(genesis: bytes, seq: int) -> bytes:
 
 
 def _slice_label(genesis: bytes, number: int) -> bytes:
-    return _label("accounts 2", genesis.hex(), str(number))  # those of the first kind could not say who has paused
+    return _label("accounts 3", genesis.hex(), str(number))  # those of the second kind have no counters
 
 
 def _label(*parts: str) -> bytes:

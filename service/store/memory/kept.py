@@ -144,8 +144,7 @@ class Kept:
             kept = self.kept[dataset_id]
             held = kept.pages.get(page)
             if kept.has_come_to(checkpoint) and (held is None or held.seq < checkpoint.seq):
-                spent = checkpoint.pages[page].copy()
-                stored = StoredPage(number=page, seq=checkpoint.seq, spent=spent)
+                stored = StoredPage(number=page, seq=checkpoint.seq, totals=checkpoint.pages[page])
                 self.kept[dataset_id] = replace(kept, pages={**kept.pages, page: stored})
 
     def move_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:

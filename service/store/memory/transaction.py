@@ -107,8 +107,15 @@ class MemoryTransaction:
         return [_own_charge(entry, slot) for entry in self._listed(before, limit, bytes_max)]
 
     def account_of(self, slot: int) -> OwnAccount:
-        person, spent = self._draft.people[slot], sum(_own_charge(entry, slot).units for entry in self._draft.entries)
-        return OwnAccount(limit=person.limit_units, spent=spent, paused=person.paused)
+        person, own = self._draft.people[slot], [_own_charge(entry, slot) for entry in self._draft.entries]
+        outcomes = [each.outcome for each in own if each.kind == "query"]
+        return OwnAccount(
+            limit=person.limit_units,
+            spent=sum(each.units for each in own),
+            paused=person.paused,
+            queries_charged=outcomes.count("charged"),
+            queries_left_out=outcomes.count("left_out"),
+        )
 
     def burns(self) -> list[LedgerEntry]:
         return [entry for entry in self._draft.entries if entry.kind == "burn"]

@@ -82,20 +82,26 @@ ACTS_LISTED: Final = (
 )
 # The page as of its own sequence or of the checkpoint's, whichever is later, and the entries since (`Checkpoint`).
 ACCOUNT: Final = (
-    "SELECT limit_units, coalesce(int8_at(spent, mod(slot, %s)), 0) + coalesce((SELECT sum(units) FROM ledger"
-    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES})"
-    " WHERE ledger.dataset_id = i.dataset_id AND format = 1 AND ledger.seq > greatest(checkpoint_seq, pages.seq)), 0),"
-    " paused, greatest(checkpoint_seq, pages.seq)"
+    "SELECT limit_units, paused, coalesce(int8_at(pages.spent, %s), 0) + since.units,"
+    " coalesce(uint4_at(pages.charged, %s), 0) + since.charged,"
+    " coalesce(uint4_at(pages.left_out, %s), 0) + since.left_out, greatest(checkpoint_seq, pages.seq)"
     " FROM individuals i JOIN heads USING (dataset_id)"
     " LEFT JOIN pages ON pages.dataset_id = i.dataset_id AND page = slot / %s"
-    " WHERE slot = %s AND i.dataset_id = %s"
+    " CROSS JOIN LATERAL (SELECT coalesce(sum(own.units), 0) AS units,"
+    " count(*) FILTER (WHERE outcome = 'charged' AND kind = 'query') AS charged,"
+    " count(*) FILTER (WHERE outcome = 'left_out' AND kind = 'query') AS left_out"
+    f" FROM ledger CROSS JOIN LATERAL charge_of(i.slot, {_CHARGES}) AS own"
+    " WHERE ledger.dataset_id = i.dataset_id AND format = 1 AND ledger.seq > greatest(checkpoint_seq, pages.seq)"
+    ") AS since WHERE slot = %s AND i.dataset_id = %s"
 )
+"""Takes the slot's place on its page three times, the slots of a page, the slot and the dataset."""
 OWN_SINCE: Final = (
-    f"SELECT sigma, grid_log2, salt, {_OWN_NUMBER}, length(own), own FROM ledger AS page"
-    f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
-    " WHERE dataset_id = %s AND seq > %s AND format <> 1"
+    f"SELECT seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
+    f" FROM (SELECT seq, kind, {_PRICED} FROM ledger"
+    " WHERE dataset_id = %s AND seq > %s AND format <> 1 ORDER BY seq LIMIT %s) AS page"
+    f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece ORDER BY seq"
 )
-"""The facts that concern one slot of the entries of format 2 after a sequence."""
+"""The facts that concern one slot of the next entries of format 2 after a sequence, each of one size."""
 
 
 def act_record_of(row: Sequence[Any]) -> ActRecord:

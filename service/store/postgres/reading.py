@@ -31,7 +31,7 @@ from service.store.postgres.listings import (
     own_price,
 )
 from service.store.postgres.records import RecordsTable, chosen, in_pieces, runs_in, unpacked
-from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, answer_of, entry_of
+from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, PAGE_COLUMNS, answer_of, entry_of, page_of
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.session import Session
 from service.workflows.journal import TOUCHED, JournalAct
@@ -98,12 +98,22 @@ class PostgresReading:
         return [own_charge_of(row, slot, self._seal) for row in rows]
 
     def account_of(self, slot: int) -> OwnAccount:
-        account = self._rows(ACCOUNT, [PAGE_SLOTS, slot, PAGE_SLOTS, slot, self._dataset_id])
-        limit, spent, paused, seq = account[0]
-        number = number_for(slot)
-        since = self._rows(OWN_SINCE, [number, self._dataset_id, number, self._dataset_id, seq])
-        charged = sum(own_price(row, slot, self._seal)[1] for row in since)
-        return OwnAccount(limit=limit, spent=int(spent) + charged, paused=paused)
+        place, dataset = slot % PAGE_SLOTS, self._dataset_id
+        account = self._rows(ACCOUNT, [place, place, place, PAGE_SLOTS, slot, dataset])
+        limit, paused, spent, charged, left_out, seq = account[0]
+        tally = {"charged": int(charged), "left_out": int(left_out), "untouched": 0}
+        units = int(spent)
+        for kind, *priced in self._own_since(slot, seq):
+            outcome, price = own_price(priced, slot, self._seal)
+            units += price
+            tally[outcome] += kind == "query"
+        return OwnAccount(
+            limit=limit,
+            spent=units,
+            paused=paused,
+            queries_charged=tally["charged"],
+            queries_left_out=tally["left_out"],
+        )
 
     def burns(self) -> list[LedgerEntry]:
         rows = self._rows(
@@ -119,10 +129,8 @@ class PostgresReading:
         return {seq: bytes(digest) for seq, digest in rows}
 
     def pages(self) -> Iterator[StoredPage]:
-        for number, seq, spent in self._rows(
-            "SELECT page, seq, spent FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id]
-        ):
-            yield StoredPage(number=number, seq=seq, spent=np.frombuffer(spent, dtype=">i8").astype(np.int64))
+        rows = self._rows(f"SELECT {PAGE_COLUMNS} FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id])
+        yield from map(page_of, rows)
 
     def answers(self) -> Iterator[AnswerRecord]:
         with translated():
@@ -202,6 +210,14 @@ class PostgresReading:
         return [(slot, key) for slot, key in rows]
 
     # Within
+
+    def _own_since(self, slot: int, seq: int) -> Iterator[Sequence[Any]]:
+        """The kind of each entry of format 2 after `seq`, and the values of `own_price`."""
+        number, dataset, count = number_for(slot), self._dataset_id, _ENTRIES_AT_ONCE
+        while count == _ENTRIES_AT_ONCE:
+            rows = self._rows(OWN_SINCE, [number, PADDING, dataset, seq, _ENTRIES_AT_ONCE, dataset, number])
+            yield from (row[1:] for row in rows)
+            count, seq = len(rows), rows[-1][0] if rows else seq
 
     def _entry_of(self, row: Sequence[Any]) -> LedgerEntry:
         return entry_of(row, self._seal, self._pieces_of)

@@ -1,4 +1,4 @@
-"""Ledger entries and replies as rows: which columns, in which order, and back.
+"""Ledger entries, replies and pages as rows: which columns, in which order, and back.
 
 Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of each of
 PRIVATE_COLUMNS depends on who was charged what.
@@ -9,6 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import numpy as np
+
+from service.engine.pages import PageTotals
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.entry_fields import (
     ENTRY_FIELDS,
@@ -21,9 +24,11 @@ from service.workflows.entry_fields import (
 )
 from service.workflows.ledger import LedgerEntry, PublicEntry
 from service.workflows.pieces import WHOLE
-from service.workflows.records import AnswerRecord
+from service.workflows.records import AnswerRecord, StoredPage
 
 _RESERVED: Final = {"values"}
+_UNITS: Final = np.dtype(">i8")
+_COUNT: Final = np.dtype(">u4")
 
 SealedPiece = tuple[int, bytes]
 """The number of a piece and what is stored of it."""
@@ -41,6 +46,7 @@ ENTRY_TYPES: Final = " ".join([*(each.type + ("?" if each.may_be_null else "") f
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece"
+PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
 ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 
@@ -115,3 +121,17 @@ def answer_of(row: Sequence[Any]) -> AnswerRecord:
         body=bytes(row[5]),
         at=row[6].astimezone(UTC),
     )
+
+
+def page_row(totals: PageTotals) -> tuple[bytes, bytes, bytes]:
+    """The values of the last three of PAGE_COLUMNS."""
+    counters = totals.charged.astype(_COUNT).tobytes(), totals.left_out.astype(_COUNT).tobytes()
+    return totals.spent.astype(_UNITS).tobytes(), *counters
+
+
+def page_of(row: Sequence[Any]) -> StoredPage:
+    """A page from the values of PAGE_COLUMNS."""
+    number, seq, spent, *counters = row
+    charged, left_out = (np.frombuffer(each, dtype=_COUNT).astype(np.uint32) for each in counters)
+    totals = PageTotals(spent=np.frombuffer(spent, dtype=_UNITS).astype(np.int64), charged=charged, left_out=left_out)
+    return StoredPage(number=number, seq=seq, totals=totals)

@@ -17,6 +17,7 @@ from service.store.postgres.peppers import refuse_other_pepper
 from service.store.postgres.proposal import PostgresProposal
 from service.store.postgres.records import RecordsTable, records_tables
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
+from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
@@ -37,9 +38,11 @@ from service.workflows.views import Guarantee
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
 WRITE_PAGE: Final = (
-    "INSERT INTO pages (dataset_id, page, seq, spent)"
-    " SELECT dataset_id, $1::integer, seq, $2::bytea FROM ledger WHERE dataset_id = $3 AND seq = $4 AND hash = $5"
-    " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent"
+    "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out)"
+    " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea FROM ledger"
+    " WHERE dataset_id = $5 AND seq = $6 AND hash = $7"
+    " ON CONFLICT (dataset_id, page) DO UPDATE SET seq = excluded.seq, spent = excluded.spent,"
+    " charged = excluded.charged, left_out = excluded.left_out"
     " WHERE pages.seq < excluded.seq"
 )
 # The head's row is locked for as long as its commit takes. What else is read here only grows.
@@ -171,9 +174,9 @@ class PostgresStore:
         return head_of(self._sessions.rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
-        spent = checkpoint.pages[page].astype(">i8").tobytes()
+        totals = page_row(checkpoint.pages[page])
         with self._sessions.one() as session:
-            session.change(WRITE_PAGE, [page, spent, dataset_id, checkpoint.seq, checkpoint.hash])
+            session.change(WRITE_PAGE, [page, *totals, dataset_id, checkpoint.seq, checkpoint.hash])
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         since, seq, pages = checkpoint.since, checkpoint.seq, list(checkpoint.pages)

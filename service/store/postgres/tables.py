@@ -178,6 +178,8 @@ PAGES: Final = Table(
     Column("page", Integer, primary_key=True, autoincrement=False),
     _required("seq", BigInteger()),
     _required("spent", LargeBinary()),
+    _required("charged", LargeBinary()),
+    _required("left_out", LargeBinary()),
 )
 
 JOURNAL: Final = Table(

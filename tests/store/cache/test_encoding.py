@@ -39,17 +39,31 @@ def test_news(number: int, hints: list[int]) -> None:
     assert encoding.news_of(encoding.news_bytes(told)) == told
 
 
-@given(number=NUMBERS, accounts=st.lists(st.tuples(NUMBERS, NUMBERS, st.booleans()), max_size=30))
-def test_a_slice(number: int, accounts: list[tuple[int, int, bool]]) -> None:
+COUNTS = st.integers(0, 2**32 - 1)
+
+
+@given(number=NUMBERS, accounts=st.lists(st.tuples(NUMBERS, NUMBERS, st.booleans(), COUNTS, COUNTS), max_size=30))
+def test_a_slice(number: int, accounts: list[tuple[int, int, bool, int, int]]) -> None:
     """Every account in its place."""
     place = Place(genesis=bytes(32), fence=number, seq=number, hash=b"h" * 32, data_version=number)
-    limits, spent, paused = np.array(accounts, dtype=np.int64).reshape(-1, 3).T
-    told = AccountSlice(place=place, number=number, limits=limits, spent=spent, paused=paused.astype(np.bool_))
+    limits, spent, paused, *counters = np.array(accounts, dtype=np.int64).reshape(-1, 5).T
+    charged, left_out = (counts.astype(np.uint32) for counts in counters)
+    told = AccountSlice(
+        place=place,
+        number=number,
+        limits=limits,
+        spent=spent,
+        paused=paused.astype(np.bool_),
+        charged=charged,
+        left_out=left_out,
+    )
     found = encoding.slice_of(encoding.slice_bytes(told))
     assert (found.place, found.number) == (place, number)
     np.testing.assert_array_equal(found.limits, limits)
     np.testing.assert_array_equal(found.spent, spent)
     np.testing.assert_array_equal(found.paused, told.paused)
+    np.testing.assert_array_equal(found.charged, charged)
+    np.testing.assert_array_equal(found.left_out, left_out)
 
 
 def test_a_part_that_is_missing_is_an_error() -> None:

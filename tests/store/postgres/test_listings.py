@@ -1,16 +1,21 @@
 """What one slot is charged by an entry, in SQL: the same as decoding all of its charges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
+from service.store.postgres.listings import OWN_SINCE, PADDING
 from service.store.postgres.session import Connection
+from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.ledger import EncodedCharges
+from tests.contracts.stores import dataset, open_store, reply, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -61,3 +66,29 @@ def test_every_slot_reads_as_decoding_says(
         for slot in range(last + 1)
     ]
     assert connection.execute(CHARGE_OF, values).fetchall() == expected
+
+
+def test_an_account_reads_as_much_of_each_entry(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many others an entry touched, and whether it touched this individual at all."""
+    found, real = list[int](), PostgresTransaction._rows
+
+    def rows(self: PostgresTransaction, statement: str | sql.Composed, values: Sequence[object]) -> list[Any]:
+        read = real(self, statement, values)
+        found.extend(len(row[-1]) for row in read if statement == OWN_SINCE)
+        return read
+
+    monkeypatch.setattr(PostgresTransaction, "_rows", rows)
+    with open_store("postgres", database_url) as store:
+        record = store.add_dataset(dataset())
+        with store.transaction(record.id, lock=True) as transaction:
+            transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
+            transaction.journal("rows", {}, slots=20_000)
+            transaction.commit()
+        for charged in ({}, {0: 1}, {7: 1}, {19_999: 2}, dict.fromkeys(range(20_000), 3)):
+            with store.transaction(record.id, lock=True) as transaction:
+                made = second_entry(transaction.head, charged, slots=20_000)
+                transaction.append([made], [reply(made, f"key-{made.seq}")], {})
+                transaction.commit()
+        with store.transaction(record.id, lock=False) as transaction:
+            assert transaction.account_of(0).queries_charged == 2
+    assert found == [len(PADDING)] * 5

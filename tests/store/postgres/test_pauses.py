@@ -15,10 +15,10 @@ from service.query.schema import Schema
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore
 from service.workflows.journal import JournalAct, told_slots
-from service.workflows.records import Checkpoint, DatasetRecord
+from service.workflows.records import Checkpoint, DatasetRecord, OwnAccount
 from service.workflows.state import DatasetState
 from service.workflows.verifying import verify_all
-from tests.contracts.stores import SCHEMA, burn, dataset, entry, open_store, reply
+from tests.contracts.stores import SCHEMA, burn, dataset, entry, open_store, reply, totals
 
 pytestmark = pytest.mark.slow
 
@@ -96,8 +96,10 @@ class Ledger:
 
     def checkpoint(self) -> None:
         """Put what is spent into the page."""
-        head, page = self.store.head(self.record.id), np.zeros(65_536, dtype=np.int64)
-        page[:SLOTS] = self.spent
+        head = self.store.head(self.record.id)
+        with self.store.transaction(self.record.id, lock=False) as transaction:
+            page = totals(transaction.entries(after=0))
+        assert page.spent[:SLOTS].tolist() == self.spent.tolist()
         written = Checkpoint(since=0, seq=head.seq, hash=head.hash, pages={0: page})
         self.store.write_page(self.record.id, written, 0)
         assert self.store.finish_checkpoint(self.record.id, written)
@@ -130,7 +132,7 @@ class Ledger:
         with self.store.transaction(self.record.id, lock=False) as transaction:
             return transaction.acts(after=0)
 
-    def check(self, acts: Sequence[JournalAct], last: JournalAct, found: Mapping[int, tuple[int, int, bool]]) -> None:
+    def check(self, acts: Sequence[JournalAct], last: JournalAct, found: Mapping[int, OwnAccount]) -> None:
         """One act for each who is paused now, chained to the last one and up to the head."""
         head = self.store.head(self.record.id)
         for act in acts:
@@ -141,7 +143,7 @@ class Ledger:
             last = act
         assert (head.journal_hash, head.data_version) == (last.hash, last.number)
         told = {act.detail["slot"]: (int(act.detail["limit_units"]), True) for act in acts}
-        assert told == {slot: (limit, paused) for slot, (limit, _, paused) in found.items() if paused}
+        assert told == {slot: (own.limit, True) for slot, own in found.items() if own.paused}
 
 
 @pytest.fixture

@@ -187,7 +187,7 @@ def test_a_page_of_the_ledger_or_of_receipts_reads_that_page(
             assert (
                 [each.seq for each in rows] == [each.seq for each in charges] == list(range(place - 1, place - 11, -1))
             )
-            assert transaction.account_of(0) == (9, size, False)
+            assert transaction.account_of(0) == (9, size, False, size, 0)
             assert len(list(transaction.entries(after=place - size, limit=size))) == size
     again.close()
 

@@ -17,7 +17,7 @@ from psycopg import errors
 from sqlalchemy import create_engine, pool
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from service.engine.memory import PAGE_SLOTS
+from service.engine.pages import PageTotals
 from service.store.embedded import EmbeddedPostgres
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.sessions import UnsafeDatabase
@@ -26,9 +26,15 @@ from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash
 from service.workflows.ports import CommitRejected, CommitUnclear
 from service.workflows.records import Asked, Checkpoint, DatasetRecord
-from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply
+from service.workflows.state import DatasetState
+from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply, totals
 
 pytestmark = pytest.mark.slow
+
+PAGE = (
+    "INSERT INTO pages VALUES (1, 0, 1, decode(repeat('00', {spent}), 'hex'),"
+    " decode(repeat('00', {charged}), 'hex'), decode(repeat('00', {left_out}), 'hex'))"
+)
 
 
 @pytest.fixture
@@ -67,8 +73,10 @@ def record(store: PostgresStore) -> DatasetRecord:
         "UPDATE heads SET fence = fence - 1",
         "UPDATE heads SET joining_units = -1",
         "UPDATE heads SET checkpoint_seq = seq; UPDATE heads SET checkpoint_seq = checkpoint_seq - 1",
-        "INSERT INTO pages VALUES (1, 0, 0, '')",
-        "INSERT INTO pages VALUES (1, 0, 1, decode(repeat('00', 524288), 'hex')); UPDATE pages SET seq = 0",
+        PAGE.format(spent=0, charged=262_144, left_out=262_144),
+        PAGE.format(spent=524_288, charged=0, left_out=262_144),
+        PAGE.format(spent=524_288, charged=262_144, left_out=0),
+        "; ".join([PAGE.format(spent=524_288, charged=262_144, left_out=262_144), "UPDATE pages SET seq = 0"]),
         "UPDATE individuals SET limit_units = -1",
     ],
 )
@@ -136,9 +144,9 @@ def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: Dat
     """Pages plus the entries since, in plain SQL, equal the ledger's replay, before and after a checkpoint."""
     with psycopg.connect(database_url) as connection:
         before = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
-    spent = np.zeros(PAGE_SLOTS, dtype=np.int64)
-    spent[[0, 2]] = 5, 7
-    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: spent})
+    page = PageTotals.zero()
+    page.spent[[0, 2]] = 5, 7
+    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
     with store.transaction(record.id, lock=True) as transaction:
         second = entry(transaction.head, {0: 2**40, 1: 3, 2: 1})
         transaction.append([second], [reply(second, "second")], {})
@@ -212,8 +220,7 @@ def test_the_way_back_waits_for_a_whole_checkpoint(
     store: PostgresStore, record: DatasetRecord, database_url: str
 ) -> None:
     """Earlier code would charge again what a page ahead of the checkpoint holds already."""
-    page = np.zeros(PAGE_SLOTS, dtype=np.int64)
-    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
+    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: PageTotals.zero()})
     store.write_page(record.id, checkpoint, 0)
     with pytest.raises(ProgrammingError, match="half written"):
         alembic(database_url, "downgrade", "0002")
@@ -229,6 +236,49 @@ def alembic(database_url: str, command: str, revision: str) -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = database_url
     getattr(alembic_command, command)(config, revision)
+
+
+def test_pages_of_before_the_counters_are_made_anew(
+    store: PostgresStore, record: DatasetRecord, database_url: str
+) -> None:
+    """They cannot know them: the next start replays the ledger, and the next checkpoint holds both."""
+    with store.transaction(record.id, lock=False) as transaction:
+        page = totals(transaction.entries(after=0))
+    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
+    store.write_page(record.id, checkpoint, 0)
+    assert store.finish_checkpoint(record.id, checkpoint)
+    store.close()
+    alembic(database_url, "downgrade", "0012")
+    with psycopg.connect(database_url) as connection:
+        kept = connection.execute("SELECT seq, spent FROM pages").fetchall()
+        head = connection.execute("SELECT seq, hash, slots, fence, data_version FROM heads").fetchall()
+    assert kept == [(1, page.spent.astype(">i8").tobytes())]
+    migrate(database_url)
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT seq, hash, slots, fence, data_version FROM heads").fetchall() == head
+        with pytest.raises(errors.RaiseException, match="only forward"):
+            connection.execute("UPDATE heads SET seq = 0")
+    with open_store("postgres", database_url) as again:
+        state = DatasetState(record)
+        with again.transaction(record.id, lock=False) as transaction:
+            assert (list(transaction.pages()), transaction.head.checkpoint_seq) == ([], 0)
+            state.catch_up(transaction)
+            own = [transaction.account_of(slot) for slot in range(3)]
+        assert own == [(100, 5, False, 1, 0), (100, 0, False, 0, 1), (100, 7, False, 1, 0)]
+        written = state.checkpoint()
+        again.write_page(record.id, written, 0)
+        assert again.finish_checkpoint(record.id, written)
+        with again.transaction(record.id, lock=False) as transaction:
+            (stored,) = transaction.pages()
+            assert [transaction.account_of(slot) for slot in range(3)] == own
+    for name in ("spent", "charged", "left_out"):
+        np.testing.assert_array_equal(getattr(stored.totals, name), getattr(page, name))
+
+
+def test_an_earlier_version_writes_no_page(record: DatasetRecord, database_url: str) -> None:
+    """One without counters would count nobody as charged."""
+    with psycopg.connect(database_url) as connection, pytest.raises(errors.NotNullViolation):
+        connection.execute("INSERT INTO pages (dataset_id, page, seq, spent) VALUES (1, 0, 1, %s)", [bytes(524_288)])
 
 
 def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
