@@ -145,16 +145,18 @@ def test_an_upload_tried_again_starts_anew(client: Client, script: Any, tmp_path
 def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
     """Pages are fetched as they are consumed, each with the cursor of the one before."""
     row = {"budget_rho": "0.5", "spent_rho": "0.1", "remaining_rho": "0.4", "spent_units": 1, "budget_units": 5}
+    counted = {"queries_charged": 7, "queries_left_out": 2}
     script.steps = [
         httpx.Response(200, json={"items": [{"key": "1", **row}, {"key": "2", **row}], "next": "c&1"}),
-        httpx.Response(200, json={"items": [{"key": "3", **row}], "next": None}),
+        httpx.Response(200, json={"items": [{"key": "3", **row, **counted}], "next": None}),
     ]
 
     rows = client.datasets.budgets(dataset="d", page_size=2)
     assert script.requests == []
     assert next(rows).key == "1"
     assert len(script.requests) == 1
-    assert [row.key for row in rows] == ["2", "3"]
+    rest = [(row.key, row.queries_charged, row.queries_left_out) for row in rows]
+    assert rest == [("2", None, None), ("3", 7, 2)]
 
     assert [sent(script, number)[1] for number in (0, 1)] == [
         "/v1/datasets/d/budgets?limit=2",
@@ -369,7 +371,7 @@ def test_my_own_account(client: Client, script: Any) -> None:
         httpx.Response(200, json=[budget]),
         httpx.Response(200, json={"items": [receipt], "next": None}),
         httpx.Response(200, json=budget),
-        httpx.Response(200, json=budget | {"paused": True}),
+        httpx.Response(200, json=budget | {"paused": True, "queries_charged": 7, "queries_left_out": 2}),
         httpx.Response(200, json=budget | {"paused": False}),
     ]
 
@@ -379,6 +381,8 @@ def test_my_own_account(client: Client, script: Any) -> None:
     paused, resumed = client.me.lower(dataset="d", pause=True), client.me.resume(dataset="d")
 
     assert (mine.paused, paused.paused, resumed.paused) == (False, True, False)
+    assert (mine.queries_charged, mine.queries_left_out) == (None, None)
+    assert (paused.queries_charged, paused.queries_left_out) == (7, 2)
     assert (mine.remaining_rho, mine.delta) == (Decimal("0.4"), Decimal("0.000001"))
     assert (mine.promise_rho, mine.promise_epsilon, mine.promise_of) == (Decimal("0.7"), 4.5, "largest_limit")
     assert mine.epsilon_so_far_time_uniform is None

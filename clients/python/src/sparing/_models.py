@@ -77,6 +77,8 @@ class BudgetRow:
     spent_units: int
     budget_units: int
     paused: bool = False  # takes part in no query until the individual resumes; not told by a server before that
+    queries_charged: int | None = None  # None: a server of before does not tell; burns are in neither number
+    queries_left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +250,8 @@ class IndividualBudget:
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
     paused: bool = False  # takes part in no query until `resume`; the limit stays
+    queries_charged: int | None = None  # None: a server of before does not tell; burns are in neither number
+    queries_left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
