@@ -86,6 +86,7 @@ def furnished(
         house.check_witnesses()
         if serves:
             house.lines.check_ledgers()
+            house.lines.amend_ledgers()
         yield Premises(house=house, store=store, witness=witness, servers=servers)
 
 

@@ -1,30 +1,23 @@
 """The command line: `sparing serve | keys create | ledger ... | migrate | calibrate | demo`."""
 
-import math
 import os
-import sys
 from contextlib import closing
 from dataclasses import asdict, replace
 from decimal import Decimal
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import Annotated, Optional
 
 import typer
 
+from service.cli_ledger import ledger
+from service.cli_options import Home, fail, settings_of
 from service.settings import Settings, SettingsError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
-ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer.")
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
-
-Home = Annotated[
-    Optional[Path],  # noqa: UP045 - typer reads it at run time
-    typer.Option(help="The home of this deployment; by default SPARING_HOME, else ~/.local/share/sparing."),
-]
 
 
 class RoleName(StrEnum):
@@ -53,7 +46,7 @@ def serve(
     """Serve. Prints one line `ready http://host:port` when connections are taken, then where the metrics are."""
     from service.failpoints import ChaosRefused, arm
 
-    settings = _settings(home)
+    settings = settings_of(home)
     if metrics_port is not None:
         settings = replace(settings, metrics_port=metrics_port)
     if workers is not None:
@@ -61,7 +54,7 @@ def serve(
     try:
         arm(os.environ, host=host)
     except ChaosRefused as refusal:
-        _fail(str(refusal))
+        fail(str(refusal))
     _serve(settings, host=host, port=port)
 
 
@@ -84,7 +77,7 @@ def _serve(settings: Settings, *, host: str, port: int) -> None:
     try:
         serve_with_workers(settings, host=host, port=port, ready=ready, measured=measured)
     except WorkersFailed as failure:
-        _fail(str(failure))
+        fail(str(failure))
 
 
 @keys.command()
@@ -100,7 +93,7 @@ def create(
     from service.premises import premises
     from service.workflows.errors import WorkflowError
 
-    with premises(_settings(home)) as opened:
+    with premises(settings_of(home)) as opened:
         try:
             _, api_key = opened.house.create_principal(
                 role=role.value,
@@ -110,81 +103,8 @@ def create(
                 allowance_rho=None if allowance_rho is None else Decimal(allowance_rho),
             )
         except (WorkflowError, ArithmeticError) as refusal:
-            _fail(str(refusal) or "allowance-rho must be a decimal number")
+            fail(str(refusal) or "allowance-rho must be a decimal number")
         print(api_key)
-
-
-@ledger.command()
-def verify(home: Home = None) -> None:
-    """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
-    from service.premises import premises
-    from service.workflows.verifying import verify_all
-
-    settings = _settings(home)
-    _refuse_missing(settings)
-    with premises(settings) as opened:
-        findings = datasets = 0
-        for report in verify_all(opened.store, opened.witness):
-            datasets += 1
-            findings += len(report.findings)
-            for finding in report.findings:
-                print(f"{report.dataset}: {finding}", file=sys.stderr)
-            print(report)
-        if datasets == 0:
-            print("no dataset is registered here")
-    if findings:
-        raise typer.Exit(1)
-
-
-@ledger.command()
-def reconcile(
-    dataset: Annotated[str, typer.Option(help="The dataset that is closed.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would be done.")] = False,
-    burn_rho: Annotated[Optional[str], typer.Option(help="What to burn at least; needed on a lost witness.")] = None,  # noqa: UP045
-    home: Home = None,
-) -> None:
-    """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
-    from service.adapters import now
-    from service.premises import premises
-    from service.workflows.errors import WorkflowError
-    from service.workflows.reconciling import after, before, plan_of
-    from service.workflows.reconciling import reconcile as run_reconcile
-
-    units = None if burn_rho is None else _units(burn_rho)
-    with premises(_settings(home)) as opened:
-        try:
-            plan = plan_of(opened.store, opened.witness, dataset, burn_units=units)
-            for line in before(plan):
-                print(f"{dataset}: {line}", flush=True)
-            if plan is not None and not yes:
-                _fail("nothing was done yet; add --yes to do it")
-            done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
-        except WorkflowError as refusal:
-            _fail(str(refusal))
-        for line in after(done):
-            print(f"{dataset}: {line}")
-
-
-@ledger.command()
-def rebuild_answer(
-    dataset: Annotated[str, typer.Option(help="The dataset.")],
-    sequence: Annotated[int, typer.Option(min=1, help="The ledger row whose answer is missing.")],
-    key: Annotated[str, typer.Option(help="The Idempotency-Key under which the analyst had it.")],
-    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="What the request had said of `reuse`.")] = True,
-    home: Home = None,
-) -> None:
-    """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
-    from service.premises import premises
-    from service.workflows.errors import WorkflowError
-    from service.workflows.rebuilding import rebuild
-
-    with premises(_settings(home)) as opened:
-        try:
-            rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
-        except WorkflowError as refusal:
-            _fail(str(refusal))
-    done = "was there already" if rebuilt is None else "is there again"
-    print(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
 
 
 @app.command()
@@ -196,7 +116,7 @@ def migrate(
     from service.home import servers_of
     from service.store.postgres.migrate import migrate as run_migrations
 
-    settings = _settings(home)
+    settings = settings_of(home)
     with servers_of(settings) as servers:
         run_migrations(servers.database_url, folder=folder or settings.migrations)
 
@@ -207,7 +127,7 @@ def calibrate(home: Home = None) -> None:
     from service.home import servers_of
     from service.speed import calibrate as measure
 
-    settings = _settings(home)
+    settings = settings_of(home)
     with servers_of(settings) as servers:
         from service.adapters import store_of
 
@@ -229,9 +149,9 @@ def demo(
     from service.demo import demo as run_demo
 
     try:
-        run_demo(_settings(home), host=host, port=port, stay=stay)
+        run_demo(settings_of(home), host=host, port=port, stay=stay)
     except DemoFailed as failure:
-        _fail(str(failure))
+        fail(str(failure))
 
 
 def main() -> None:
@@ -245,38 +165,4 @@ def main() -> None:
 
         if not isinstance(error, (*KNOWN, SettingsError)):
             raise
-        _fail(str(error))
-
-
-def _settings(home: Path | None) -> Settings:
-    try:
-        return Settings.of(os.environ, home=home)
-    except SettingsError as error:
-        _fail(str(error))
-
-
-def _refuse_missing(settings: Settings) -> None:
-    """Fail without a database: a search for damage must not see a new, empty house in the place of one elsewhere."""
-    from service.store.embedded.home import find_home
-
-    if settings.database_url is None and find_home(settings.home) is None:
-        _fail(f"there is no database of a deployment in {settings.home}: nothing was verified")
-
-
-def _units(rho: str) -> int:
-    """Units of a burn, rounded up: it may be too large, never too small."""
-    from service.core.units import UNITS_PER_RHO
-
-    try:
-        stated = Decimal(rho)
-        is_within = 0 <= stated <= 2**20
-    except ArithmeticError:
-        is_within = False
-    if not is_within:
-        _fail("burn-rho must be a decimal number between 0 and 2^20")
-    return math.ceil(Fraction(stated) * UNITS_PER_RHO)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"sparing: {message}", file=sys.stderr)
-    raise SystemExit(1)
+        fail(str(error))

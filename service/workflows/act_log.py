@@ -14,7 +14,13 @@ from service.workflows.reading import NEWEST, snapshot
 from service.workflows.records import ActRecord
 from service.workflows.views import ActRow, Page
 
-_TOLD: Final = {"rows": ("table", "rows", "individuals"), "epoch": ("epoch",), "reconcile": ("why",)}
+_TOLD: Final = {
+    "rows": ("table", "rows", "individuals"),
+    "epoch": ("epoch",),
+    "reconcile": ("why",),
+    "amend": ("after", "to"),
+    "prune": ("seq",),
+}
 _TOLD_AS_RHO: Final = {
     "limit": {"limit_units": "limit_rho"},
     "reconcile": {"units": "burned_rho", "joining_units": "joining_rho"},

@@ -4,7 +4,7 @@ No entry of this form is made any more. It is read, replayed and verified as lon
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -76,6 +76,28 @@ class EncodedCharges:
         if self.charges is None:
             return charged, uniform(self.charge_units or 0, charged.size), left_out
         return charged, np.frombuffer(self.charges, dtype=">i8").astype(np.int64), left_out
+
+    def without(self, slot: int) -> "EncodedCharges | None":
+        """The charges of all others, in the same form; None where the slot is not touched."""
+        touched = self.touched()
+        charged, charges, _ = self.decode()
+        is_other = touched != slot
+        if bool(is_other.all()):
+            return None
+        active = np.isin(touched, charged)
+        if self.form == _LIST:
+            slots = touched[is_other].astype(">u4").tobytes()
+        else:
+            flags = np.zeros(8 * len(self.slots), dtype=np.bool_)
+            flags[touched[is_other]] = True
+            slots = np.packbits(flags).tobytes()
+        others = charges[charged != slot].astype(">i8").tobytes()
+        return replace(
+            self,
+            slots=slots,
+            active=None if self.active is None else np.packbits(active[is_other]).tobytes(),
+            charges=None if self.charges is None else others,
+        )
 
     def digest(self) -> str:
         """SHA-256 over all parts, each preceded by its length."""

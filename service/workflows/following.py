@@ -28,7 +28,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Changes:
-    """Accounts as acts tell of them, emptied slots, and by table all there is of the slots that uploads touched."""
+    """Accounts as acts tell of them, emptied slots, and by table all there is of the slots that uploads touched.
+
+    Entries up to `rewritten_seq` were amended or pruned: what they charged, they no longer tell.
+    """
 
     limits: Mapping[int, int]
     paused: Mapping[int, bool]
@@ -36,6 +39,7 @@ class Changes:
     accounts: Individuals
     touched: Mapping[str, Integers]
     rows: Mapping[str, Placed]
+    rewritten_seq: int
 
     def apply_to(self, memory: DatasetMemory, *, slots_used: int) -> None:
         """Change all of it, or nothing where the records do not fit."""
@@ -65,6 +69,7 @@ def changes_since(transaction: Transaction, *, version: int, journal_hash: bytes
         accounts=transaction.individuals(of=joined),
         touched=touched,
         rows={table: transaction.records(table, of=slots) for table, slots in touched.items()},
+        rewritten_seq=max((int(act.detail[_REWRITTEN[act.act]]) for act in acts if act.act in _REWRITTEN), default=0),
     )
 
 
@@ -95,4 +100,6 @@ def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[
 
 
 _PAUSES: Final = frozenset({"pause", "resume"})
-_KNOWN: Final = frozenset({"epoch", "erase", "limit", "rows"}) | _PAUSES
+_REWRITTEN: Final = {"amend": "to", "prune": "seq"}
+"""The acts that rewrite entries, and under which name each tells up to which sequence."""
+_KNOWN: Final = frozenset({"epoch", "erase", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)

@@ -162,6 +162,7 @@ class House:
         record = self.lines.record(dataset)
         self._beside(record, lambda: act_beside(self.lines.line(record), erasing(record, key, self._pepper)))
         self._principals.forget_individual(dataset, key)
+        self.lines.erased(record)
 
     def open_epoch(self, dataset: str) -> int:
         """Start the next public epoch, in which nothing released before is reused."""

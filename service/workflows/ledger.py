@@ -8,7 +8,7 @@ the genesis gives every spent total again. Entries of format 1 keep their hashes
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from math import ldexp
 from typing import Any, Final, Literal, Self
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from service.core.uniform import kept
 from service.query.jcs import canonical_json
 from service.workflows.encoded_charges import EncodedCharges
-from service.workflows.pieces import Outcome, Piece, Quantities, joined, pieces_digest
+from service.workflows.pieces import WHOLE, Outcome, Piece, Quantities, joined, number_for, pieces_digest
 
 __all__ = [
     "FORMAT",
@@ -96,6 +96,10 @@ class LedgerEntry(PublicEntry):
     binds: `answer_digest` of the principal and key that it was first given to, the head of the journal's chain (`acts`
     and `acts_hash`), and of a burn `settled`, the position that it settles, as JSON. `pieces_digest` and
     `private_digest` are kept beside what they are made of.
+
+    Charges and pieces say less than was written once an individual was erased or the ledger was pruned. Of a format 1
+    entry `first_digest` is then the digest of its charges as they were written; its pieces know theirs by themselves.
+    Of an entry that `is_pruned` there are neither.
     """
 
     analyst_id: UUID
@@ -114,6 +118,8 @@ class LedgerEntry(PublicEntry):
     acts: int = 0
     acts_hash: bytes = b""
     settled: bytes = b""
+    first_digest: bytes = b""
+    is_pruned: bool = False
 
     def sealed(self) -> Self:
         """This very entry, with its digests and its hash: for its maker, before anybody else sees it."""
@@ -128,12 +134,34 @@ class LedgerEntry(PublicEntry):
 
     @property
     def is_itself(self) -> bool:
-        """Whether everything in it, the content of its pieces too, gives its hash."""
-        if self.format != 1 and pieces_digest(self.pieces) != self.pieces_digest:
+        """Whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
+        if self.format != 1 and not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
             return False
         if self.format != 1 and hashlib.sha256(self.values).digest() != self.values_digest:
             return False
         return chain_hash(self) == self.hash
+
+    def pruned(self) -> Self:
+        """This entry without its charges or pieces; their digests stay."""
+        first_digest = self.charges_digest if self.format == 1 else b""
+        return replace(self, charges=None, pieces=(), first_digest=first_digest, is_pruned=True)
+
+    def piece_for(self, slot: int) -> Piece | None:
+        """The piece in which a slot can stand."""
+        return next((each for each in self.pieces if each.number in {WHOLE, number_for(slot)}), None)
+
+    def with_part(self, part: Piece | EncodedCharges, first_digest: bytes) -> Self:
+        """This entry with amended charges, which were written with `first_digest`, or with an amended piece."""
+        if isinstance(part, EncodedCharges):
+            return replace(self, charges=part, first_digest=first_digest)
+        return replace(self, pieces=tuple(part if each.number == part.number else each for each in self.pieces))
+
+    @property
+    def charges_digest(self) -> bytes:
+        """Of an entry of format 1, the digest of the charges that were written."""
+        if self.first_digest or self.charges is None:
+            return self.first_digest
+        return bytes.fromhex(self.charges.digest())
 
     def public(self) -> PublicEntry:
         """A copy of the public part alone."""
@@ -242,7 +270,7 @@ def _first_format_hash(entry: LedgerEntry) -> bytes:
         "dimension": entry.dimension,
         "worst_case_units": str(entry.worst_case_units),
         "worst_case_total_units": str(entry.worst_case_total_units),
-        "charges": entry.charges.digest() if entry.charges is not None else "",
+        "charges": entry.charges_digest.hex(),
         "charged_count": entry.charged_count,
         "left_out_count": entry.left_out_count,
         "charged_units": str(entry.charged_units),

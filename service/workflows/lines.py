@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
+from service.workflows.amender import Amender
 from service.workflows.errors import NotFound, Unavailable
 from service.workflows.ports import Store, Witness
 from service.workflows.records import DatasetRecord
@@ -35,6 +36,7 @@ class Lines:
         self._lines: dict[int, DatasetWriter] = {}
         self._let_go: list[DatasetWriter] = []
         self._checks: StartChecks | None = None
+        self._amender: Amender | None = None
         self._door = threading.Lock()
         self.are_open = True
 
@@ -42,6 +44,16 @@ class Lines:
         """From now on have the end of a dataset's ledger checked, beside its line, each time that a line is opened."""
         self._checks = StartChecks(self._store)
         self._checks.open()
+
+    def amend_ledgers(self) -> None:
+        """From now on bring erasures to their end in the ledger, when they happen and when a line is opened."""
+        self._amender = Amender()
+        self._amender.open()
+
+    def erased(self, record: DatasetRecord) -> None:
+        """An individual was erased: have its places in the ledger amended."""
+        if self._amender is not None:
+            self._amender.ask(record, self.line(record))
 
     def record(self, name: str) -> DatasetRecord:
         """A registration, which never changes and so is looked up once. Raises NotFound."""
@@ -74,6 +86,8 @@ class Lines:
                 opened = self._lines[record.id] = self._opening(record, guard)
                 if self._checks is not None:
                     self._checks.ask(record, guard, is_loaded=lambda: opened.position is not None)
+                if self._amender is not None:
+                    self._amender.ask(record, opened)
             return self._lines[record.id]
 
     def is_at_hand(self, name: str) -> bool:
@@ -109,6 +123,8 @@ class Lines:
         """
         if self._checks is not None:
             self._checks.close()
+        if self._amender is not None:
+            self._amender.close()
         with self._door:
             self.are_open = False
             lines = [*self._lines.values(), *self._let_go]

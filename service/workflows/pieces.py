@@ -10,7 +10,7 @@ less changes it rarely, and of a dense query never.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
 from struct import Struct, error
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.charge import charge_units, worst_case_units
-from service.core.uniform import first, uniform
+from service.core.uniform import first, kept, uniform
 
 __all__ = [
     "CONTENT_BYTES_MAX",
@@ -83,6 +83,18 @@ class Quantities:
     active: NDArray[np.bool_]
     amounts: Integers
 
+    def without(self, slot: int) -> "Quantities | None":
+        """Those of all others; None where the slot is not touched."""
+        is_other = self.touched != slot
+        if bool(is_other.all()):
+            return None
+        return Quantities(
+            measure=self.measure,
+            touched=self.touched[is_other],
+            active=self.active[is_other],
+            amounts=kept(is_other, self.amounts),
+        )
+
     def between(self, start: int, end: int) -> "Quantities":
         """Those at the places from `start` up to `end`."""
         touched, active, amounts = self.touched[start:end], self.active[start:end], self.amounts[start:end]
@@ -110,17 +122,38 @@ class Quantities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Stretch `number` of an entry, or WHOLE. `digest` binds the entry's salt, the number and the content."""
+    """Stretch `number` of an entry, or WHOLE. `digest` binds the entry's salt, the number and the content.
+
+    Of a piece that was amended, `first_digest` is the digest that it was written with, which its entry binds; of any
+    other it is empty.
+    """
 
     number: int
     content: bytes
     digest: bytes
+    first_digest: bytes = b""
 
     @classmethod
     def of(cls, salt: bytes, number: int, content: bytes) -> "Piece":
         """A piece with its digest."""
         digest = hashlib.sha256(_PIECE_TAG + salt + _NUMBER.pack(number) + content).digest()
         return cls(number=number, content=content, digest=digest)
+
+    @property
+    def bound_digest(self) -> bytes:
+        """The digest that the entry binds."""
+        return self.first_digest or self.digest
+
+    def without(self, slot: int, salt: bytes) -> "Piece | None":
+        """The amended piece in which a slot is untouched, as long as before; None where it is so in this one.
+
+        Raises ValueError for content that is no piece's.
+        """
+        others = self.quantities().without(slot)
+        if others is None:
+            return None
+        content = _rewritten(self.content, others, first_slot=max(self.number, 0) * STRETCH_SLOTS)
+        return replace(Piece.of(salt, self.number, content), first_digest=self.bound_digest)
 
     def quantities(self) -> Quantities:
         """The quantities in its content. Raises ValueError for content that is no piece's."""
@@ -155,8 +188,10 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
         raise ValueError("the pieces of an entry were changed, or sealed under another pepper")
     if len(parts) == 1:
         return parts[0]
+    # Of an amended piece that touches nobody any more there is no amount.
+    parts = [part for part in parts if part.touched.size > 0] or parts[:1]
     touched = np.concatenate([part.touched for part in parts])
-    one = parts[0].measure is Measure.ONE_NORM
+    one = parts[0].measure is Measure.ONE_NORM and touched.size > 0
     return Quantities(
         measure=parts[0].measure,
         touched=touched,
@@ -168,10 +203,10 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
 
 
 def pieces_digest(pieces: Iterable[Piece]) -> bytes:
-    """SHA-256 over numbers and digests of an entry's pieces, in order."""
+    """SHA-256 over numbers and digests of an entry's pieces as they were written, in order."""
     sha = hashlib.sha256(_PIECES_TAG)
     for piece in pieces:
-        sha.update(_NUMBER.pack(piece.number) + piece.digest)
+        sha.update(_NUMBER.pack(piece.number) + piece.bound_digest)
     return sha.digest()
 
 
@@ -194,19 +229,30 @@ def _size(count: int, slots: int, measure: Measure) -> int:
 
 def _encoded(quantities: Quantities, *, first_slot: int, slots: int) -> bytes:
     """Big-endian, from `first_slot` on: header, slots, who took part, amounts, and zeros up to the next size."""
+    form = _LIST if SLOT_BYTES * quantities.touched.size <= (slots + 7) // 8 else _BITMAP
+    content = _packed(quantities, form, first_slot=first_slot, slots=slots)
+    return content.ljust(min(_padded(len(content)), _size(slots, slots, quantities.measure)), b"\0")
+
+
+def _rewritten(content: bytes, quantities: Quantities, *, first_slot: int) -> bytes:
+    """Content of the same form and length for fewer of its slots."""
+    _, form, _, listed = _HEADER.unpack_from(content)
+    return _packed(quantities, form, first_slot=first_slot, slots=8 * listed).ljust(len(content), b"\0")
+
+
+def _packed(quantities: Quantities, form: int, *, first_slot: int, slots: int) -> bytes:
     touched, amounts = quantities.touched, quantities.amounts
-    if SLOT_BYTES * touched.size <= (slots + 7) // 8:
-        form, listed = _LIST, touched.astype(">u4").tobytes()
+    if form == _LIST:
+        listed = touched.astype(">u4").tobytes()
     else:
         flags = np.zeros(slots, dtype=np.bool_)
         flags[touched - first_slot] = True
-        form, listed = _BITMAP, np.packbits(flags).tobytes()
+        listed = np.packbits(flags).tobytes()
     told = amounts[:1] if quantities.measure is Measure.ONE_NORM else amounts
     if quantities.measure is Measure.ONE_NORM and told.size == 0:
         told = np.zeros(1, dtype=np.int64)
     header = _HEADER.pack(quantities.measure, form, touched.size, len(listed))
-    content = b"".join([header, listed, np.packbits(quantities.active).tobytes(), told.astype(">i8").tobytes()])
-    return content.ljust(min(_padded(len(content)), _size(slots, slots, quantities.measure)), b"\0")
+    return b"".join([header, listed, np.packbits(quantities.active).tobytes(), told.astype(">i8").tobytes()])
 
 
 def _padded(size: int) -> int:

@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.workflows.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import (
@@ -117,6 +118,9 @@ class Transaction(Protocol):
     def acts(self, *, after: int) -> list[JournalAct]:
         """The acts of the journal with number > `after`, in order."""
 
+    def acts_of(self, *kinds: str) -> list[JournalAct]:
+        """The acts of these kinds, in order."""
+
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         """The acts of these kinds that name one slot, in order."""
 
@@ -125,6 +129,15 @@ class Transaction(Protocol):
 
         At most `limit`, and none that comes after `bytes_max` bytes of keys.
         """
+
+    def pruned_totals(self) -> Iterator[StoredPage]:
+        """The totals that the last pruning kept, by page; none where nothing is pruned."""
+
+    def amendments(self) -> Iterator[Amendment]:
+        """Every amendment, by sequence, number and erasure."""
+
+    def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
+        """The part of each entry with `after` < seq <= `to` in which a slot can stand; nothing else of it is read."""
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
         """Every account of the dataset, or those of some slots (n,), which increase."""
@@ -172,6 +185,18 @@ class Transaction(Protocol):
 
         The individual's principals are revoked with it, and keep neither its key nor a name.
         """
+
+    def amend(self, parts: Sequence[Rewritten]) -> None:
+        """Put parts of entries in the place of those that are there, and note each amendment."""
+
+    def keep_totals(self, pages: Sequence[StoredPage]) -> None:
+        """Keep totals in the place of those of an earlier pruning."""
+
+    def prune(self, seq: int) -> None:
+        """Move `pruned_seq` (fenced): from now on entries up to it are read without charges and pieces."""
+
+    def drop_quantities(self, *, after: int, to: int) -> None:
+        """Drop charges and pieces of the entries with `after` < seq <= `to`; none of them is beyond `pruned_seq`."""
 
     def set_limit(self, slot: int, limit_units: int) -> None:
         """Lower one individual's limit."""

@@ -221,8 +221,8 @@ def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
         sequence=charge.seq,
         asked=_asked(charge),
         at=charge.asked_at,
-        charged_rho=str(rho_of_units(charge.units)),
-        outcome=charge.outcome,
+        charged_rho=None if charge.units is None else str(rho_of_units(charge.units)),
+        outcome=charge.outcome or "no_longer_kept",
         kind=charge.kind,
     )
 

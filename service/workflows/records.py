@@ -64,7 +64,8 @@ class Head:
     the acts of the journal, each of which may change records or limits, and `journal_hash` is the last one's; `slots`
     counts the slots handed out; `worst_case_units` sums the public worst cases; `checkpoint_seq` is the sequence up to
     which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of anybody who joins is
-    lowered, because a restore may have forgotten that they have spent it.
+    lowered, because a restore may have forgotten that they have spent it; behind `pruned_seq`, and with it, entries
+    have neither charges nor pieces any more.
     """
 
     seq: int
@@ -77,6 +78,7 @@ class Head:
     checkpoint_seq: int
     joining_units: int = 0
     journal_hash: bytes = b""
+    pruned_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,15 +176,18 @@ class EntryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCharge:
-    """An entry as one individual sees it: whether that slot was charged, and how many units."""
+    """An entry as one individual sees it: whether that slot was charged, and how many units.
+
+    Of an entry that is pruned nobody knows any more: `outcome` and `units` are None.
+    """
 
     seq: int
     query_id: UUID
     canonical: bytes
     asked_at: datetime
     kind: Kind
-    outcome: Outcome
-    units: int
+    outcome: Outcome | None
+    units: int | None
 
 
 class OwnAccount(NamedTuple):

@@ -210,6 +210,8 @@ class DatasetState:
         if changes is None:
             self._load_records(transaction)
         else:
+            if changes.rewritten_seq > self.seq:  # pages have what those entries do not tell any more
+                self.doubt()
             changes.apply_to(self.memory, slots_used=transaction.head.slots)
             self.grown(transaction.head.slots)
         self._stand_at(transaction.head)

@@ -51,6 +51,10 @@ class DatasetWriter(Line):
         """Wait until memory has come to where the database stands. Raises Busy, Unavailable, Fenced."""
         self.submit_catch_up().result()
 
+    def checkpoint(self) -> None:
+        """Have a checkpoint copied, if there is anything since the last one. Raises Busy."""
+        self.submit_checkpoint().result()
+
     def peek(self, look: Look[Result]) -> Result | None:
         """A glimpse, tried again for a while; None where steps go on without a pause. Does not wait in the line."""
         for attempt in range(PEEKS):

@@ -58,6 +58,8 @@ class Standing:
             case "erase":
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_present[int(detail["slot"])] = False
+            case "amend" | "prune":
+                pass  # of entries, and not of accounts
             case "epoch":
                 self.epoch = int(detail["epoch"])
             case "reconcile":

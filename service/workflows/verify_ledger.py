@@ -3,50 +3,74 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
+from service.engine.pages import PageTotals, pages_for
 from service.workflows.answering import exact_sum
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry, chain_hash, private_digest
 from service.workflows.pieces import pieces_digest
+from service.workflows.ports import Transaction
 from service.workflows.records import DatasetRecord, Head, Individuals, StoredPage
 from service.workflows.verify_accounts import NAMED_MAX
+from service.workflows.verify_amendments import Amended
 from service.workflows.verify_journal import Integers, Standing
 from service.workflows.verify_participation import Participation, Priced
+from service.workflows.verify_pruning import PrunedLedger
+from service.workflows.verify_totals import ReplayedTotals
 
 _UNKNOWN = -1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """All that is stored of a dataset beside its entries. `standing` is what all of the `acts` decide."""
+
+    record: DatasetRecord
+    head: Head
+    pages: Mapping[int, StoredPage]
+    accounts: Individuals
+    standing: Standing
+    acts: Sequence[JournalAct]
+    amended: Amended
+    pruned: PrunedLedger
+
+    @classmethod
+    def of(
+        cls, record: DatasetRecord, transaction: Transaction, *, standing: Standing, acts: Sequence[JournalAct]
+    ) -> Self:
+        """Read the rest of it."""
+        return cls(
+            record=record,
+            head=transaction.head,
+            pages={page.number: page for page in transaction.pages()},
+            accounts=transaction.individuals(),
+            standing=standing,
+            acts=acts,
+            amended=Amended(transaction.amendments(), acts),
+            pruned=PrunedLedger.of(transaction.head, acts, transaction.pruned_totals()),
+        )
+
+
 class LedgerReplay:
-    """One pass over one ledger. `spent` (slots,) is in units, `worst_cases` by analyst.
+    """One pass over one ledger. `totals` are everybody's, `worst_cases` by analyst in units."""
 
-    `charged` and `left_out` (slots,) count queries.
-    """
-
-    def __init__(
-        self,
-        record: DatasetRecord,
-        head: Head,
-        pages: Mapping[int, StoredPage],
-        accounts: Individuals,
-        standing: Standing,
-        acts: Sequence[JournalAct],
-    ) -> None:
-        """Nothing is replayed yet. `standing` is what all of the `acts` decide."""
+    def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
+        """Nothing is replayed yet. The totals at the sequence `totals_at` are copied."""
+        record, accounts, standing = stored.record, stored.accounts, stored.standing
         self.findings: list[str] = []
         self.entries = self.last_seq = self.worst_case_units = 0
-        self.spent: Integers = np.zeros(standing.slots, dtype=np.int64)
-        self.charged, self.left_out = np.zeros((2, standing.slots), dtype=np.uint32)
+        self.totals = ReplayedTotals(standing.slots, erased=stored.amended.slots)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
-        self._record, self._head, self._pages = record, head, pages
+        self._record, self._head, self._pages = record, stored.head, stored.pages
+        self._amended, self._pruned, self._totals_at = stored.amended, stored.pruned, totals_at
         self._last_hash = record.genesis
-        self._participation = Participation(record, acts)
+        self._participation = Participation(record, stored.acts)
         self._limits: Integers = np.full(standing.slots, _UNKNOWN, dtype=np.int64)
         is_held = accounts.slots < standing.slots
         self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
@@ -60,19 +84,19 @@ class LedgerReplay:
             for missing in range(self.last_seq + 1, min(entry.seq, self.last_seq + 1 + NAMED_MAX))
         ]
         wrong = list(self._wrong_with_place(entry))
-        try:
-            priced = Priced.of(entry)
-        except (ValueError, IndexError):  # lengths that do not go together
-            wrong.append("its charges cannot be read")
-        else:
-            wrong += _wrong_with_charges(entry, priced)
-            wrong += self._debit(entry, priced)
+        if entry.seq > self._pruned.seq:
+            wrong += self._wrong_with_quantities(entry)
+        elif entry.seq == self._pruned.seq:
+            wrong += self._begin_with_totals(entry)
         self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
         self.entries, self.last_seq, self._last_hash = self.entries + 1, entry.seq, entry.hash
         self.worst_case_units = entry.worst_case_total_units
         if entry.kind == "query":
             self.worst_cases[entry.analyst_id] += entry.worst_case_units
-        self._compare_pages(seq=entry.seq)
+        if entry.seq >= self._pruned.seq:
+            self._compare_pages(seq=entry.seq)
+        if entry.seq == self._totals_at:
+            self.totals.copy(seq=entry.seq, digest=entry.hash)
 
     def end(self, stored_worst_cases: Mapping[UUID, int]) -> None:
         """Compare with the head, with the worst cases as stored, and with pages that are ahead."""
@@ -88,6 +112,9 @@ class LedgerReplay:
             if page.seq > head.seq:
                 ahead = f"at sequence {page.seq}, which the ledger has not reached"
                 self.findings.append(f"pages row {page.number}: {ahead}")
+        if self.totals.missing_units != 0:
+            said = f"{self.totals.missing_units} units more than the accounts of erased individuals hold"
+            self.findings.append(f"amendments: the entries that were amended miss {said}")
         for analyst in sorted({*self.worst_cases, *stored_worst_cases}):
             held, given = stored_worst_cases.get(analyst, 0), min(self.worst_cases[analyst], CHARGE_UNITS_MAX)
             if held != given:
@@ -102,57 +129,59 @@ class LedgerReplay:
             yield "its values do not give its values_digest"
         if entry.format != 1 and private_digest(entry) != entry.private_digest:
             yield "its private part does not give its private_digest"
-        if entry.format != 1 and pieces_digest(entry.pieces) != entry.pieces_digest:
+        if entry.format != 1 and not entry.is_pruned and pieces_digest(entry.pieces) != entry.pieces_digest:
             yield "its pieces do not give its pieces_digest"
+        yield from self._amended.wrong_with(entry)
         if entry.worst_case_total_units != min(self.worst_case_units + entry.worst_case_units, CHARGE_UNITS_MAX):
             yield "its worst_case_total_units is not the sum of worst cases so far"
 
-    def _debit(self, entry: LedgerEntry, priced: Priced) -> Iterator[str]:
+    def _begin_with_totals(self, entry: LedgerEntry) -> Iterator[str]:
+        """Nothing up to here can be replayed any more."""
+        if entry.hash.hex() != self._pruned.hash:
+            yield "its hash is not the one that the journal gives for the pruned ledger's end"
+        self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
+
+    def _wrong_with_quantities(self, entry: LedgerEntry) -> Iterator[str]:
         """Add the charges; no individual may be left out who could have paid."""
+        try:
+            priced = Priced.of(entry)
+        except (ValueError, IndexError):  # lengths that do not go together
+            yield "its charges cannot be read"
+            return
+        yield from self._wrong_with_numbers(entry, priced)
         touched_last = int(priced.touched[-1]) if priced.touched.size else -1
-        if touched_last >= self.spent.size:
+        if touched_last >= self.totals.spent.size:
             yield f"touches slot {touched_last}, which nobody has"
             return
-        yield from self._participation.wrong_with(entry, priced, self.spent)
+        spent, is_known = self.totals.spent, self.totals.is_known
+        yield from self._participation.wrong_with(entry, priced, spent, is_known=is_known)
         left_out = priced.left_out
-        could_pay = left_out[self._limits[left_out] - self.spent[left_out] >= priced.of_left_out]
-        for slot in could_pay[:NAMED_MAX].tolist():
+        can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
+        for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
-        self.spent[priced.charged] += priced.charges
-        if entry.kind == "query":
-            self.charged[priced.charged] += 1
-            self.left_out[left_out] += 1
+        missing_units = entry.charged_units - exact_sum(priced.charges)
+        self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)
 
     def _compare_pages(self, *, seq: int) -> None:
         """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
-        for number in range(pages_for(self.spent.size)):
+        for number in range(pages_for(self.totals.spent.size)):
             page = self._pages.get(number)
             own_seq = 0 if page is None else page.seq
             if own_seq != seq and (own_seq > seq or seq != self._head.checkpoint_seq):
                 continue
-            kept = PageTotals.zero() if page is None else page.totals
-            columns = (
-                ("holds {} units", kept.spent, self.spent),
-                ("counts {} queries that charged it", kept.charged, self.charged),
-                ("counts {} queries that left it out", kept.left_out, self.left_out),
-            )
-            for says, stored, replayed in columns:
-                self.findings += [f"pages row {number}: {each}" for each in _unlike(says, number, stored, replayed)]
+            if page is not None:
+                self.totals.settle(page)
+            stored = PageTotals.zero() if page is None else page.totals
+            self.findings += [f"pages row {number}: {each}" for each in self.totals.unlike(number, stored)]
 
-
-def _unlike(says: str, page: int, stored: NDArray[Any], replayed: NDArray[Any]) -> Iterator[str]:
-    """The slots of which a page (PAGE_SLOTS,) says something else than the replay (slots,), or than zero beyond it."""
-    given, held = np.zeros_like(stored), replayed[slots_on(page)]
-    given[: held.size] = held
-    for place in np.flatnonzero(stored != given)[:NAMED_MAX].tolist():
-        yield f"slot {page * PAGE_SLOTS + place} {says.format(stored[place])}, the ledger gives {given[place]}"
-
-
-def _wrong_with_charges(entry: LedgerEntry, priced: Priced) -> Iterator[str]:
-    charges = priced.charges
-    if (entry.charged_count, entry.left_out_count) != (priced.charged.size, priced.left_out.size):
-        yield "counts do not agree with its charges"
-    if entry.charged_units != exact_sum(charges) or bool((charges < 0).any()):
-        yield "the total does not agree with its charges"
-    if bool((charges > entry.worst_case_units).any()):
-        yield "a charge above the public worst case"
+    def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced) -> Iterator[str]:
+        """Numbers and units are of everybody, those who were taken out since too."""
+        charges, amended = priced.charges, self._amended.count(entry)
+        charged, left_out = entry.charged_count - priced.charged.size, entry.left_out_count - priced.left_out.size
+        missing_units = entry.charged_units - exact_sum(charges)
+        if min(charged, left_out) < 0 or charged + left_out != amended:
+            yield "counts do not agree with its charges"
+        if not 0 <= missing_units <= charged * entry.worst_case_units or bool((charges < 0).any()):
+            yield "the total does not agree with its charges"
+        if bool((charges > entry.worst_case_units).any()):
+            yield "a charge above the public worst case"

@@ -71,13 +71,18 @@ class Participation:
         self._then = Standing.of(record)
         self._acts = deque(acts)
 
-    def wrong_with(self, entry: LedgerEntry, priced: Priced, spent: Integers) -> Iterator[str]:
-        """Findings against the entry from the limits and pauses before it, and the `spent` totals."""
+    def wrong_with(
+        self, entry: LedgerEntry, priced: Priced, spent: Integers, *, is_known: NDArray[np.bool_]
+    ) -> Iterator[str]:
+        """Findings against the entry from the limits and pauses before it, and the `spent` totals.
+
+        Where a total is not known, (slots,), it is a lower bound.
+        """
         self._follow(before=entry.seq)
         then = self._then
-        is_known = priced.touched < then.slots
-        slots, active = priced.touched[is_known], priced.active[is_known]
-        can_pay = spent[slots] + priced.prices[is_known] <= then.limits[slots]
+        is_told = priced.touched < then.slots
+        slots, active = priced.touched[is_told], priced.active[is_told]
+        can_pay = spent[slots] + priced.prices[is_told] <= then.limits[slots]
         for slot in slots[active & ~can_pay][:NAMED_MAX].tolist():
             yield f"charges slot {slot} beyond its limit"
         if entry.kind != "query":
@@ -85,7 +90,8 @@ class Participation:
         have_paused = then.have_paused[slots]
         for slot in slots[active & have_paused][:NAMED_MAX].tolist():
             yield f"charges slot {slot}, which has paused"
-        for slot in slots[~active & ~have_paused & can_pay & then.are_exact[slots]][:NAMED_MAX].tolist():
+        is_certain = then.are_exact[slots] & is_known[slots]
+        for slot in slots[~active & ~have_paused & can_pay & is_certain][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, which could pay"
 
     def _follow(self, *, before: int) -> None:

@@ -14,7 +14,7 @@ from service.workflows.records import DatasetRecord, WitnessRecord
 from service.workflows.verify_accounts import check_accounts
 from service.workflows.verify_answers import AnswersCheck
 from service.workflows.verify_journal import check_journal
-from service.workflows.verify_ledger import LedgerReplay
+from service.workflows.verify_ledger import LedgerReplay, Stored
 from service.workflows.verify_registration import check_registration
 from service.workflows.witnessing import judge, unaccounted, witness_name
 
@@ -47,7 +47,7 @@ def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]
     for record in store.datasets():
         history = None if witness is None else _history(witness, record)  # before the snapshot, which holds all of it
         with store.transaction(record.id, lock=False) as transaction:
-            report = _verified(record, transaction)
+            report, _ = verified(record, transaction)
             if witness is not None:
                 report.findings.extend(_behind(record, transaction, history))
         yield report
@@ -73,20 +73,22 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
     return [f"witness: has seen {seen}; here are {head.seq} under {head.fence} and {head.data_version}"]
 
 
-def _verified(record: DatasetRecord, transaction: Transaction) -> Report:
-    """One pass over the journal, and one over the entries with their answers."""
-    head, accounts = transaction.head, transaction.individuals()
+def verified(
+    record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None
+) -> tuple[Report, LedgerReplay]:
+    """One pass over the journal, and one over the entries with their answers, which copies the totals at a sequence."""
+    head = transaction.head
     journal = transaction.acts(after=0)
     acts, standing, findings = check_journal(record, head, journal)
-    pages = {page.number: page for page in transaction.pages()}
-    replay = LedgerReplay(record, head, pages, accounts, standing, journal)
+    stored = Stored.of(record, transaction, standing=standing, acts=journal)
+    accounts, replay = stored.accounts, LedgerReplay(stored, totals_at=totals_at)
     answers = AnswersCheck(record, transaction.answers())
     for entry in transaction.entries(after=0):
         replay.apply(entry)
         answers.apply(entry)
     replay.end(transaction.worst_cases())
     answers.end()
-    return Report(
+    report = Report(
         dataset=record.name,
         entries=replay.entries,
         acts=acts,
@@ -96,8 +98,11 @@ def _verified(record: DatasetRecord, transaction: Transaction) -> Report:
         findings=[
             *check_registration(record),
             *findings,
+            *stored.amended.findings,
+            *stored.pruned.findings,
             *replay.findings,
             *answers.findings,
-            *check_accounts(head, accounts, standing, replay.spent),
+            *check_accounts(head, accounts, standing, replay.totals.spent),
         ],
     )
+    return report, replay

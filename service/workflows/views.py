@@ -304,13 +304,13 @@ class MyBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The cost of one query to an individual."""
+    """The cost of one query to an individual; `charged_rho` is None where it is no longer kept."""
 
     query_id: UUID
     dataset: str
     sequence: int
     asked: dict[str, object]
     at: datetime
-    charged_rho: str
-    outcome: Outcome
+    charged_rho: str | None
+    outcome: Outcome | Literal["no_longer_kept"]
     kind: Kind

@@ -133,6 +133,10 @@ class Line:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
         return self._errand(lambda: self.desk.act(act))
 
+    def submit_checkpoint(self) -> Future[None]:
+        """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
+        return self._errand(self._copy_checkpoint_if_any)
+
     def submit_catch_up(self) -> Future[None]:
         """Queue for memory to come to where the database stands. Raises Busy."""
         return self._errand(self.desk.catch_up)
@@ -192,9 +196,9 @@ class Line:
 
         With slots, the copies are made in a free one: how soon they are due depends on how many people were charged.
         """
-        is_due = self._state.is_tail_long(entries=1 if is_last else self.checkpoint_every)
-        if is_due and is_last:
-            self._copy_checkpoint()
+        is_due = self._state.is_tail_long(entries=self.checkpoint_every)
+        if is_last:
+            self._copy_checkpoint_if_any()
         elif is_due and self._when_free is None:
             self._copy_checkpoint_if_idle()
         elif is_due and not self._is_copy_waiting and self._when_free is not None:
@@ -207,6 +211,10 @@ class Line:
     def _copy_checkpoint_if_idle(self) -> None:
         self._is_copy_waiting = False
         if self.checkpoints.is_idle and self._state.is_tail_long(entries=self.checkpoint_every):
+            self._copy_checkpoint()
+
+    def _copy_checkpoint_if_any(self) -> None:
+        if self._state.is_tail_long(entries=1):
             self._copy_checkpoint()
 
     def _copy_checkpoint(self) -> None:

@@ -20,7 +20,7 @@ from service.store.memory.transaction import MemoryTransaction
 from service.workflows.records import Checkpoint
 from service.workflows.state import DatasetState
 from service.workflows.verify_journal import check_journal
-from service.workflows.verify_ledger import LedgerReplay
+from service.workflows.verify_ledger import LedgerReplay, Stored
 from tests.contracts.stores import dataset, entry, reply, totals
 
 PAGES = 3
@@ -148,10 +148,9 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     def verified_pages(self, transaction: MemoryTransaction) -> list[str]:
         """What the verifier finds in pages; of the acts and replies that are made up here it would find much."""
-        head, pages = transaction.head, {page.number: page for page in transaction.pages()}
         acts = transaction.acts(after=0)
-        _, standing, _ = check_journal(self.record, head, acts)
-        checked = LedgerReplay(self.record, head, pages, transaction.individuals(), standing, acts)
+        _, standing, _ = check_journal(self.record, transaction.head, acts)
+        checked = LedgerReplay(Stored.of(self.record, transaction, standing=standing, acts=acts))
         for following in transaction.entries(after=0):
             checked.apply(following)
         checked.end({})

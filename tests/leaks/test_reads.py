@@ -230,7 +230,7 @@ def whole_reuse(monkeypatch: pytest.MonkeyPatch) -> None:
     module = "service.store.postgres.transaction"
     monkeypatch.setattr(f"{module}.KNOWN_ENTRIES", KNOWN_ENTRIES.replace(PUBLIC_COLUMNS, ENTRY_COLUMNS))
     seal = LedgerSeal(LEDGER_KEY)
-    monkeypatch.setattr(f"{module}.public_entry_of", lambda row: entry_of(row, seal, lambda _: []))
+    monkeypatch.setattr(f"{module}.public_entry_of", lambda row: entry_of(row, seal, lambda _: [], pruned_seq=0))
 
 
 def whole_ledger(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from tests.mutants import (
     faults,
     owners,
     pauses,
+    rewriting,
     schedule,
     starting,
     statements,
@@ -29,5 +30,6 @@ MUTANTS = [
     *verifying.MUTANTS,
     *pauses.MUTANTS,
     *counters.MUTANTS,
+    *rewriting.MUTANTS,
     *starting.MUTANTS,
 ]

@@ -48,9 +48,9 @@ MUTANTS = [
     Mutant(
         name="a damaged counter passes",
         incident="Somebody who owns the database hides that an individual was left out, and `verify` finds all well.",
-        file="service/workflows/verify_ledger.py",
-        find="kept.left_out, self.left_out)",
-        put="kept.left_out, kept.left_out)",
+        file="service/workflows/verify_totals.py",
+        find="return [totals.spent, totals.charged, totals.left_out]",
+        put="return [totals.spent, totals.charged, totals.charged]",
         killed_by="tests/workflows/test_verifying.py::test_every_damage_is_named",
     ),
     Mutant(

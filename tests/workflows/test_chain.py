@@ -18,7 +18,7 @@ FIRST_FORMAT = entry(HEAD, {0: 5, 2: 7}, (3,))
 SECOND_FORMAT = second_entry(HEAD, {0: 5, 2: 7}, (3,))
 BOUND_BY_FIRST = {each.name for each in fields(LedgerEntry)} - {
     *("hash", "mechanism", "salt", "pieces", "pieces_digest", "private_digest", "answer_digest"),
-    *("acts", "acts_hash", "settled", "values_digest"),
+    *("acts", "acts_hash", "settled", "values_digest", "is_pruned"),
 }
 BOUND_BY_SECOND = {each.name for each in fields(LedgerEntry)} - {
     "hash",
@@ -26,6 +26,8 @@ BOUND_BY_SECOND = {each.name for each in fields(LedgerEntry)} - {
     "private_digest",
     "pieces",
     "values",
+    "first_digest",
+    "is_pruned",
 }
 
 

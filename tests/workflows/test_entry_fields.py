@@ -26,7 +26,7 @@ SQL_NAMES = {
 
 def test_every_attribute_of_an_entry_is_listed_once() -> None:
     """Those of its charges by their own names."""
-    own = {each.name for each in fields(LedgerEntry)} - {"charges", "pieces"}
+    own = {each.name for each in fields(LedgerEntry)} - {"charges", "pieces", "first_digest", "is_pruned"}
     of_charges = {f"charges.{each.name}" for each in fields(EncodedCharges)}
     names = [each.name for each in ENTRY_FIELDS]
     assert sorted(names) == sorted(own | of_charges)
@@ -39,7 +39,7 @@ def test_the_columns_are_those_of_the_table() -> None:
     columns = {
         column.name: (SQL_NAMES[column.type.compile(dialect)], column.nullable)
         for column in LEDGER.columns
-        if column.name not in {"dataset_id", "piece"}  # the pieces of an entry are no field
+        if column.name not in {"dataset_id", "piece", "first_digest"}  # pieces are no field
     }
     assert listed == columns
 

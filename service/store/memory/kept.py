@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.workflows.amendments import Amendment, Rewritten
 from service.workflows.journal import TOUCHED, JournalAct
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import (
@@ -57,6 +58,8 @@ class Dataset:
     pages: Mapping[int, StoredPage] = field(default_factory=dict)
     journal: tuple[JournalAct, ...] = ()
     acted_at: tuple[datetime, ...] = ()
+    amendments: tuple[Amendment, ...] = ()
+    pruned_totals: tuple[StoredPage, ...] = ()
 
     def draft(self) -> "Dataset":
         """A copy to write on."""
@@ -92,6 +95,20 @@ class Dataset:
         self.delete_records(slot)
         person = self.people[slot]
         person.key, person.tombstone = None, tombstone
+
+    def amend(self, parts: Sequence[Rewritten]) -> None:
+        """Put parts of entries in the place of others."""
+        entries = list(self.entries)
+        for part in parts:
+            place = part.amendment.seq - 1
+            entries[place] = entries[place].with_part(part.content, part.first_digest)
+        self.entries = tuple(entries)
+        self.amendments += tuple(part.amendment for part in parts)
+
+    def prune(self, seq: int) -> None:
+        """Leave the entries up to `seq` without charges and pieces."""
+        self.head = replace(self.head, pruned_seq=seq)
+        self.entries = (*(each.pruned() for each in self.entries[:seq]), *self.entries[seq:])
 
     def has_come_to(self, checkpoint: Checkpoint) -> bool:
         """Whether the ledger has the checkpoint's entry."""

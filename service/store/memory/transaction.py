@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
+from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.coding import coding_of
 from service.store.memory.kept import Dataset, Kept, chosen, first_of
+from service.workflows.amendments import Amendment, OwnPart, Rewritten
+from service.workflows.encoded_charges import EncodedCharges
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import CommitRejected, StoreUnavailable
@@ -107,14 +110,18 @@ class MemoryTransaction:
         return [_own_charge(entry, slot) for entry in self._listed(before, limit, bytes_max)]
 
     def account_of(self, slot: int) -> OwnAccount:
-        person, own = self._draft.people[slot], [_own_charge(entry, slot) for entry in self._draft.entries]
-        outcomes = [each.outcome for each in own if each.kind == "query"]
+        draft, person = self._draft, self._draft.people[slot]
+        page, place = draft.pages.get(slot // PAGE_SLOTS), slot % PAGE_SLOTS
+        totals = PageTotals.zero() if page is None else page.totals
+        seq = max(draft.head.checkpoint_seq, 0 if page is None else page.seq)
+        own = [(entry.kind, *entry.own(slot)) for entry in draft.entries[seq:]]
+        outcomes = [outcome for kind, outcome, _ in own if kind == "query"]
         return OwnAccount(
             limit=person.limit_units,
-            spent=sum(each.units for each in own),
+            spent=int(totals.spent[place]) + sum(units for _, _, units in own),
             paused=person.paused,
-            queries_charged=outcomes.count("charged"),
-            queries_left_out=outcomes.count("left_out"),
+            queries_charged=int(totals.charged[place]) + outcomes.count("charged"),
+            queries_left_out=int(totals.left_out[place]) + outcomes.count("left_out"),
         )
 
     def burns(self) -> list[LedgerEntry]:
@@ -136,12 +143,28 @@ class MemoryTransaction:
     def acts(self, *, after: int) -> list[JournalAct]:
         return list(self._draft.journal[after:])
 
+    def acts_of(self, *kinds: str) -> list[JournalAct]:
+        return [each for each in self._draft.journal if each.act in kinds]
+
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         return [each for each in self._draft.journal if each.act in kinds and each.detail["slot"] == slot]
 
     def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
         earlier = [act for act in self._draft.act_records() if act.number < before][:limit]
         return first_of(earlier, [len((act.key or "").encode()) for act in earlier], bytes_max=bytes_max)
+
+    def pruned_totals(self) -> Iterator[StoredPage]:
+        yield from self._draft.pruned_totals
+
+    def amendments(self) -> Iterator[Amendment]:
+        yield from sorted(self._draft.amendments, key=lambda each: (each.seq, each.number, each.erasure))
+
+    def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
+        for entry in self._draft.entries[after:to]:
+            content = entry.charges or entry.piece_for(slot)
+            if content is not None:
+                digest = entry.charges_digest if isinstance(content, EncodedCharges) else content.bound_digest
+                yield OwnPart(seq=entry.seq, salt=entry.salt, first_digest=digest, content=content)
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
         people = self._draft.people
@@ -222,6 +245,18 @@ class MemoryTransaction:
         for write in self._writes:
             write(self._draft)
 
+    def amend(self, parts: Sequence[Rewritten]) -> None:
+        self._write(lambda draft: draft.amend(parts))
+
+    def keep_totals(self, pages: Sequence[StoredPage]) -> None:
+        self._write(lambda draft: setattr(draft, "pruned_totals", tuple(pages)))
+
+    def prune(self, seq: int) -> None:
+        self._draft.prune(seq)
+
+    def drop_quantities(self, *, after: int, to: int) -> None:
+        """They were, when it was pruned."""
+
     def set_limit(self, slot: int, limit_units: int) -> None:
         person = self._draft.people[slot]
         person.limit_units = min(person.limit_units, limit_units)
@@ -274,7 +309,7 @@ def _size(entry: LedgerEntry) -> int:
 
 
 def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
-    outcome, units = entry.own(slot)
+    outcome, units = (None, None) if entry.is_pruned else entry.own(slot)
     return OwnCharge(
         seq=entry.seq,
         query_id=entry.query_id,

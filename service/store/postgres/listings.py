@@ -43,7 +43,7 @@ ENTRIES_AFTER: Final = (
     " AS part WHERE bytes_before < %s ORDER BY seq"
 )
 """Whole entries, for those who replay them; the pieces that stand by themselves are read entry by entry."""
-PIECES_OF: Final = "SELECT number, sealed FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
+PIECES_OF: Final = "SELECT number, sealed, digest FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
 ENTRY_SIZES: Final = (
     f"SELECT seq, {_BYTES} + coalesce((SELECT sum(length(sealed)) FROM pieces p"
@@ -139,9 +139,13 @@ def entry_record_of(row: Sequence[Any]) -> EntryRecord:
     )
 
 
-def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal) -> OwnCharge:
+def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:
     """A row of OWN_CHARGES. Raises Unreadable."""
+    outcome: Outcome | None
+    units: int | None
     outcome, units = (row[5], row[6]) if row[7] == 1 else own_price(row[8:], slot, seal)
+    if row[0] <= pruned_seq:
+        outcome = units = None
     return OwnCharge(
         seq=row[0],
         query_id=row[1],

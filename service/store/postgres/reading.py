@@ -31,7 +31,15 @@ from service.store.postgres.listings import (
     own_price,
 )
 from service.store.postgres.records import RecordsTable, chosen, in_pieces, runs_in, unpacked
-from service.store.postgres.rows import ANSWER_COLUMNS, ENTRY_COLUMNS, PAGE_COLUMNS, answer_of, entry_of, page_of
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    ENTRY_COLUMNS,
+    PAGE_COLUMNS,
+    SealedPiece,
+    answer_of,
+    entry_of,
+    page_of,
+)
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.session import Session
 from service.workflows.journal import TOUCHED, JournalAct
@@ -95,7 +103,7 @@ class PostgresReading:
         number, dataset = number_for(slot), self._dataset_id
         values = [number, PADDING, dataset, before, limit, slot, dataset, number, bytes_max]
         rows = self._rows(OWN_CHARGES, values)
-        return [own_charge_of(row, slot, self._seal) for row in rows]
+        return [own_charge_of(row, slot, self._seal, pruned_seq=self.head.pruned_seq) for row in rows]
 
     def account_of(self, slot: int) -> OwnAccount:
         place, dataset = slot % PAGE_SLOTS, self._dataset_id
@@ -145,6 +153,9 @@ class PostgresReading:
 
     def acts(self, *, after: int) -> list[JournalAct]:
         return self._acts("number > %s", after)
+
+    def acts_of(self, *kinds: str) -> list[JournalAct]:
+        return self._acts("act = ANY(%s)", list(kinds))
 
     def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
         return self._acts("act = ANY(%s) AND detail @> %s", list(kinds), Jsonb({"slot": slot}))
@@ -220,10 +231,10 @@ class PostgresReading:
             count, seq = len(rows), rows[-1][0] if rows else seq
 
     def _entry_of(self, row: Sequence[Any]) -> LedgerEntry:
-        return entry_of(row, self._seal, self._pieces_of)
+        return entry_of(row, self._seal, self._pieces_of, pruned_seq=self.head.pruned_seq)
 
-    def _pieces_of(self, seq: int) -> list[tuple[int, bytes]]:
-        return [(number, sealed) for number, sealed in self._rows(PIECES_OF, [self._dataset_id, seq])]
+    def _pieces_of(self, seq: int) -> list[SealedPiece]:
+        return [(number, sealed, digest) for number, sealed, digest in self._rows(PIECES_OF, [self._dataset_id, seq])]
 
     def _slots(self, statement: str, keys: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
         slots = np.full(len(keys), -1, dtype=np.int64)

@@ -23,15 +23,15 @@ from service.workflows.entry_fields import (
     public_from,
 )
 from service.workflows.ledger import LedgerEntry, PublicEntry
-from service.workflows.pieces import WHOLE
+from service.workflows.pieces import WHOLE, Piece
 from service.workflows.records import AnswerRecord, StoredPage
 
 _RESERVED: Final = {"values"}
 _UNITS: Final = np.dtype(">i8")
 _COUNT: Final = np.dtype(">u4")
 
-SealedPiece = tuple[int, bytes]
-"""The number of a piece and what is stored of it."""
+SealedPiece = tuple[int, bytes, bytes]
+"""The number of a piece, what is stored of it, and the digest that it was written with."""
 
 
 def _columns(fields: Iterable[EntryField]) -> str:
@@ -39,13 +39,15 @@ def _columns(fields: Iterable[EntryField]) -> str:
 
 
 _FIELD_COLUMNS: Final = _columns(ENTRY_FIELDS)
-ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece"
-"""The last is the sealed piece of an entry that has one over all slots."""
-ENTRY_TYPES: Final = " ".join([*(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS), "bytea?"])
+ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece, first_digest"
+"""The last are the sealed piece of an entry that has one over all slots, and the digest that it was written with."""
+ENTRY_TYPES: Final = " ".join(
+    [*(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS), "bytea?", "bytea"]
+)
 """As `wire.fields` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
-PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece"
+PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
 ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
@@ -54,7 +56,7 @@ ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
     """The values of ENTRY_COLUMNS."""
     only = entry.pieces[0] if _is_whole(entry) else None
-    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only))
+    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only), entry.first_digest)
 
 
 def piece_rows(entry: LedgerEntry, seal: LedgerSeal) -> Iterator[tuple[int, int, bytes, bytes]]:
@@ -64,20 +66,34 @@ def piece_rows(entry: LedgerEntry, seal: LedgerSeal) -> Iterator[tuple[int, int,
             yield entry.seq, piece.number, piece.digest, seal.close(entry.salt, piece)
 
 
-def entry_of(row: Sequence[Any], seal: LedgerSeal, pieces_of: Callable[[int], Sequence[SealedPiece]]) -> LedgerEntry:
+def entry_of(
+    row: Sequence[Any], seal: LedgerSeal, pieces_of: Callable[[int], Sequence[SealedPiece]], *, pruned_seq: int
+) -> LedgerEntry:
     """An entry from the values of ENTRY_COLUMNS; `pieces_of` reads those of a sequence that stand by themselves.
 
-    One whose pieces cannot be opened has none.
+    One whose pieces cannot be opened has none. One up to `pruned_seq` has neither charges nor pieces, although they may
+    still be stored.
     """
-    entry = entry_from(_read(_ENTRY_READ_AS, row[:-1]))
+    *values, whole, first_digest = row
+    first_digest = bytes(first_digest)
+    entry = replace(entry_from(_read(_ENTRY_READ_AS, values)), first_digest=first_digest)
+    if entry.seq <= pruned_seq:
+        return entry.pruned()
     if entry.format == 1:
         return entry
-    sealed = [(WHOLE, row[-1])] if row[-1] is not None else pieces_of(entry.seq)
+    sealed = [(WHOLE, whole, first_digest)] if whole is not None else pieces_of(entry.seq)
     try:
-        pieces = tuple(seal.open(entry.salt, number, bytes(each)) for number, each in sealed)
+        pieces = tuple(opened(seal, entry.salt, each) for each in sealed)
     except Unreadable:  # `LedgerEntry.quantities` says so to a caller that needs them
         return entry
     return replace(entry, pieces=pieces)
+
+
+def opened(seal: LedgerSeal, salt: bytes, stored: SealedPiece) -> Piece:
+    """A piece, which knows the digest that it was written with. Raises Unreadable."""
+    number, sealed, first_digest = stored
+    piece = seal.open(salt, number, bytes(sealed))
+    return piece if bytes(first_digest) in {b"", piece.digest} else replace(piece, first_digest=bytes(first_digest))
 
 
 def _is_whole(entry: LedgerEntry) -> bool:

@@ -76,6 +76,7 @@ HEADS: Final = Table(
     _required("checkpoint_seq", BigInteger(), zero=True),
     _required("journal_hash", LargeBinary()),
     _required("joining_units", BigInteger(), zero=True),
+    _required("pruned_seq", BigInteger(), zero=True),
 )
 
 LEDGER: Final = Table(
@@ -118,6 +119,7 @@ LEDGER: Final = Table(
     _empty("acts_hash"),
     _empty("settled"),
     Column("piece", LargeBinary),
+    _empty("first_digest"),
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
 )
@@ -180,6 +182,19 @@ PAGES: Final = Table(
     _required("spent", LargeBinary()),
     _required("charged", LargeBinary()),
     _required("left_out", LargeBinary()),
+)
+
+PRUNED_TOTALS: Final = PAGES.to_metadata(METADATA, name="pruned_totals")
+
+AMENDMENTS: Final = Table(
+    "amendments",
+    METADATA,
+    Column("dataset_id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("erasure", BigInteger, primary_key=True, autoincrement=False),
+    _required("old_digest", LargeBinary()),
+    _required("new_digest", LargeBinary()),
 )
 
 JOURNAL: Final = Table(

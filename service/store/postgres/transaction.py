@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from service.store.postgres.amending import PostgresAmending
 from service.store.postgres.extension import Extension
 from service.store.postgres.faults import committing, translated
 from service.store.postgres.joining import COPY_INDIVIDUALS, copy_individuals
-from service.store.postgres.reading import PostgresReading
 from service.store.postgres.records import RecordsTable
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.sealing import LedgerSeal
@@ -25,7 +25,8 @@ from service.workflows.records import ERASED_NAME, AnswerRecord, Asked, Codes, H
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
 HEAD_COLUMNS: Final = (
-    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash"
+    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash,"
+    " pruned_seq"
 )
 LOCK_HEAD = " FOR UPDATE"
 _ACTS: Final = 0x53504143
@@ -62,7 +63,7 @@ KNOWN_WORST_CASES: Final = (
 )
 
 
-class PostgresTransaction(PostgresReading):
+class PostgresTransaction(PostgresAmending):
     """The port's Transaction; everything runs in one session, and the pool undoes what was not committed."""
 
     def __init__(
@@ -197,6 +198,9 @@ class PostgresTransaction(PostgresReading):
             [slots, epoch, following.hash],
         )
 
+    def prune(self, seq: int) -> None:
+        self._move_head("pruned_seq = %s", [seq])
+
     def fence_off(self, fence: int, joining_units: int) -> None:
         self._move_head("fence = %s, joining_units = %s", [fence, joining_units])
 
@@ -255,4 +259,5 @@ def head_of(row: Sequence[Any]) -> Head:
         checkpoint_seq=row[7],
         joining_units=row[8],
         journal_hash=bytes(row[9]),
+        pruned_seq=row[10],
     )

@@ -127,7 +127,7 @@ class ActRow:
     """One act of a curator or an individual, as the dataset's curator sees it."""
 
     number: int  # acts count from 1
-    act: str  # "rows", "limit", "pause", "resume", "erase", "epoch", "reconcile"; later services may have others
+    act: str  # "rows", "limit", "pause", "resume", "erase", "epoch", "reconcile", "amend", "prune"; more may come
     sequence: int  # queries in the ledger when it was done
     at: datetime
     individual: str | None = None  # the key of whom it concerns; None once that person is erased
@@ -261,7 +261,7 @@ class Receipt:
     query_id: str
     asked: Mapping[str, object]
     at: datetime
-    charged_rho: Decimal
-    outcome: str  # "charged", "left_out" (could not afford it, or paused), or "untouched" (had nothing to contribute)
+    charged_rho: Decimal | None  # None where it is no longer kept
+    outcome: str  # "charged", "left_out" (could not pay, or paused), "untouched" (nothing to add) or "no_longer_kept"
     dataset: str | None = None
     sequence: int | None = None

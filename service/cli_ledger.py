@@ -1,0 +1,149 @@
+"""The commands on ledgers: `sparing ledger verify | reconcile | rebuild-answer | prune`."""
+
+import math
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Optional
+
+import typer
+
+from service.cli_options import Home, fail, settings_of
+from service.settings import Settings
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, rebuild-answer, prune.")
+
+
+@ledger.command()
+def verify(home: Home = None) -> None:
+    """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
+    from service.premises import premises
+    from service.workflows.verifying import verify_all
+
+    settings = settings_of(home)
+    _refuse_missing(settings)
+    with premises(settings) as opened:
+        findings = datasets = 0
+        for report in verify_all(opened.store, opened.witness):
+            datasets += 1
+            findings += len(report.findings)
+            for finding in report.findings:
+                print(f"{report.dataset}: {finding}", file=sys.stderr)
+            print(report)
+        if datasets == 0:
+            print("no dataset is registered here")
+    if findings:
+        raise typer.Exit(1)
+
+
+@ledger.command()
+def reconcile(
+    dataset: Annotated[str, typer.Option(help="The dataset that is closed.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would be done.")] = False,
+    burn_rho: Annotated[Optional[str], typer.Option(help="What to burn at least; needed on a lost witness.")] = None,  # noqa: UP045
+    home: Home = None,
+) -> None:
+    """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
+    from service.adapters import now
+    from service.premises import premises
+    from service.workflows.errors import WorkflowError
+    from service.workflows.reconciling import after, before, plan_of
+    from service.workflows.reconciling import reconcile as run_reconcile
+
+    units = None if burn_rho is None else _units(burn_rho)
+    with premises(settings_of(home)) as opened:
+        try:
+            plan = plan_of(opened.store, opened.witness, dataset, burn_units=units)
+            for line in before(plan):
+                print(f"{dataset}: {line}", flush=True)
+            if plan is not None and not yes:
+                fail("nothing was done yet; add --yes to do it")
+            done = run_reconcile(opened.store, opened.witness, dataset, burn_units=units, clock=now)
+        except WorkflowError as refusal:
+            fail(str(refusal))
+        for line in after(done):
+            print(f"{dataset}: {line}")
+
+
+@ledger.command()
+def rebuild_answer(
+    dataset: Annotated[str, typer.Option(help="The dataset.")],
+    sequence: Annotated[int, typer.Option(min=1, help="The ledger row whose answer is missing.")],
+    key: Annotated[str, typer.Option(help="The Idempotency-Key under which the analyst had it.")],
+    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="What the request had said of `reuse`.")] = True,
+    home: Home = None,
+) -> None:
+    """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
+    from service.premises import premises
+    from service.workflows.errors import WorkflowError
+    from service.workflows.rebuilding import rebuild
+
+    with premises(settings_of(home)) as opened:
+        try:
+            rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
+        except WorkflowError as refusal:
+            fail(str(refusal))
+    done = "was there already" if rebuilt is None else "is there again"
+    print(f"{dataset}: the answer to ledger row {sequence} {done}; nothing was charged")
+
+
+@ledger.command()
+def prune(
+    dataset: Annotated[str, typer.Option(help="The dataset.")],
+    before: Annotated[str, typer.Option(help="A ledger sequence, or a date or time (UTC) such as 2026-01-31.")],
+    home: Home = None,
+) -> None:
+    """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
+    from service.premises import premises
+    from service.store.entropy import system_entropy
+    from service.workflows.errors import WorkflowError
+    from service.workflows.pruning import Damaged
+    from service.workflows.pruning import prune as run_prune
+
+    bound = _bound(before)
+    with premises(settings_of(home)) as opened:
+        try:
+            done = run_prune(opened.store, opened.witness, dataset, before=bound, entropy=system_entropy)
+        except Damaged as refusal:
+            for finding in refusal.report.findings:
+                print(f"{dataset}: {finding}", file=sys.stderr)
+            fail("the ledger does not verify; nothing was pruned")
+        except WorkflowError as refusal:
+            fail(str(refusal))
+    print(f"{dataset}: pruned up to sequence {done.seq}; before, up to {done.seq_before}")
+
+
+def _bound(before: str) -> int | datetime:
+    """A sequence, or an instant in UTC."""
+    try:
+        if before.isdecimal():
+            return int(before)
+        instant = datetime.fromisoformat(before)
+        return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+    except ValueError:
+        fail("before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00")
+
+
+def _refuse_missing(settings: Settings) -> None:
+    """Fail without a database: a search for damage must not see a new, empty house in the place of one elsewhere."""
+    from service.store.embedded.home import find_home
+
+    if settings.database_url is None and find_home(settings.home) is None:
+        fail(f"there is no database of a deployment in {settings.home}: nothing was verified")
+
+
+def _units(rho: str) -> int:
+    """Units of a burn, rounded up: it may be too large, never too small."""
+    from service.core.units import UNITS_PER_RHO
+
+    try:
+        stated = Decimal(rho)
+        is_within = 0 <= stated <= 2**20
+    except ArithmeticError:
+        is_within = False
+    if not is_within:
+        fail("burn-rho must be a decimal number between 0 and 2^20")
+    return math.ceil(Fraction(stated) * UNITS_PER_RHO)

@@ -1,0 +1,110 @@
+"""Amended entries, in every store: one slot reads as untouched, all else as before, and the hash holds."""
+
+from uuid import UUID
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.workflows.amendments import CHARGES, Amendment, Rewritten
+from service.workflows.ledger import LedgerEntry
+from service.workflows.pieces import STRETCH_SLOTS, WHOLE
+from service.workflows.ports import LongAct, Store
+from service.workflows.records import DatasetRecord
+from tests.contracts.stores import entry, second_entry
+
+pytestmark = pytest.mark.slow
+
+SLOT = STRETCH_SLOTS + 1
+ERASURE = 3
+
+
+def written(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
+    """Entries of both formats, of one piece and of several, with the slot charged, left out and neither."""
+    many = dict.fromkeys(range(2 * STRETCH_SLOTS), 5)
+    made: list[LedgerEntry] = []
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(*people(4))
+        transaction.journal("rows", {}, slots=200_000)
+        for number in range(5):
+            head = transaction.head
+            made.append(
+                [
+                    entry(head, {0: 7, SLOT: 9}),
+                    second_entry(head, {0: 7, SLOT: 9}),
+                    second_entry(head, {0: 7}, (SLOT,)),
+                    second_entry(head, many | {SLOT: 11}),
+                    second_entry(head, {0: 7}),
+                ][number]
+            )
+            transaction.append(made[-1:], [], {UUID(int=1): 1})
+        transaction.commit()
+    return made
+
+
+def people(count: int) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
+    """Slots, keys and limits."""
+    slots = np.arange(count)
+    return slots, [f"p{slot}" for slot in slots.tolist()], np.full(count, 10**9)
+
+
+def rewritten(transaction: LongAct, *, erasure: int = ERASURE) -> list[Rewritten]:
+    """All that is to be rewritten, and is."""
+    parts = [part.without(SLOT, erasure=erasure) for part in transaction.own_parts(SLOT, after=0, to=5)]
+    found = [part for part in parts if part is not None]
+    transaction.amend(found)
+    return found
+
+
+def amended(store: Store, record: DatasetRecord) -> list[Amendment]:
+    """The amendments, once they are committed."""
+    with store.long_act(record.id) as transaction:
+        found = [part.amendment for part in rewritten(transaction)]
+        transaction.lock()
+        transaction.commit()
+    return found
+
+
+def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, record: DatasetRecord) -> None:
+    """Of both formats; nothing of another slot changes, and no size."""
+    before = written(store, record)
+    noted = amended(store, record)
+    assert [(each.seq, each.number) for each in noted] == [(1, CHARGES), (2, WHOLE), (3, WHOLE), (4, 1)]
+    with store.transaction(record.id, lock=False) as transaction:
+        after = list(transaction.entries(after=0))
+        assert list(transaction.amendments()) == noted
+        assert [each.outcome for each in transaction.own_charges(SLOT, before=9, limit=9, bytes_max=9999)] == 5 * [
+            "untouched"
+        ]
+    for old, new in zip(before, after, strict=True):
+        assert new.is_itself
+        assert new.own(SLOT) == ("untouched", 0)
+        charged, charges, left_out = old.decode()
+        still, paid, out = new.decode()
+        assert dict(zip(still.tolist(), paid.tolist(), strict=True)) == {
+            slot: units for slot, units in zip(charged.tolist(), charges.tolist(), strict=True) if slot != SLOT
+        }
+        assert out.tolist() == [slot for slot in left_out.tolist() if slot != SLOT]
+        assert [len(piece.content) for piece in new.pieces] == [len(piece.content) for piece in old.pieces]
+    assert after[4] == before[4]
+
+
+def test_a_second_erasure_finds_nothing_of_the_same_slot(store: Store, record: DatasetRecord) -> None:
+    """And what was written first is still told."""
+    before = written(store, record)
+    amended(store, record)
+    with store.long_act(record.id) as transaction:
+        assert rewritten(transaction, erasure=ERASURE + 1) == []
+        parts = list(transaction.own_parts(0, after=0, to=5))
+    assert [part.seq for part in parts] == [1, 2, 3, 4, 5]
+    assert parts[0].first_digest == before[0].charges_digest
+
+
+def test_what_is_left_without_commit_changes_nothing(store: Store, record: DatasetRecord) -> None:
+    """A process that ends in the middle has amended nothing."""
+    before = written(store, record)
+    with store.long_act(record.id) as transaction:
+        assert len(rewritten(transaction)) == 4
+    with store.transaction(record.id, lock=False) as transaction:
+        assert list(transaction.entries(after=0)) == before
+        assert list(transaction.amendments()) == []

@@ -1,0 +1,91 @@
+"""Seeded bugs of erasures and prunings, which rewrite entries of the ledger."""
+
+from tests.mutants.mutant import Mutant
+
+AMENDING = "tests/workflows/test_amending.py"
+PRUNING = "tests/workflows/test_pruning.py"
+REWRITTEN = "tests/workflows/test_verifying_rewritten.py"
+NAMED = f"{REWRITTEN}::test_every_damage_to_a_rewritten_ledger_is_named"
+
+MUTANTS = [
+    Mutant(
+        name="an erased individual's norm stays in the ledger",
+        incident="The record is gone, and its value can be worked out of what it was charged.",
+        file="service/workflows/amending.py",
+        find="        waiting.append(rewritten)\n",
+        put="",
+        killed_by=f"{AMENDING}::test_every_entry_forgets_the_erased_and_all_accounts_stay",
+    ),
+    Mutant(
+        name="a replica replays an amended entry",
+        incident="The erased person comes back there with a budget from which those charges are missing.",
+        file="service/workflows/state.py",
+        find="if changes.rewritten_seq > self.seq:",
+        put="if changes.rewritten_seq < 0:",
+        killed_by=f"{AMENDING}::test_a_replica_that_is_behind_takes_totals_from_the_pages",
+    ),
+    Mutant(
+        name="an entry is amended before a checkpoint has it",
+        incident="The next start replays it, and the charges of the erased are forgotten.",
+        file="service/workflows/amending.py",
+        find="        if head.checkpoint_seq < stretch.to:\n",
+        put="        if head.checkpoint_seq < 0:\n",
+        killed_by=f"{AMENDING}::test_a_start_after_the_amendments_has_every_charge",
+    ),
+    Mutant(
+        name="an amendment that nobody journalled passes",
+        incident="Whoever holds pepper and database takes people out of entries at will.",
+        file="service/workflows/verify_amendments.py",
+        find="if amendments_digest(rows).hex() != digest:",
+        put="if len(digest) == 0:",
+        killed_by=f"{NAMED}[an amendment is deleted]",
+    ),
+    Mutant(
+        name="content that no amendment leads to passes",
+        incident="An erasure is undone from a backup, and `verify` finds all well.",
+        file="service/workflows/verify_amendments.py",
+        find="            if leads_to != held:\n",
+        put="            if held == b'':\n",
+        killed_by=f"{REWRITTEN}::test_a_piece_that_was_put_back_is_found",
+    ),
+    Mutant(
+        name="what the erased have spent may shrink",
+        incident="The account of an erased person is lowered, and the person comes back with a new budget.",
+        file="service/workflows/verify_ledger.py",
+        find="        if self.totals.missing_units != 0:\n",
+        put="        if self.totals.missing_units < 0:\n",
+        killed_by=f"{NAMED}[an account of an erased individual forgets]",
+    ),
+    Mutant(
+        name="totals of a pruning are believed",
+        incident="After a pruning everybody's spent total is whatever somebody wrote.",
+        file="service/workflows/verify_pruning.py",
+        find='            if digest != act.detail["totals"]:\n',
+        put='            if digest == act.detail["totals"][:1]:\n',
+        killed_by=f"{NAMED}[the totals of a pruning are others]",
+    ),
+    Mutant(
+        name="a damaged ledger is pruned",
+        incident="What would have shown the damage is dropped for good.",
+        file="service/workflows/pruning.py",
+        find="    if report.findings:\n",
+        put="    if len(report.findings) > 1000:\n",
+        killed_by=f"{PRUNING}::test_a_damaged_ledger_is_not_pruned",
+    ),
+    Mutant(
+        name="a pruned entry is read as if nobody was touched",
+        incident="An individual is told that it had nothing to contribute to a query that charged it.",
+        file="service/store/postgres/listings.py",
+        find="    if row[0] <= pruned_seq:\n",
+        put="    if row[0] < 0:\n",
+        killed_by="tests/contracts/test_pruning.py::test_pruned_entries_are_themselves_and_tell_nobody",
+    ),
+    Mutant(
+        name="one nonce seals two contents",
+        incident="A restored database amends the same piece again, and both contents can be read without the key.",
+        file="service/store/postgres/amending.py",
+        find="revision = 1 + secrets.randbelow(_REVISIONS - 1)",
+        put="revision = 1",
+        killed_by="tests/store/postgres/test_amending.py::test_two_amendments_of_one_piece_share_no_nonce",
+    ),
+]

@@ -1,0 +1,48 @@
+"""Rewritten pieces on Postgres: sealed under a revision of their own, whatever a restored database does again."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from service.store.postgres.sealing import SEAL_BYTES
+from service.store.postgres.store import PostgresStore
+from service.workflows.pieces import STRETCH_SLOTS, Piece
+from tests.contracts.stores import dataset, second_entry
+from tests.keys import LEDGER_KEY
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """An entry of one piece, and one of two."""
+    many = dict.fromkeys(range(2 * STRETCH_SLOTS), 5)
+    with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
+        record = opened.add_dataset(dataset())
+        with opened.transaction(record.id, lock=True) as transaction:
+            transaction.journal("rows", {}, slots=200_000)
+            for charged in ({0: 7, 3: 9}, many):
+                transaction.append([second_entry(transaction.head, charged)], [], {})
+            transaction.commit()
+        yield opened
+
+
+def revisions(store: PostgresStore) -> list[bytes]:
+    """The revisions of the pieces as they are rewritten, which is then undone."""
+    with store.long_act(1) as transaction:
+        parts = [part.without(3, erasure=1) for part in transaction.own_parts(3, after=0, to=2)]
+        found = [part for part in parts if part is not None]
+        transaction.amend(found)
+        rows = transaction._rows("SELECT piece FROM ledger WHERE piece IS NOT NULL", [])
+        rows += transaction._rows("SELECT sealed FROM pieces WHERE number = 0", [])
+    contents = [part.content.content for part in found if isinstance(part.content, Piece)]
+    assert [len(row[0]) for row in rows] == [len(content) + SEAL_BYTES for content in contents]
+    return [bytes(row[0][:4]) for row in rows]
+
+
+def test_two_amendments_of_one_piece_share_no_nonce(store: PostgresStore) -> None:
+    """Before and after a restore the same erasure may write other content in the same place."""
+    first, second = revisions(store), revisions(store)
+    assert bytes(4) not in first + second
+    assert not set(first) & set(second)

@@ -1,0 +1,190 @@
+"""Erasures are brought to their end in the ledger: entries forget the individual, accounts and the chain do not."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from service.store.memory.store import MemoryStore
+from service.store.postgres.store import PostgresStore
+from service.workflows import amending
+from service.workflows.amender import Amender
+from service.workflows.amending import amend_erased, stretches_left
+from service.workflows.house import House
+from service.workflows.journal import JournalAct
+from service.workflows.ports import Store
+from service.workflows.records import Head
+from service.workflows.threads import DatasetWriter
+from service.workflows.verifying import verify_all
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.keys import LEDGER_KEY
+from tests.workflows.replicas import eventually
+
+HEAD = Head(seq=9, hash=b"", epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
+ANN = 0
+SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store in turn."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def house(store: Store) -> Iterator[House]:
+    """Ann, Bob and Eve, who were asked five times, and once more when Ann was erased."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        who = analyst(opened)
+        for number in range(5):
+            ask(opened, who, f"key-{number}", **SUM)
+        opened.erase_individual("survey", "ann")
+        ask(opened, who, "later", **SUM)
+        yield opened
+
+
+def line_of(house: House) -> DatasetWriter:
+    """The line of the one dataset."""
+    return house.lines.line(house.lines.record("survey"))
+
+
+def spent(house: House) -> list[int]:
+    """By the slots of Ann, Bob and Eve."""
+    return line_of(house).look(lambda state: state.memory.accounts.spent[:3].tolist())
+
+
+def findings(store: Store) -> list[str]:
+    """Of a verification."""
+    (report,) = verify_all(store, witness_of(store))
+    return report.findings
+
+
+def test_every_entry_forgets_the_erased_and_all_accounts_stay(house: House, store: Store) -> None:
+    """Nobody else's place changes, and what is stored verifies before, in the middle and afterwards."""
+    before = spent(house)
+    assert findings(store) == []
+    assert amend_erased(line_of(house)) == 1
+    assert spent(house) == before
+    assert before[ANN] > 0
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            assert entry.own(ANN) == ("untouched", 0)
+            assert entry.own(1)[0] == "charged"
+        assert transaction.account_of(ANN).spent == before[ANN]
+    assert findings(store) == []
+
+
+def test_nothing_is_left_to_do_afterwards(house: House) -> None:
+    """And an erasure of the same slot, when the person has come back, begins anew."""
+    line = line_of(house)
+    amend_erased(line)
+    assert amend_erased(line) == 0
+    upload(house, "people", [("ann", "NO", 44, 99.5)])
+    ask(house, analyst(house, "bea"), "again", **SUM)
+    house.erase_individual("survey", "ann")
+    assert amend_erased(line) == 1
+
+
+def test_an_individual_who_comes_back_has_not_got_a_new_budget(house: House, store: Store) -> None:
+    """After the amendments and a start too, what was spent before counts."""
+    before = spent(house)[ANN]
+    amend_erased(line_of(house))
+    house.close()
+    with open_house(store, SeededEntropy(7)) as again:
+        upload(again, "people", [("ann", "NO", 44, 99.5)])
+        ask(again, analyst(again, "bea"), "again", **SUM)
+        assert spent(again)[ANN] > before
+    assert findings(store) == []
+
+
+def test_a_start_after_the_amendments_has_every_charge(house: House, store: Store) -> None:
+    """Of a process that was killed too: a checkpoint had come before any entry was amended."""
+    before = spent(house)
+    amend_erased(line_of(house))
+    with open_house(store, SeededEntropy(7)) as again:
+        line_of(again).catch_up()
+        assert spent(again) == before
+
+
+def test_a_process_that_ends_between_stretches_loses_none(
+    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one goes on where the journal says."""
+    monkeypatch.setattr(amending, "STRETCH_ENTRIES", 2)
+    looks = iter([False, False, True])
+    assert amend_erased(line_of(house), is_over=lambda: next(looks)) == 2
+    assert findings(store) == []
+    house.close()
+    with open_house(store, SeededEntropy(7)) as again:
+        assert amend_erased(line_of(again)) == 1
+    assert findings(store) == []
+
+
+def test_a_replica_that_is_behind_takes_totals_from_the_pages(house: House, store: Store) -> None:
+    """It must not replay entries that do not tell any more what they charged."""
+    with open_house(store, SeededEntropy(8)) as behind:
+        behind.preload()
+        other = line_of(behind)
+        ask(house, analyst(house, "bea"), "ahead", **SUM)
+        house.erase_individual("survey", "bob")
+        expected = spent(house)
+        amend_erased(line_of(house))
+        other.catch_up()
+        assert other.look(lambda state: state.memory.accounts.spent[:3].tolist()) == expected
+
+
+def test_the_values_of_an_erased_individual_are_in_no_row(house: House, store: Store) -> None:
+    """Neither its squared norm nor what it was charged; of the others they are still there."""
+    with store.transaction(1, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
+    charges = {int(entry.decode()[1][0]) for entry in entries[:5]}
+    amend_erased(line_of(house))
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            content = b"".join(piece.content for piece in entry.pieces)
+            assert not any(number.to_bytes(8, "big") in content for number in norms | charges)
+            assert int(entry.quantities().amounts[0]).to_bytes(8, "big") in content
+
+
+def test_a_house_amends_on_a_thread_of_its_own(house: House, store: Store) -> None:
+    """What was left at a start, and what is erased from then on."""
+    house.lines.let_go([1])
+    house.lines.amend_ledgers()
+    house.preload()
+
+    def forgotten(slot: int) -> bool:
+        with store.transaction(1, lock=False) as transaction:
+            return all(entry.own(slot)[0] == "untouched" for entry in transaction.entries(after=0))
+
+    eventually(lambda: forgotten(ANN))
+    house.erase_individual("survey", "bob")
+    eventually(lambda: forgotten(1))
+
+
+def test_a_dataset_that_cannot_be_amended_now_waits_for_its_turn(house: House) -> None:
+    """Others go on; a closed amender takes nothing up."""
+    record, amender = house.lines.record("survey"), Amender()
+    house.lines.guard(record).close_for_damage()
+    amender.ask(record, line_of(house))
+    amender.close()
+    assert not amender.step()
+
+
+def test_stretches_follow_from_sequences_alone() -> None:
+    """The earliest erasure first; entries that are pruned are not amended."""
+
+    def act(number: int, at_seq: int, kind: str, **detail: int) -> JournalAct:
+        return JournalAct(number=number, at_seq=at_seq, act=kind, detail=detail, previous_hash=b"", hash=b"")
+
+    acts = [act(1, 5, "erase", slot=7), act(2, 3000, "erase", slot=8), act(3, 3000, "amend", erasure=2, to=1024)]
+    assert [(each.slot, each.after, each.to) for each in stretches_left(HEAD, acts)] == [(7, 0, 5), (8, 1024, 2048)]
+    done = [*acts, act(4, 3000, "amend", erasure=1, to=5), act(5, 3000, "amend", erasure=2, to=3000)]
+    assert list(stretches_left(HEAD, done)) == []
