@@ -1,0 +1,82 @@
+"""Erasures and prunings rewrite entries between whatever else happens: the ledger stays sound, and nobody gains.
+
+All of what `tests.laws.test_restore` does, restores too, with amendments and prunings at any time in between.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from numpy.typing import NDArray
+
+from service.workflows.amending import amend_erased
+from service.workflows.errors import InvalidRequest
+from service.workflows.pruning import prune
+from service.workflows.threads import DatasetWriter
+from tests.laws.test_restore import KEYS, NAME, RestoreMachine
+
+
+class RewritingMachine(RestoreMachine):
+    """The world of the restore law, in which entries do not stay what they were."""
+
+    @property
+    def line(self) -> DatasetWriter:
+        """Of the one dataset."""
+        return self.house.lines.line(self.house.lines.record(NAME))
+
+    def spent(self) -> NDArray[np.int64]:
+        """Everybody's spent total by slot, as pages and entries give it: a replay from the first entry would not."""
+        with self.store.transaction(1, lock=False) as transaction:
+            slots = range(transaction.head.slots)
+            return np.array([transaction.account_of(slot).spent for slot in slots], dtype=np.int64)
+
+    @rule()
+    def amend(self) -> None:
+        """Bring all erasures to their end: no entry tells of an erased individual before its erasure."""
+        amend_erased(self.line)
+        with self.store.transaction(1, lock=False) as transaction:
+            for act in transaction.acts_of("erase"):
+                for entry in transaction.entries(after=transaction.head.pruned_seq):
+                    if entry.seq <= act.at_seq:
+                        assert entry.own(act.detail["slot"]) == ("untouched", 0)
+
+    @rule(key=KEYS, age=st.sampled_from([0, 5]))
+    def forget(self, key: str, age: int) -> None:
+        """Somebody pays and is erased, which is brought to its end."""
+        self.ask(age, 3.0)
+        self.erase(key)
+        self.amend()
+
+    @rule(share=st.sampled_from([0.3, 0.7, 1.0]), has_checkpoint=st.booleans())
+    def prune(self, share: float, has_checkpoint: bool) -> None:
+        """Drop the first entries, as far as checkpoints have come; nobody's account moves."""
+        before = self.spent()
+        if has_checkpoint:
+            self.line.checkpoint()
+        try:
+            prune(self.store, self.witness, NAME, before=int(share * self.head.seq) + 1, entropy=self.entropy)
+        except InvalidRequest:
+            assert self.head.pruned_seq == 0
+        assert np.array_equal(self.spent(), before)
+        with self.store.transaction(1, lock=False) as transaction:
+            pruned_seq = transaction.head.pruned_seq
+            assert all(entry.is_pruned == (entry.seq <= pruned_seq) for entry in transaction.entries(after=0))
+
+    @rule()
+    def start_anew(self) -> None:
+        """Another process, which holds nothing in memory."""
+        self.house.close()
+        self.house = self.open()
+        before = self.spent()
+        self.line.catch_up()
+        held = self.line.look(lambda state: state.memory.accounts.spent[: before.size].tolist())
+        assert held == before.tolist()
+
+
+@pytest.mark.slow
+def test_whatever_is_rewritten_the_ledger_is_sound_and_nobody_gains() -> None:
+    """Sixty histories of forty events."""
+    run_state_machine_as_test(
+        RewritingMachine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+    )
