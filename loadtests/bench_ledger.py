@@ -1,4 +1,4 @@
-"""The ledger at rest: migrations of many entries, a first start after, receipts among dense ones, bytes of an entry.
+"""The ledger at rest: migrations of many entries, erasures and prunings, receipts among dense ones, bytes of an entry.
 
     python -m loadtests.bench_ledger
 
@@ -26,14 +26,19 @@ from loadtests.rig import throw_away_home
 from service.core.uniform import uniform
 from service.query.schema import Schema
 from service.store.embedded import EmbeddedPostgres
+from service.store.entropy import system_entropy
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore
+from service.store.witness.memory import MemoryWitness
+from service.workflows.amending import amend_erased
 from service.workflows.ledger import FORMAT, LedgerEntry
 from service.workflows.pieces import Measure, Quantities, pieces_of
-from service.workflows.records import DatasetRecord, Head
+from service.workflows.records import DatasetRecord, Head, WitnessRecord
 from service.workflows.secrets import Pepper
 from service.workflows.state import DatasetState
+from service.workflows.threads import DatasetWriter
 from service.workflows.views import Guarantee
+from service.workflows.witnessing import Guard, witness_name
 
 PEOPLE = 10**6
 DENSE = 100
@@ -186,13 +191,7 @@ def migration() -> dict[str, float]:
 def first_start() -> dict[str, float]:
     """Seconds for migration 0013 of a ledger with many sparse entries of format 2, and for the replay after it."""
     with database() as url, closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
-        record, few = dataset(store), told(FEW, one_norm=True)
-        with store.transaction(record.id, lock=True) as transaction:
-            transaction.add_individuals(few.touched, [str(n) for n in range(FEW)], np.full(FEW, 2**60))
-            transaction.journal("rows", {}, slots=PEOPLE)
-            transaction.commit()
-        for _ in range(AGED // AT_ONCE):
-            append_many(store, record, few)
+        record = aged(store)
         config = Config(stdout=io.StringIO())
         config.set_main_option("script_location", str(MIGRATIONS))
         config.attributes["url"] = url
@@ -200,12 +199,80 @@ def first_start() -> dict[str, float]:
         began = time.perf_counter()
         command.upgrade(config, "0013")
         migrated = time.perf_counter()
-        state = DatasetState(record)
-        with store.transaction(record.id, lock=False) as transaction:
-            state.catch_up(transaction)
-        if state.memory.counters.charged[few.touched].tolist() != [AGED] * FEW:
+        command.upgrade(config, "head")
+        begun = time.perf_counter()
+        state = replayed(store, record)
+        if state.memory.counters.charged[:FEW].sum() != AGED:
             raise RuntimeError("not everything was replayed")
-        return {"counters_migration_s": migrated - began, "first_start_s": time.perf_counter() - migrated}
+        return {"counters_migration_s": migrated - began, "first_start_s": time.perf_counter() - begun}
+
+
+def rewriting() -> dict[str, float]:
+    """Seconds to bring erasures to their end in an aged ledger, and to prune it; bytes of an entry before and after.
+
+    One erased individual was charged by every entry, the other by none.
+    """
+    with database() as url, closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
+        record = aged(store)
+        checkpoint = replayed(store, record).checkpoint()
+        for page in checkpoint.pages:
+            store.write_page(record.id, checkpoint, page)
+        store.finish_checkpoint(record.id, checkpoint)
+        witness = MemoryWitness()
+        witness.write(witness_name(record), WitnessRecord.of(store.head(record.id)))
+        guard = Guard(record=record, store=store, witness=witness)
+        line = DatasetWriter(record=record, guard=guard, entropy=system_entropy)
+        line.catch_up()
+        figures = {"entry_bytes": bytes_of_an_entry(url)}
+        for name, slot in (("erasure_of_all_s", 0), ("erasure_of_none_s", 1)):
+            with store.transaction(record.id, lock=True) as transaction:
+                transaction.journal("erase", {"slot": slot})
+                transaction.commit()
+            began = time.perf_counter()
+            amend_erased(line)
+            figures[name] = time.perf_counter() - began
+        with store.transaction(record.id, lock=True) as transaction:
+            transaction.journal("prune", {"seq": AGED})
+            transaction.prune(AGED)
+            transaction.commit()
+        began = time.perf_counter()
+        for after in range(0, AGED, AT_ONCE):
+            with store.long_act(record.id) as transaction:
+                transaction.drop_quantities(after=after, to=after + AT_ONCE)
+                transaction.lock()
+                transaction.commit()
+        figures["dropping_s"] = time.perf_counter() - began
+        line.end()
+        line.ended(within_s=10)
+        return figures | {"pruned_entry_bytes": bytes_of_an_entry(url)}
+
+
+def bytes_of_an_entry(url: str) -> float:
+    """Of the whole table with its indexes, dead rows left out, a share."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM FULL ledger")
+        size = connection.execute("SELECT pg_total_relation_size('ledger')").fetchall()[0][0]
+    return float(size) / AGED
+
+
+def aged(store: PostgresStore) -> DatasetRecord:
+    """A dataset with many sparse entries."""
+    record, few = dataset(store), told(FEW, one_norm=True)
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(few.touched, [str(n) for n in range(FEW)], np.full(FEW, 2**60))
+        transaction.journal("rows", {}, slots=PEOPLE)
+        transaction.commit()
+    for _ in range(AGED // AT_ONCE):
+        append_many(store, record, few)
+    return record
+
+
+def replayed(store: PostgresStore, record: DatasetRecord) -> DatasetState:
+    """The dataset in memory."""
+    state = DatasetState(record)
+    with store.transaction(record.id, lock=False) as transaction:
+        state.catch_up(transaction)
+    return state
 
 
 def append_many(store: PostgresStore, record: DatasetRecord, what: Quantities) -> None:
@@ -220,5 +287,5 @@ def append_many(store: PostgresStore, record: DatasetRecord, what: Quantities) -
 
 
 if __name__ == "__main__":
-    json.dump(migration() | first_start() | receipts(), sys.stdout, indent=2)
+    json.dump(migration() | first_start() | rewriting() | receipts(), sys.stdout, indent=2)
     print()
