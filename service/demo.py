@@ -1,10 +1,10 @@
 """The demo: the house on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
 
-import signal
 from pathlib import Path
 
 from rich.console import Console
 
+from service.door import stay_until_asked
 from service.main import serving
 from service.settings import Settings
 
@@ -36,8 +36,7 @@ def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
             console.print(f"\nServing at [bold]{url}[/bold] until Ctrl-C. Keys, shown only now:")
             for role, key in rows.items():
                 console.print(f"  {role:<11}{key}", soft_wrap=True, highlight=False)
-            while True:
-                signal.pause()
+            stay_until_asked()
 
 
 def _out(home: Path) -> Path:

@@ -1,27 +1,89 @@
 """The door of a process that serves: the address it listens on, and the signals that end it."""
 
 import ipaddress
+import logging
 import signal
 import socket
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+_LOOK_S: Final = 1.0
+_LOGGERS_CUT: Final = ("psycopg", "psycopg.pool")
+_LINES_CUT: Final = ("query cancellation interrupted", "discarding closed connection")
+"""Of connections that a signal has cut; they end with the process."""
+
+
+@dataclass(slots=True)
+class _Start:
+    """The start of this process. A plain flag: the handler could wait for ever for the lock of an Event."""
+
+    is_cut: bool = False
+
+
+_START: Final = _Start()
 
 
 def end_on_signals() -> None:
-    """Let SIGTERM and SIGINT leave through every `with` of the way in."""
+    """Let SIGTERM and SIGINT leave through every `with` of the way in, without a word and with exit status 0.
+
+    An exception that strikes inside a callback of the interpreter is dropped there, so that a start also has to look:
+    `end_if_asked` between its steps, and once more when other handlers have taken over.
+    """
+    _START.is_cut = False
+    sys.unraisablehook = partial(_tell_dropped, sys.unraisablehook)
+    for name in _LOGGERS_CUT:
+        logging.getLogger(name).addFilter(_is_worth_a_line)
     for number in ENDING:
         signal.signal(number, _end)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
     """End once."""
+    _START.is_cut = True
     ignore_signals()
     raise SystemExit(0)
+
+
+def end_if_asked() -> None:
+    """Raise SystemExit if a signal has asked for the end of this start and the start has gone on."""
+    if _START.is_cut:
+        raise SystemExit(0)
+
+
+def stay_until_asked() -> NoReturn:
+    """Wait for the signal of `end_on_signals`, also where it has come already and its exception was dropped."""
+    while True:
+        end_if_asked()
+        time.sleep(_LOOK_S)
+
+
+@contextmanager
+def quiet_when_cut() -> Iterator[None]:
+    """Around a start: once a signal has asked for its end, whatever error comes out is the exit that was asked for."""
+    try:
+        yield
+    except BaseException:
+        if _START.is_cut:
+            raise SystemExit(0) from None
+        raise
+
+
+def _tell_dropped(tell: Callable[["sys.UnraisableHookArgs"], object], dropped: "sys.UnraisableHookArgs") -> None:
+    """Keep quiet about our own exception alone."""
+    if not (_START.is_cut and isinstance(dropped.exc_value, SystemExit)):
+        tell(dropped)
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    return not (_START.is_cut and str(record.msg).startswith(_LINES_CUT))
 
 
 def ignore_signals() -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from service.allocator import keep_freed_memory
-from service.door import bound, end_on_signals, forward_door, ignore_signals, url_of
+from service.door import bound, end_if_asked, end_on_signals, forward_door, ignore_signals, quiet_when_cut, url_of
 from service.premises import premises
 from service.settings import Settings
 from service.workflows.telemetry import SILENT, Telemetry
@@ -46,7 +46,7 @@ def serve_on(
     """The same behind a socket that is bound already; the caller has said `end_on_signals`."""
     keep_freed_memory()
     gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
-    with ExitStack() as stack:
+    with quiet_when_cut(), ExitStack() as stack:
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(premises(settings, telemetry, serves=True, forward_url=forward_url))
@@ -64,6 +64,7 @@ def serve_on(
 
         server = _server(opened.house, settings, tell, telemetry)
         server.listen_to_signals()
+        end_if_asked()  # not before: a signal between the look and the new handlers would be lost
         server.run(sockets=[listener, *forwarded])
         ignore_signals()  # the rest of the way out is short, and is better gone to its end
 
@@ -91,7 +92,7 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
-    with ExitStack() as stack:
+    with quiet_when_cut(), ExitStack() as stack:
         listener = stack.enter_context(bound(host, port))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(premises(settings, serves=True, forward_url=forward_url))
@@ -100,6 +101,7 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
         thread.start()
         try:
             started.wait()
+            end_if_asked()
             yield url_of(listener), opened.house
         finally:
             server.should_exit = True

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from service.door import end_if_asked
 from service.home import servers_of
 from service.settings import Settings
 from service.workflows.telemetry import SILENT, Telemetry
@@ -24,6 +25,7 @@ def premises(
     with servers_of(settings, meanwhile=_import_adapters) as servers:
         from service.adapters import furnished  # noqa: PLC0415 - as below
 
+        end_if_asked()  # most of a start's callbacks, which drop exceptions, are those of imports
         with furnished(settings, servers, telemetry, serves=serves, forward_url=forward_url) as opened:
             yield opened
 

@@ -18,7 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Final
 from urllib.parse import urlsplit
 
-from service.door import ENDING, bound, end_on_signals, ignore_signals, parted, url_of
+from service.door import ENDING, bound, end_if_asked, end_on_signals, ignore_signals, parted, quiet_when_cut, url_of
 from service.failpoints import arm
 from service.home import pepper_of, servers_of
 from service.settings import Settings
@@ -180,7 +180,7 @@ def serve_with_workers(
     the main thread: the workers end with the thread that has started them.
     """
     end_on_signals()
-    with ExitStack() as stack:
+    with quiet_when_cut(), ExitStack() as stack:
         listener = stack.enter_context(bound(host, port))
         servers = stack.enter_context(servers_of(settings))
         theirs = replace(
@@ -209,6 +209,7 @@ def serve_with_workers(
         Supervisor(start=start, workers=settings.workers, ready=tell, leaving=listener.close).run()
 
 
+@quiet_when_cut()
 def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket, reports: Connection) -> None:
     """A worker's life: it ends with its parent, however that ends, and answers to its parent's signals only."""
     end_with(parent_pid, signal.SIGKILL)
@@ -252,6 +253,7 @@ def _signals() -> Iterator[socket.socket]:
         for number in ENDING:
             signal.signal(number, _noted)
         try:
+            end_if_asked()
             yield ours
         finally:
             ignore_signals()

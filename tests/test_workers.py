@@ -1,6 +1,7 @@
 """Who looks after the workers: when they are started, started again, given up, and told to end."""
 
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from service.door import ENDING
+from service.door import ENDING, _Start, end_on_signals
 from service.settings import Settings
 from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _forward_url, _metrics_port
 from tests.lives import be_hurried, die, die_early, leave_badly, refuse, stay
+from tests.starts import drop_signal
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +76,18 @@ def test_all_are_ready_before_anybody_is_told_and_all_end_before_it_is_over() ->
     assert stage.places_started() == [0, 1, 2]
     assert [process.exitcode for _, _, process in stage.started] == [0, 0, 0]
     assert stage.left == 1
+
+
+def test_a_signal_that_was_dropped_before_they_were_looked_after_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers of the home were coming up, and nothing else would end the parent any more."""
+    monkeypatch.setattr("service.door._START", _Start())
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    end_on_signals()
+    drop_signal()
+    stage = Stage([[stay], [stay]])
+    with pytest.raises(SystemExit, match=r"^0$"):
+        stage.run()
+    assert (stage.started, stage.told) == ([], [])
 
 
 def test_every_signal_is_passed_on_as_it_is() -> None:

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "home": frozenset({"settings", "store"}),
     "speed": frozenset({"query", "settings", "store", "workflows"}),
     "adapters": frozenset({"home", "query", "speed", "settings", "store", "workflows"}),
-    "premises": frozenset({"adapters", "home", "settings", "workflows"}),
+    "premises": frozenset({"adapters", "door", "home", "settings", "workflows"}),
     "metrics": frozenset({"workflows"}),
     "failures": frozenset({"store", "workflows"}),
     "server": frozenset({"api", "door", "settings", "workflows"}),

@@ -3,6 +3,7 @@
 import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -122,6 +123,35 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
         assert (attach_postgres(home), attach_valkey(home)) == (None, None)
         instants += 1
     assert instants > 3
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "has_house"),
+    [
+        ("serve", "service.premises:_import_adapters", False),
+        ("serve", "service.server:GracefulServer.listen_to_signals", True),
+        ("serve --workers 2", "service.workers:Supervisor.run", True),
+        ("demo --stay", "service.main:_server", True),
+    ],
+)
+def test_a_signal_whose_exception_is_dropped_ends_a_start(
+    home: Path, command: str, place: str, *, has_house: bool
+) -> None:
+    """At the next of its looks: while servers come up before anything stands in them, and at the latest when ready."""
+    arguments = [place, *command.split(), "--home", str(home), "--port", "0"]
+    line, said = [sys.executable, "-m", "tests.starts", *arguments], []
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        for printed in process.stdout or ():
+            said.append(printed)
+            if printed.startswith("ready"):
+                process.terminate()  # it was lost
+        _, complaints = process.communicate(timeout=60)
+    assert (process.returncode, complaints) == (0, "")
+    assert said in ([], ["Starting Postgres, Valkey and the service …\n"])
+    assert (home / "pepper").exists() is has_house
+    assert (attach_postgres(home), attach_valkey(home)) == (None, None)
 
 
 def test_verify_names_the_row_that_was_changed(home: Path) -> None:

@@ -1,10 +1,15 @@
-"""Seeded bugs of what a start checks: each lets a damaged dataset be asked, or serves under another pepper."""
+"""Seeded bugs of a start: a damaged dataset is asked, another pepper is served under, a signal is lost."""
 
 from tests.mutants.mutant import Mutant
 
 CHECK = "tests/workflows/test_start_check.py"
 CHECKS = "tests/workflows/test_start_checks.py"
 PEPPERS = "tests/store/postgres/test_peppers.py"
+LAST_LOOK = (
+    "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"
+    "[serve-service.server:GracefulServer.listen_to_signals-True]"
+)
+LOOK = "        end_if_asked()  # not before: a signal between the look and the new handlers would be lost\n"
 
 MUTANTS = [
     Mutant(
@@ -62,5 +67,29 @@ MUTANTS = [
         find="        store.refuse_other_pepper(pepper.database_proof)\n",
         put="",
         killed_by="tests/e2e/test_pepper.py::test_another_pepper_is_refused_and_the_first_goes_on",
+    ),
+    Mutant(
+        name="a signal whose exception was dropped is forgotten",
+        incident="A rollout ends a process that is starting; it serves on, and is killed a minute later.",
+        file="service/main.py",
+        find=LOOK,
+        put="",
+        killed_by=LAST_LOOK,
+    ),
+    Mutant(
+        name="the last look comes before the new handlers",
+        incident="One rollout in thousands waits for a process that was told to end between the two.",
+        file="service/main.py",
+        find=f"        server.listen_to_signals()\n{LOOK}",
+        put="        end_if_asked()\n        server.listen_to_signals()\n",
+        killed_by=LAST_LOOK,
+    ),
+    Mutant(
+        name="every error of a start is taken for its end",
+        incident="A port is taken, and the process exits with status 0 and without a word.",
+        file="service/door.py",
+        find="        if _START.is_cut:\n            raise SystemExit(0) from None\n        raise\n",
+        put="        raise SystemExit(0) from None\n",
+        killed_by="tests/test_door.py::test_without_a_signal_nothing_is_hidden",
     ),
 ]

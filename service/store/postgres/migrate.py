@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import logging
 from pathlib import Path
 
 import psycopg
@@ -12,14 +11,6 @@ import service
 
 MIGRATIONS = Path(service.__file__).parent.parent / "migrations"
 _ONE_AT_A_TIME = 0x5350_4152
-
-
-def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """False for psycopg's warning that it closes a connection whose statement a signal has cut: that ends anyway."""
-    return not str(record.msg).startswith("query cancellation interrupted")
-
-
-logging.getLogger("psycopg").addFilter(_is_worth_a_line)
 
 
 def migrate(database_url: str, *, folder: Path = MIGRATIONS) -> None:

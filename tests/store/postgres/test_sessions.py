@@ -1,12 +1,10 @@
 """Sessions on the way out: a signal that ends the process leaves none of them in the middle of a statement."""
 
-import logging
 import time
 from collections.abc import Callable
 
 import pytest
 
-from service.store.postgres.migrate import libpq_parts
 from service.store.postgres.sessions import Sessions
 
 
@@ -34,12 +32,3 @@ def test_a_statement_that_is_under_way_at_the_end_is_cancelled_without_a_word(
     assert sessions.rows("SELECT pg_backend_pid()", []) == before
     sessions.close()
     assert caplog.records == []
-
-
-def test_a_statement_that_a_signal_cut_is_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """It would say that psycopg closes the connection, which ends with the process; other warnings are kept."""
-    assert libpq_parts("") == {}
-    log = logging.getLogger("psycopg")
-    log.warning("query cancellation interrupted (%s): closing connection", "TypeError")
-    log.warning("query cancellation failed: %s", "x")
-    assert [record.getMessage() for record in caplog.records] == ["query cancellation failed: x"]
