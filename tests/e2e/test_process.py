@@ -168,7 +168,7 @@ def test_verify_names_the_row_that_was_changed(home: Path) -> None:
         EmbeddedPostgres(Settings.of({}, home=home).home) as server,
         psycopg.connect(server.url_of("sparing")) as owner,
     ):
-        owner.execute("ALTER TABLE ledger DISABLE TRIGGER ledger_append_only")
+        owner.execute("ALTER TABLE ledger DISABLE TRIGGER ALL")
         owner.execute("UPDATE ledger SET charged_units = charged_units - 1 WHERE seq = 2")
     verified = sparing("ledger", "verify", home=home)
     assert verified.returncode == 1
