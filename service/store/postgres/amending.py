@@ -79,6 +79,7 @@ class PostgresAmending(PostgresReading):
                 noted = [self._dataset_id, each.erasure, each.seq, each.number, each.old_digest, each.new_digest]
                 self._connection.execute(_NOTE, noted)
                 self._connection.execute(*self._rewrites(part))
+        self._start_clock()
 
     def pruned_totals(self) -> Iterator[StoredPage]:
         yield from map(page_of, self._rows(_TOTALS, [self._dataset_id]))
@@ -89,6 +90,7 @@ class PostgresAmending(PostgresReading):
             for page in pages:
                 values = [self._dataset_id, page.number, page.seq, *page_row(page.totals)]
                 self._connection.execute(_KEEP_TOTALS, values)
+        self._start_clock()
 
     def drop_quantities(self, *, after: int, to: int) -> None:
         with translated():
@@ -97,6 +99,14 @@ class PostgresAmending(PostgresReading):
                 self._connection.execute(_DROP_CHARGES, [digest, self._dataset_id, seq])
             self._connection.execute(_DROP_WHOLE, [self._dataset_id, after, to])
             self._connection.execute(_DROP_PIECES, [self._dataset_id, after, to])
+
+    def _start_clock(self) -> None:
+        """A process that falls silent from here on loses its transaction in time, and its locks with it.
+
+        A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction.
+        """
+        with translated():
+            self._connection.execute("SELECT")
 
     def _own_part(self, row: Sequence[Any]) -> OwnPart | None:
         """The part in a row of OWN_PARTS; None where the entry has no piece for the slot. Raises Unreadable."""

@@ -1,17 +1,24 @@
 """Rewritten pieces on Postgres: sealed under a revision of their own, whatever a restored database does again."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
+import psycopg
 import pytest
 
+from service.engine.pages import PageTotals
 from service.store.postgres.sealing import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
 from service.workflows.pieces import STRETCH_SLOTS, Piece
+from service.workflows.ports import LongAct, StoreUnavailable
+from service.workflows.records import StoredPage
 from tests.contracts.stores import dataset, second_entry
+from tests.e2e.workers import await_that
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
+
+IDLE = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
 
 
 @pytest.fixture
@@ -26,6 +33,32 @@ def store(database_url: str) -> Iterator[PostgresStore]:
                 transaction.append([second_entry(transaction.head, charged)], [], {})
             transaction.commit()
         yield opened
+
+
+def test_a_process_that_falls_silent_after_writing_loses_its_locks(database_url: str, store: PostgresStore) -> None:
+    """Long acts hold each other up; the clock of an idle transaction runs whenever they have written something."""
+    with (
+        closing(PostgresStore(database_url, LEDGER_KEY, idle_timeout_ms=100)) as silent,
+        psycopg.connect(database_url, autocommit=True) as looking,
+    ):
+        for write in 5 * (amend, keep_totals):
+            with suppress(StoreUnavailable), silent.long_act(1) as transaction:
+                write(transaction)
+                assert looking.execute(IDLE).fetchall() != []
+                await_that(lambda: looking.execute(IDLE).fetchall() == [])
+
+
+def amend(transaction: LongAct) -> None:
+    """One piece."""
+    (part, *_) = transaction.own_parts(3, after=0, to=1)
+    rewritten = part.without(3, erasure=1)
+    assert rewritten is not None
+    transaction.amend([rewritten])
+
+
+def keep_totals(transaction: LongAct) -> None:
+    """One page."""
+    transaction.keep_totals([StoredPage(number=0, seq=1, totals=PageTotals.zero())])
 
 
 def revisions(store: PostgresStore) -> list[bytes]:
