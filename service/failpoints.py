@@ -1,6 +1,6 @@
-"""Points on a query's way at which a drill can kill, break or stall the process; outside a drill they do nothing.
+"""Points on a query's way, and beside it, at which a drill can kill, break or stall the process.
 
-A drill is asked for in the environment of `sparing serve`, on a loopback address only:
+Outside a drill they do nothing. A drill is asked for in the environment of `sparing serve`, on a loopback address only:
 
     CHAOS=1 CHAOS_AT=before-commit:kill:3    kill -9 this process at its third arrival at `before-commit`
 
@@ -45,6 +45,8 @@ POINTS: Final = (
     "sent",
     "done",
 )
+# Beside the way: what erasures have left to do in the ledger, and a pruning.
+POINTS_BESIDE: Final = ("amending", "amended", "totals-kept", "prune-committed", "dropping", "dropped")
 
 
 class ChaosRefused(ValueError):
@@ -119,7 +121,7 @@ def disarm() -> None:
 
 def _parsed(text: str) -> tuple[str, str, int]:
     point, action, number = (*text.strip().split(":"), "1", "1")[:3]
-    if point not in POINTS or action not in _ACTIONS or not number.isdecimal() or int(number) == 0:
+    if point not in (*POINTS, *POINTS_BESIDE) or action not in _ACTIONS or not number.isdecimal() or int(number) == 0:
         raise ChaosRefused(f"CHAOS_AT: cannot read {text!r} as point:action:number")
     return point, action, int(number)
 

@@ -9,10 +9,12 @@ sequences alone.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
+from service.failpoints import reach
 from service.workflows.acting import Preparation, act_beside
-from service.workflows.amendments import Amendment, Rewritten, amendments_digest
+from service.workflows.amendments import Amendment, amendments_digest
 from service.workflows.desk import Act
 from service.workflows.journal import JournalAct
 from service.workflows.ports import LongAct, Transaction
@@ -56,6 +58,7 @@ def amend_erased(line: DatasetWriter, *, is_over: Callable[[], bool] = lambda: F
         if head.checkpoint_seq < stretch.to:
             _await_checkpoint(line, stretch.to)
         act_beside(line, _amending(stretch))
+        reach("amended")
         done += 1
     return done
 
@@ -107,15 +110,9 @@ def _amending(stretch: Stretch) -> Preparation[None]:
 
 def _amended(transaction: Transaction, stretch: Stretch) -> Iterator[Amendment]:
     """Rewrite the parts of a stretch; their amendments, in order."""
-    waiting: list[Rewritten] = []
-    for part in transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to):
-        rewritten = part.without(stretch.slot, erasure=stretch.erasure)
-        if rewritten is None:
-            continue
-        waiting.append(rewritten)
-        yield rewritten.amendment
-        if len(waiting) == _AT_ONCE:
-            transaction.amend(waiting)
-            waiting = []
-    if waiting:
+    parts = transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to)
+    rewritten = filter(None, (part.without(stretch.slot, erasure=stretch.erasure) for part in parts))
+    while waiting := list(islice(rewritten, _AT_ONCE)):
         transaction.amend(waiting)
+        reach("amending")
+        yield from (each.amendment for each in waiting)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from service.core.noise import Entropy
+from service.failpoints import reach
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ledger import SALT_BYTES
 from service.workflows.ports import CommitUnclear, Outdated, Store, StoreUnavailable, Transaction, Witness
@@ -96,16 +97,20 @@ def _begin(guard: Guard, totals: Totals, *, salt: bytes) -> None:
     }
     with guard.long_act() as transaction:
         transaction.keep_totals(totals.pages)
+        reach("totals-kept")
         guard.lock(transaction)
         transaction.journal("prune", told)
         transaction.prune(totals.seq)
         transaction.commit()
         head = transaction.head
+    reach("prune-committed")
     guard.vouch(head)
 
 
 def _drop(guard: Guard, *, after: int, to: int) -> None:
     with guard.long_act() as transaction:
         transaction.drop_quantities(after=after, to=to)
+        reach("dropping")
         guard.lock(transaction)
         transaction.commit()
+    reach("dropped")

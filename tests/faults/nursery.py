@@ -61,10 +61,15 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
     os.environ.update(environment)
     sys.argv = ["sparing", *arguments]
     from service.cli import main as sparing  # noqa: PLC0415 - imported already
+    from service.failpoints import arm  # noqa: PLC0415 - the same
     from service.store.postgres.store import PostgresStore  # noqa: PLC0415 - the same
 
     if environment.get("TRUST_ANY_DATABASE"):  # for settings that lose data, which are to be seen losing them
         PostgresStore.refuse_unsafe = lambda _: None  # type: ignore[method-assign, assignment]
+    if environment.get("STRETCH_ENTRIES"):
+        _shorten_stretches(int(environment["STRETCH_ENTRIES"]))
+    if arguments[0] != "serve":  # which arms its drills by itself
+        arm(environment, host="127.0.0.1")
     code: Any = 1
     try:
         sparing()
@@ -75,6 +80,14 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1 if code else 0)
+
+
+def _shorten_stretches(entries: int) -> None:
+    """So that few entries are several stretches of an erasure's amendments, of one write for each, and of a pruning."""
+    from service.workflows import amending, pruning  # noqa: PLC0415 - the same
+
+    amending.STRETCH_ENTRIES = pruning.STRETCH_ENTRIES = entries  # type: ignore[misc]
+    amending._AT_ONCE = 1  # type: ignore[misc]
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 import service
 
@@ -99,11 +99,36 @@ class Nursery:
             raise RuntimeError(f"the nursery ended with {self._process.wait()}: {directory / 'replicas.log'}")
 
     def start(self, database_url: str, redis_url: str, **more: str) -> Replica:
-        """Start `sparing serve`, and wait until it takes connections.
+        """Start `sparing serve`, and wait until it takes connections, itself and nobody else.
 
         Nothing is held unless `more` says so: replicas are then symmetrical, and each answers for itself. With release
         slots one of them would own the dataset, and the others would forward to it instead of racing with it.
         """
+        replica, output = self._fork(["serve", "--port", "0"], database_url, redis_url, more)
+        with output:
+            word, _, replica.url = output.readline().strip().partition(" ")
+        if word != "ready":
+            log = (self._directory / "replicas.log").read_text()[-2000:]
+            raise RuntimeError(f"serve said {word!r}\n{log}")
+        if not _listens(replica.pid, replica.url):
+            raise RuntimeError(f"process {replica.pid} does not listen at {replica.url}")
+        return replica
+
+    def run(self, *arguments: str, database_url: str, redis_url: str, **more: str) -> int:
+        """Run a command to its end. Returns its exit status: minus the signal's number when one killed it."""
+        command, output = self._fork(arguments, database_url, redis_url, more)
+        try:
+            with output:
+                return command.await_end()
+        finally:
+            if not command.is_dead():
+                command.end()
+            os.close(command.pidfd)
+
+    def _fork(
+        self, arguments: Sequence[str], database_url: str, redis_url: str, more: Mapping[str, str]
+    ) -> tuple[Replica, TextIO]:
+        """(a `sparing` command that was begun, its stdout)."""
         environment = {
             "SPARING_RELEASE_SLOT_MS": "0",
             "PATH": os.environ.get("PATH", ""),
@@ -112,20 +137,13 @@ class Nursery:
             "REDIS_URL": redis_url,
             **more,
         }
-        arguments = ["serve", "--home", str(self.home), "--port", "0"]
+        request = {"arguments": [*arguments, "--home", str(self.home)], "environment": environment}
         reading, writing = os.pipe()
         with self._door:
-            message = json.dumps({"arguments": arguments, "environment": environment}).encode()
-            socket.send_fds(self._socket, [message], [writing])
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [writing])
             os.close(writing)
             pid = json.loads(self._socket.recv(2**16))["pid"]
-        pidfd = os.pidfd_open(pid)
-        with os.fdopen(reading) as output:
-            word, _, url = output.readline().strip().partition(" ")
-        if word != "ready":
-            log = (self._directory / "replicas.log").read_text()[-2000:]
-            raise RuntimeError(f"serve said {word!r}\n{log}")
-        return Replica(pid=pid, url=url, nursery=self, pidfd=pidfd)
+        return Replica(pid=pid, url="", nursery=self, pidfd=os.pidfd_open(pid)), os.fdopen(reading)
 
     def status_of(self, pid: int) -> int:
         """The exit status of a child that has ended."""
@@ -156,6 +174,18 @@ def running(nursery: Nursery, database_url: str, redis_url: str, **more: str) ->
         if not replica.is_dead():
             replica.end()
         os.close(replica.pidfd)
+
+
+def _listens(pid: int, url: str) -> bool:
+    """Whether the socket that takes connections at a URL is one of the process."""
+    port = int(url.rpartition(":")[2])
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if str(descriptor.readlink()) in listening:
+                return True
+    return False
 
 
 def ask(url: str, api_key: str, path: str, key: str, query: Mapping[str, Any]) -> Answer:

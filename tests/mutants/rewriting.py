@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 AMENDING = "tests/workflows/test_amending.py"
 PRUNING = "tests/workflows/test_pruning.py"
 REWRITTEN = "tests/workflows/test_verifying_rewritten.py"
+KILLED = "tests/faults/test_rewriting.py"
 NAMED = f"{REWRITTEN}::test_every_damage_to_a_rewritten_ledger_is_named"
 
 MUTANTS = [
@@ -12,8 +13,8 @@ MUTANTS = [
         name="an erased individual's norm stays in the ledger",
         incident="The record is gone, and its value can be worked out of what it was charged.",
         file="service/workflows/amending.py",
-        find="        waiting.append(rewritten)\n",
-        put="",
+        find='        transaction.amend(waiting)\n        reach("amending")\n',
+        put='        reach("amending")\n',
         killed_by=f"{AMENDING}::test_every_entry_forgets_the_erased_and_all_accounts_stay",
     ),
     Mutant(
@@ -87,5 +88,30 @@ MUTANTS = [
         find="revision = 1 + secrets.randbelow(_REVISIONS - 1)",
         put="revision = 1",
         killed_by="tests/store/postgres/test_amending.py::test_two_amendments_of_one_piece_share_no_nonce",
+    ),
+    Mutant(
+        name="an erasure that a death interrupted is left so",
+        incident="The individual's norms stay in the ledger until the next erasure of anybody, if there is one.",
+        file="service/workflows/lines.py",
+        find="                    self._amender.ask(record, opened)\n",
+        put="                    pass\n",
+        killed_by=f"{KILLED}::test_amendments_go_on_wherever_a_process_is_killed",
+    ),
+    Mutant(
+        name="a repeated pruning drops what is new alone",
+        incident="After a death in the middle, norms that the journal calls pruned stay in the database.",
+        file="service/workflows/pruning.py",
+        find="        for after in range(0, seq, STRETCH_ENTRIES):\n",
+        put="        for after in range(seq_before, seq, STRETCH_ENTRIES):\n",
+        killed_by=f"{KILLED}::test_a_pruning_ends_when_it_is_repeated_wherever_it_was_killed",
+    ),
+    Mutant(
+        name="a silent process keeps the ledger to itself",
+        incident="No other process amends, uploads or erases until a machine that stands still is switched off.",
+        file="service/store/postgres/amending.py",
+        find="                self._connection.execute(*self._rewrites(part))\n        self._start_clock()\n",
+        put="                self._connection.execute(*self._rewrites(part))\n",
+        killed_by="tests/store/postgres/test_amending.py"
+        "::test_a_process_that_falls_silent_after_writing_loses_its_locks",
     ),
 ]
