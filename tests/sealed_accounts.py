@@ -39,14 +39,15 @@ def spent_in(connection: psycopg.Connection[tuple[Any, ...]], ledger_key: bytes)
     since: dict[tuple[str, int], int] = defaultdict(int)
     for name, seq, sigma, grid_log2, salt, number, sealed in connection.execute(ENTRIES).fetchall():
         told = seal.open(bytes(salt), WHOLE if number is None else number, bytes(sealed)).quantities()
-        for slot, units in _charged(told, Fraction(sigma) / Fraction(2) ** grid_log2).items():
+        for slot, units in charged_in(told, Fraction(sigma) / Fraction(2) ** grid_log2).items():
             if seq > page_seqs.get((name, slot // PAGE_SLOTS), 0):
                 since[name, slot] += units
     rows = connection.execute("SELECT dataset, slot, key, spent_units, budget_units FROM budgets").fetchall()
     return [Spent(name, key, int(spent) + since[name, slot], limit) for name, slot, key, spent, limit in rows]
 
 
-def _charged(told: Quantities, sigma_steps: Fraction) -> dict[int, int]:
+def charged_in(told: Quantities, sigma_steps: Fraction) -> dict[int, int]:
+    """Units by slot, of those who took part."""
     people = zip(told.touched.tolist(), told.active.tolist(), told.amounts.tolist(), strict=True)
     amounts = {slot: amount for slot, is_active, amount in people if is_active}
     if told.measure is Measure.UNITS:
