@@ -47,8 +47,8 @@ def speed_of(settings: Settings, store: CommitProbe) -> Speed:
 
 def calibrate(settings: Settings, store: CommitProbe) -> Speed:
     """Measure this machine and keep the result in the home."""
+    path = open_home(settings.home).path / _SPEED_FILE  # with servers of others there may be none yet
     speed = measured_speed(system_entropy, measured_commits(_Commit(settings, store)))
-    path = open_home(settings.home).path / _SPEED_FILE
     write_private(path, json.dumps(asdict(speed), indent=1) + "\n")
     return speed
 

@@ -92,6 +92,13 @@ def test_a_first_start_measures_and_keeps_what_it_found(tmp_path: Path, before: 
 
 
 @pytest.mark.slow
+def test_a_home_that_does_not_exist_yet_is_made(tmp_path: Path) -> None:
+    """The first start on a database and a Redis of one's own finds none."""
+    found = speed_of(settings(tmp_path / "new"), Commits())
+    assert speed_of(settings(tmp_path / "new"), Commits()) == found
+
+
+@pytest.mark.slow
 def test_calibrating_again_replaces_what_was_kept(home: Path) -> None:
     """Whatever it was."""
     found = calibrate(settings(home), Commits())
