@@ -35,6 +35,10 @@ class NoCheckpoint(Exception):
     """No checkpoint came in time; the erasure is taken up again later."""
 
 
+class _Overtaken(Exception):
+    """Another process has done the stretch."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
     """Entries with `after` < seq <= `to`, in which the slot of the erasure `erasure` is to be untouched."""
@@ -57,7 +61,10 @@ def amend_erased(line: DatasetWriter, *, is_over: Callable[[], bool] = lambda: F
             break
         if head.checkpoint_seq < stretch.to:
             _await_checkpoint(line, stretch.to)
-        act_beside(line, _amending(stretch))
+        try:
+            act_beside(line, _amending(stretch))
+        except _Overtaken:
+            continue
         reach("amended")
         done += 1
     return done
@@ -78,8 +85,11 @@ def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[Stretch]:
 
 def _next(line: DatasetWriter) -> tuple[Head, Stretch | None]:
     with snapshot(line.guard) as transaction:
-        head, acts = transaction.head, transaction.acts_of("erase", "amend")
-    return head, next(stretches_left(head, acts), None)
+        return transaction.head, _next_of(transaction)
+
+
+def _next_of(transaction: Transaction) -> Stretch | None:
+    return next(stretches_left(transaction.head, transaction.acts_of("erase", "amend")), None)
 
 
 def _await_checkpoint(line: DatasetWriter, seq: int) -> None:
@@ -97,6 +107,8 @@ def _amending(stretch: Stretch) -> Preparation[None]:
     """Rewrite the parts of a stretch beside the line, and journal it."""
 
     def prepare(transaction: LongAct, ground: Ground) -> Act[None]:  # noqa: ARG001 - entries are not records
+        if _next_of(transaction) != stretch:  # looked at again, now that no other process can amend
+            raise _Overtaken
         digest = amendments_digest(_amended(transaction, stretch))
 
         def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - memory has what was charged

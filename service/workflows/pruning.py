@@ -55,7 +55,7 @@ def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetim
             seq_before, seq = transaction.head.pruned_seq, _last(transaction, before)
             totals = None if seq <= seq_before else _verified(record, transaction, seq)
         if totals is not None:
-            _begin(guard, totals, salt=entropy(SALT_BYTES // 8).tobytes())
+            _begin(guard, totals, seq_before=seq_before, salt=entropy(SALT_BYTES // 8).tobytes())
         elif seq_before == 0:
             raise InvalidRequest.of("before", "no checkpoint has come so far that an entry could be pruned")
         seq = max(seq, seq_before)
@@ -86,8 +86,11 @@ def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Tota
     return replay.totals.copied()
 
 
-def _begin(guard: Guard, totals: Totals, *, salt: bytes) -> None:
-    """Keep the totals, journal them, and have it witnessed: from here on nothing up to their sequence is read."""
+def _begin(guard: Guard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
+    """Keep the totals, journal them, and have it witnessed: from here on nothing up to their sequence is read.
+
+    Raises Outdated where the ledger was pruned since it was verified.
+    """
     told = {
         "seq": totals.seq,
         "hash": totals.hash.hex(),
@@ -96,6 +99,8 @@ def _begin(guard: Guard, totals: Totals, *, salt: bytes) -> None:
         "ahead_units": str(totals.ahead_units),
     }
     with guard.long_act() as transaction:
+        if transaction.head.pruned_seq != seq_before:
+            raise Outdated
         transaction.keep_totals(totals.pages)
         reach("totals-kept")
         guard.lock(transaction)

@@ -34,6 +34,14 @@ MUTANTS = [
         killed_by=f"{AMENDING}::test_a_start_after_the_amendments_has_every_charge",
     ),
     Mutant(
+        name="two processes do one stretch",
+        incident="Two replicas start on one erasure; the second says that nothing was amended, and is believed.",
+        file="service/workflows/amending.py",
+        find="        if _next_of(transaction) != stretch:",
+        put="        if stretch.to < 0:",
+        killed_by=f"{AMENDING}::test_a_stretch_that_another_process_has_done_is_not_done_again",
+    ),
+    Mutant(
         name="an amendment that nobody journalled passes",
         incident="Whoever holds pepper and database takes people out of entries at will.",
         file="service/workflows/verify_amendments.py",
@@ -72,6 +80,14 @@ MUTANTS = [
         find="    if report.findings:\n",
         put="    if len(report.findings) > 1000:\n",
         killed_by=f"{PRUNING}::test_a_damaged_ledger_is_not_pruned",
+    ),
+    Mutant(
+        name="a pruning takes another's place",
+        incident="Two commands run side by side; the totals of the slower one are of entries that are gone.",
+        file="service/workflows/pruning.py",
+        find="        if transaction.head.pruned_seq != seq_before:",
+        put="        if seq_before < 0:",
+        killed_by=f"{PRUNING}::test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time",
     ),
     Mutant(
         name="a pruned entry is read as if nobody was touched",

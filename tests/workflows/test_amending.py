@@ -127,6 +127,20 @@ def test_a_process_that_ends_between_stretches_loses_none(
     assert findings(store) == []
 
 
+def test_a_stretch_that_another_process_has_done_is_not_done_again(
+    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two replicas that start together find the same erasure; the second one's turn comes when the first is through."""
+    line, found = line_of(house), amending._next(line_of(house))
+    assert amend_erased(line) == 1
+    looks = iter([found])
+    monkeypatch.setattr(amending, "_next", lambda line, look=amending._next: next(looks, None) or look(line))
+    assert amend_erased(line) == 0
+    assert findings(store) == []
+    with store.transaction(1, lock=False) as transaction:
+        assert len(transaction.acts_of("amend")) == 1
+
+
 def test_a_replica_that_is_behind_takes_totals_from_the_pages(house: House, store: Store) -> None:
     """It must not replay entries that do not tell any more what they charged."""
     with open_house(store, SeededEntropy(8)) as behind:

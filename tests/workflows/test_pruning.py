@@ -11,7 +11,7 @@ from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
 from service.workflows import amending, pruning
 from service.workflows.amending import amend_erased
-from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import Store
 from service.workflows.pruning import Damaged, Pruned, prune
@@ -138,6 +138,25 @@ def test_what_a_process_left_to_drop_goes_with_the_next_pruning(store: Store, mo
     assert findings(store) == []
     monkeypatch.setattr(pruning, "_drop", drop)
     assert pruned(store, 6) == Pruned(seq=5, seq_before=5)
+    assert findings(store) == []
+
+
+def test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands beside each other: the one whose verification took longer has to be repeated."""
+    verified = pruning._verified
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(pruning, "_verified", verified)
+        totals = verified(*given)
+        assert pruned(store, 6).seq == 5
+        return totals
+
+    monkeypatch.setattr(pruning, "_verified", overtaken)
+    with pytest.raises(Unavailable):
+        pruned(store, 4)
+    assert kept(store) == [6]
     assert findings(store) == []
 
 
