@@ -16,6 +16,9 @@ from tests.faults.stage import NAMES, Stage
 
 # After so long Postgres takes the lock away: not much, and yet more than a busy machine makes a healthy process wait.
 IMPATIENT = {"SPARING_IDLE_TRANSACTION_TIMEOUT_MS": "1500"}
+# A start has every dataset witnessed, for which it takes the lock of the dataset's file for a moment.
+# From a process that stands still nothing takes that lock away.
+STARTING_S = 0.5
 _FRESH = [name for name in NAMES if name != "again"]
 
 
@@ -28,6 +31,7 @@ def stop_at(stage: Stage, servers: Servers, place: str, stops: int) -> int:
             key, question = f"{place}-{number}", _FRESH[number % len(_FRESH)]
             drill = {"CHAOS": "1", "CHAOS_AT": f"{place}:stop:1"}
             stopped = stack.enter_context(servers.replica(environment=IMPATIENT | drill))
+            time.sleep(STARTING_S)
             late = pool.submit(stage.insist, stopped.url, key, question)
             stopped.await_stop()
             assert (stage.stored(key) is not None) == is_durable
