@@ -1,4 +1,4 @@
-"""What an erasure leaves to do in the ledger: the individual's place in every kept entry is made untouched.
+"""Erasures in the ledger: the individual's place in every kept entry is made untouched.
 
 It is done beside the dataset's line in stretches of entries, each by one act that binds the amendments of its stretch
 (`service.workflows.amendments`), so that a process that ends in the middle loses one stretch of work at most. An entry
@@ -60,7 +60,7 @@ def amend_erased(line: DatasetWriter, *, is_over: Callable[[], bool] = lambda: F
         if stretch is None:
             break
         if head.checkpoint_seq < stretch.to:
-            _await_checkpoint(line, stretch.to)
+            _await_checkpoint(line, stretch.to, is_over)
         try:
             act_beside(line, _amending(stretch))
         except _Overtaken:
@@ -92,9 +92,11 @@ def _next_of(transaction: Transaction) -> Stretch | None:
     return next(stretches_left(transaction.head, transaction.acts_of("erase", "amend")), None)
 
 
-def _await_checkpoint(line: DatasetWriter, seq: int) -> None:
+def _await_checkpoint(line: DatasetWriter, seq: int, is_over: Callable[[], bool]) -> None:
     """Have one written that is at `seq` or later. Raises NoCheckpoint."""
     for _ in range(_CHECKPOINT_WAITS):
+        if is_over():
+            break
         line.checkpoint()
         with snapshot(line.guard) as transaction:
             if transaction.head.checkpoint_seq >= seq:

@@ -157,6 +157,11 @@ class LedgerEntry(PublicEntry):
         return replace(self, pieces=tuple(part if each.number == part.number else each for each in self.pieces))
 
     @property
+    def is_rewritten(self) -> bool:
+        """Whether it was pruned or amended, and so does not tell all that it charged."""
+        return self.is_pruned or bool(self.first_digest) or any(piece.first_digest for piece in self.pieces)
+
+    @property
     def charges_digest(self) -> bytes:
         """Of an entry of format 1, the digest of the charges that were written."""
         if self.first_digest or self.charges is None:

@@ -14,9 +14,8 @@ from service.failpoints import reach
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ledger import SALT_BYTES
 from service.workflows.ports import CommitUnclear, Outdated, Store, StoreUnavailable, Transaction, Witness
-from service.workflows.pruned_totals import totals_digest
 from service.workflows.records import DatasetRecord
-from service.workflows.verify_totals import Totals
+from service.workflows.verify_totals import Totals, totals_digest
 from service.workflows.verifying import Report, verified
 from service.workflows.witnessing import Guard
 

@@ -105,9 +105,14 @@ class DatasetState:
         self._stand_at(head)
 
     def apply(self, entry: LedgerEntry) -> None:
-        """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter."""
+        """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter.
+
+        Raises RuntimeError for an entry out of order, and for a rewritten one: what that charged stands in the pages.
+        """
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
+        if entry.is_rewritten:
+            raise RuntimeError(f"ledger entry {entry.seq} was rewritten, and no page has it")
         charged, charges, left_out = entry.decode()
         misses = self._page_seqs < entry.seq
         if not misses.all():  # a page was stored after the checkpoint, with this entry in it

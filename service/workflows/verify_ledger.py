@@ -148,7 +148,8 @@ class LedgerReplay:
         except (ValueError, IndexError):  # lengths that do not go together
             yield "its charges cannot be read"
             return
-        yield from self._wrong_with_numbers(entry, priced)
+        missing_units = entry.charged_units - exact_sum(priced.charges)
+        yield from self._wrong_with_numbers(entry, priced, missing_units)
         touched_last = int(priced.touched[-1]) if priced.touched.size else -1
         if touched_last >= self.totals.spent.size:
             yield f"touches slot {touched_last}, which nobody has"
@@ -159,7 +160,6 @@ class LedgerReplay:
         can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
         for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
             yield f"leaves out slot {slot}, whose limit affords it"
-        missing_units = entry.charged_units - exact_sum(priced.charges)
         self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)
 
     def _compare_pages(self, *, seq: int) -> None:
@@ -174,11 +174,10 @@ class LedgerReplay:
             stored = PageTotals.zero() if page is None else page.totals
             self.findings += [f"pages row {number}: {each}" for each in self.totals.unlike(number, stored)]
 
-    def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced) -> Iterator[str]:
-        """Numbers and units are of everybody, those who were taken out since too."""
+    def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced, missing_units: int) -> Iterator[str]:
+        """Numbers and units are of all who were touched, those who were taken out since too."""
         charges, amended = priced.charges, self._amended.count(entry)
         charged, left_out = entry.charged_count - priced.charged.size, entry.left_out_count - priced.left_out.size
-        missing_units = entry.charged_units - exact_sum(charges)
         if min(charged, left_out) < 0 or charged + left_out != amended:
             yield "counts do not agree with its charges"
         if not 0 <= missing_units <= charged * entry.worst_case_units or bool((charges < 0).any()):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from service.workflows.journal import JournalAct
-from service.workflows.pruned_totals import totals_digest
 from service.workflows.records import Head, StoredPage
+from service.workflows.verify_totals import totals_digest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class PrunedLedger:
 
     @classmethod
     def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
-        """What is said of it, held together."""
+        """The head, the journal and the kept totals, held against each other."""
         made = cls(pages=tuple(pages))
         for act in acts:
             if act.act == "prune":

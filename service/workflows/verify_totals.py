@@ -4,8 +4,10 @@ What an erased individual was charged, amended entries do not tell. Its total is
 such entries together must miss as many units as all such accounts hold beyond the replay.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +20,8 @@ from service.workflows.verify_accounts import NAMED_MAX
 from service.workflows.verify_journal import Integers
 from service.workflows.verify_participation import Priced
 
+_TAG: Final = b"sparing totals 1\0"
+_PAGE: Final = Struct("!qq")  # number, sequence
 _SAYS: Final = ("holds {} units", "counts {} queries that charged it", "counts {} queries that left it out")
 
 
@@ -115,6 +119,16 @@ class ReplayedTotals:
                 column[slot] += more
         pages = tuple(_page(number, seq, columns) for number in range(pages_for(self.spent.size)))
         return Totals(seq=seq, hash=digest, pages=pages, ahead_units=self._all_missing_units - missing_units)
+
+
+def totals_digest(salt: bytes, pages: Iterable[StoredPage]) -> bytes:
+    """SHA-256 over a salt and the totals of pages, in order."""
+    sha = hashlib.sha256(_TAG + salt)
+    for page in pages:
+        totals = page.totals
+        sha.update(_PAGE.pack(page.number, page.seq) + totals.spent.astype(">i8").tobytes())
+        sha.update(totals.charged.astype(">u4").tobytes() + totals.left_out.astype(">u4").tobytes())
+    return sha.digest()
 
 
 def _parts(totals: PageTotals) -> list[NDArray[Any]]:

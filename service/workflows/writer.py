@@ -91,7 +91,7 @@ class Line:
         )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self._open, self._door = True, threading.Lock()
+        self.is_open, self._door = True, threading.Lock()
 
     @property
     def length(self) -> int:
@@ -123,7 +123,7 @@ class Line:
     def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
         """Work on submissions whose slots have come, next and in one transaction."""
         with self._door:
-            if self._open:
+            if self.is_open:
                 self._queue.put(_Reserved(jobs))
                 return
         for submission in jobs:
@@ -164,9 +164,9 @@ class Line:
     def end(self) -> None:
         """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
         with self._door:
-            if not self._open:
+            if not self.is_open:
                 return
-            self._open = False
+            self.is_open = False
         self._queue.put(None)  # the last thing that ever comes: no caller can be left waiting behind it
 
     def step(self) -> bool:
@@ -223,7 +223,7 @@ class Line:
 
     def _enqueue(self, item: Submission | _Errand) -> None:
         with self._door:
-            if not self._open:
+            if not self.is_open:
                 raise Unavailable
             # As many of one analyst as are left for others, so that none is kept out.
             own = self._waiting.get(item.analyst_id, 0) if isinstance(item, Submission) else 0

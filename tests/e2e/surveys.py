@@ -67,3 +67,10 @@ def insist(survey: Survey, key: str) -> httpx.Response:
 
     await_that(is_answered)
     return answers[-1]
+
+
+def spent_units(url: str, curator_key: str) -> list[int]:
+    """The spent total of each individual."""
+    with client(url, curator_key) as curator:
+        rows = curator.get("/v1/datasets/survey/budgets").raise_for_status().json()["items"]
+    return [row["spent_units"] for row in rows]

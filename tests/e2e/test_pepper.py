@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.processes import new_key, served, sparing
-from tests.e2e.test_process import analyst_of, ask, client, register
+from tests.e2e.surveys import spent_units
+from tests.e2e.test_process import analyst_of, ask, register
 
 pytestmark = pytest.mark.slow
 
@@ -29,13 +30,6 @@ def home(server_directory: Path) -> Path:
     return server_directory / "home-pepper"
 
 
-def spent(url: str, curator_key: str) -> list[int]:
-    """Everybody's spent total, in units."""
-    with client(url, curator_key) as curator:
-        rows = curator.get("/v1/datasets/survey/budgets").raise_for_status().json()["items"]
-    return [row["spent_units"] for row in rows]
-
-
 def test_another_pepper_is_refused_and_the_first_goes_on(home: Path) -> None:
     """By a file in the home or by a setting, at a start and beside a service that runs; then all is as before."""
     with served(home) as first:
@@ -43,7 +37,7 @@ def test_another_pepper_is_refused_and_the_first_goes_on(home: Path) -> None:
         register(first.url, curator_key)
         analyst_key = analyst_of(first.url, curator_key)
         answered = ask(first.url, analyst_key, "k1")
-        before = spent(first.url, curator_key)
+        before = spent_units(first.url, curator_key)
         beside = sparing("ledger", "verify", home=home, SPARING_PEPPER=secrets.token_hex(32))
         assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", REFUSED)
     file = home / "pepper"
@@ -65,5 +59,5 @@ def test_another_pepper_is_refused_and_the_first_goes_on(home: Path) -> None:
     with served(home) as again:
         replayed = ask(again.url, analyst_key, "k1")
         assert (replayed.status_code, replayed.content) == (200, answered.content)
-        assert spent(again.url, curator_key) == before
+        assert spent_units(again.url, curator_key) == before
         assert sparing("ledger", "verify", home=home).returncode == 0

@@ -11,7 +11,8 @@ import pytest
 from service.settings import Settings
 from service.store.embedded import EmbeddedPostgres
 from tests.e2e.processes import new_key, served, sparing
-from tests.e2e.test_process import analyst_of, ask, client, register
+from tests.e2e.surveys import spent_units
+from tests.e2e.test_process import analyst_of, ask, register
 
 pytestmark = pytest.mark.slow
 
@@ -32,13 +33,6 @@ def delete_the_answer(home: Path) -> None:
         assert owner.execute("DELETE FROM answers WHERE idempotency_key = 'k1'").rowcount == 1
 
 
-def spent(url: str, curator_key: str) -> list[int]:
-    """Everybody's spent total, in units."""
-    with client(url, curator_key) as curator:
-        rows = curator.get("/v1/datasets/survey/budgets").raise_for_status().json()["items"]
-    return [row["spent_units"] for row in rows]
-
-
 def test_a_deleted_answer_is_put_back_while_the_service_runs(home: Path) -> None:
     """A wrong key gets nothing; then the key replays the same bytes, nobody is charged, and all is sound."""
     with served(home) as first:
@@ -47,7 +41,7 @@ def test_a_deleted_answer_is_put_back_while_the_service_runs(home: Path) -> None
         analyst_key = analyst_of(first.url, curator_key)
         answered = ask(first.url, analyst_key, "k1")
         assert answered.status_code == 200
-        before = spent(first.url, curator_key)
+        before = spent_units(first.url, curator_key)
     delete_the_answer(home)
 
     command = ["ledger", "rebuild-answer", "--dataset", "survey", "--sequence", "1", "--key"]
@@ -65,5 +59,5 @@ def test_a_deleted_answer_is_put_back_while_the_service_runs(home: Path) -> None
             assert right.stdout == f"survey: the answer to ledger row 1 {done}; nothing was charged\n"
         replayed = ask(running.url, analyst_key, "k1")
         assert (replayed.status_code, replayed.content) == (200, answered.content)
-        assert spent(running.url, curator_key) == before
+        assert spent_units(running.url, curator_key) == before
         assert sparing("ledger", "verify", home=home).returncode == 0

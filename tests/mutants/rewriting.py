@@ -42,6 +42,14 @@ MUTANTS = [
         killed_by=f"{AMENDING}::test_a_stretch_that_another_process_has_done_is_not_done_again",
     ),
     Mutant(
+        name="a rewritten entry is replayed",
+        incident="A head that is set back has the erased debited nothing, and nobody notices.",
+        file="service/workflows/state.py",
+        find="        if entry.is_rewritten:",
+        put="        if entry.seq < 0:",
+        killed_by=f"{AMENDING}::test_a_rewritten_entry_is_never_replayed",
+    ),
+    Mutant(
         name="an amendment that nobody journalled passes",
         incident="Whoever holds pepper and database takes people out of entries at will.",
         file="service/workflows/verify_amendments.py",

@@ -8,13 +8,15 @@ import pytest
 
 from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
-from service.workflows import amending
+from service.workflows import amending, job_queue
 from service.workflows.amender import Amender
-from service.workflows.amending import amend_erased, stretches_left
+from service.workflows.amending import NoCheckpoint, amend_erased, stretches_left
+from service.workflows.errors import Unavailable
 from service.workflows.house import House
 from service.workflows.journal import JournalAct
-from service.workflows.ports import Store
+from service.workflows.ports import Store, StoreUnavailable
 from service.workflows.records import Head
+from service.workflows.state import DatasetState
 from service.workflows.threads import DatasetWriter
 from service.workflows.verifying import verify_all
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
@@ -118,8 +120,12 @@ def test_a_process_that_ends_between_stretches_loses_none(
 ) -> None:
     """The next one goes on where the journal says."""
     monkeypatch.setattr(amending, "STRETCH_ENTRIES", 2)
-    looks = iter([False, False, True])
-    assert amend_erased(line_of(house), is_over=lambda: next(looks)) == 2
+
+    def are_two_done() -> bool:
+        with store.transaction(1, lock=False) as transaction:
+            return len(transaction.acts_of("amend")) == 2
+
+    assert amend_erased(line_of(house), is_over=are_two_done) == 2
     assert findings(store) == []
     house.close()
     with open_house(store, SeededEntropy(7)) as again:
@@ -183,13 +189,88 @@ def test_a_house_amends_on_a_thread_of_its_own(house: House, store: Store) -> No
     eventually(lambda: forgotten(1))
 
 
-def test_a_dataset_that_cannot_be_amended_now_waits_for_its_turn(house: House) -> None:
-    """Others go on; a closed amender takes nothing up."""
-    record, amender = house.lines.record("survey"), Amender()
-    house.lines.guard(record).close_for_damage()
-    amender.ask(record, line_of(house))
+@pytest.fixture
+def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
+    """One that the test steps; nothing waits for any time to pass."""
+    monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
+    return Amender()
+
+
+def is_amended(store: Store) -> bool:
+    """Whether no entry tells of Ann any more."""
+    with store.transaction(1, lock=False) as transaction:
+        return all(entry.own(ANN)[0] == "untouched" for entry in transaction.entries(after=0))
+
+
+def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
+    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has a line once it has lasted, and it is tried on."""
+    monkeypatch.setattr("service.workflows.amender.SILENT_RETRIES", 3)
+    faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
+
+    def failing(line: DatasetWriter, is_over: Any) -> int:
+        if faults:
+            raise faults.pop()
+        return amend_erased(line, is_over=is_over)
+
+    monkeypatch.setattr("service.workflows.amender.amend_erased", failing)
+    amender.ask(house.lines.record("survey"), line_of(house))
+    for expected in (0, 0, 1, 1):
+        assert amender.step()
+        assert len([each for each in caplog.messages if "are left to be amended" in each]) == expected
+        assert not is_amended(store)
+    assert amender.step()
+    assert is_amended(store)
+
+
+def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
+    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one is amended."""
+    with monkeypatch.context() as patched:
+        patched.setattr("service.workflows.amender.amend_erased", lambda line, is_over: 1 // 0)
+        amender.ask(house.lines.record("survey"), line_of(house))
+        assert amender.step()
+    assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text
+    assert not is_amended(store)
+    amender.ask(house.lines.record("survey"), line_of(house))
+    assert amender.step()
+    assert is_amended(store)
+
+
+def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
+    house: House, store: Store, amender: Amender
+) -> None:
+    """It is not asked for again."""
+    line = line_of(house)
+    amender.ask(house.lines.record("survey"), line)
+    house.lines.let_go([1])
+    assert amender.step()
+    assert not is_amended(store)
     amender.close()
     assert not amender.step()
+
+
+def test_closing_ends_the_wait_for_a_checkpoint(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stretch that has not begun is left for the next start."""
+    line = line_of(house)
+    looks = iter([False, True])
+    monkeypatch.setattr(line, "checkpoint", lambda: None)
+    with pytest.raises(NoCheckpoint):
+        amend_erased(line, is_over=lambda: next(looks))
+
+
+def test_a_rewritten_entry_is_never_replayed(house: House, store: Store) -> None:
+    """Not even where the head were to say that no checkpoint has it: the erased would have a budget anew."""
+    amend_erased(line_of(house))
+    with store.transaction(1, lock=False) as transaction:
+        entry = next(iter(transaction.entries(after=0)))
+    state = DatasetState(house.lines.record("survey"))
+    state.seq = 0
+    for rewritten in (entry, entry.pruned()):
+        with pytest.raises(RuntimeError, match="rewritten"):
+            state.apply(rewritten)
 
 
 def test_stretches_follow_from_sequences_alone() -> None:

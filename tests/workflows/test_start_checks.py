@@ -9,7 +9,7 @@ import pytest
 
 from service.store.memory.store import MemoryStore
 from service.store.memory.transaction import MemoryTransaction
-from service.workflows import start_checks
+from service.workflows import job_queue, start_checks
 from service.workflows.errors import LedgerDamaged
 from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable
@@ -66,8 +66,8 @@ def house(store: FaultyStore) -> Iterator[House]:
 @pytest.fixture
 def checks(house: House, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
     """The checks of that house, which the test steps; nothing waits for any time to pass."""
-    for name in ("RETRY_S", "LOOK_EVERY_S"):
-        monkeypatch.setattr(start_checks, name, 0.0)
+    monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
+    monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
     house.lines._checks = StartChecks(store)
     return house.lines._checks
 
