@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from loadtests.rig import arrow_bytes, people, throw_away_home
-from service.store.embedded import EmbeddedPostgres
+from service.embedded import EmbeddedPostgres
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore

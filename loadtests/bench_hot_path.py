@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from loadtests.load import Target, load
 from loadtests.rig import Rig, count_query, people, processor_seconds, register_million, serving, throw_away_home
-from service.store.embedded import attach_postgres
+from service.embedded import attach_postgres
 
 ROUNDS = 5
 SECONDS = 2.0

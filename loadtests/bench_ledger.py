@@ -24,8 +24,8 @@ from alembic.config import Config
 
 from loadtests.rig import throw_away_home
 from service.core.uniform import uniform
+from service.embedded import EmbeddedPostgres
 from service.query.schema import Schema
-from service.store.embedded import EmbeddedPostgres
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore

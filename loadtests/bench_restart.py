@@ -23,7 +23,7 @@ import httpx
 import psycopg
 
 from loadtests.rig import PEOPLE, client, count_query, processor_seconds, register_million, serving, throw_away_home
-from service.store.embedded import attach_postgres
+from service.embedded import attach_postgres
 
 ROUNDS = 5
 TAIL = 1000

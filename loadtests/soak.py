@@ -25,7 +25,7 @@ from shutil import rmtree
 import psycopg
 from psycopg import sql
 
-from service.store.embedded import EmbeddedPostgres, EmbeddedValkey
+from service.embedded import EmbeddedPostgres, EmbeddedValkey
 from service.store.postgres.migrate import migrate
 from tests.conftest import TEST_SETTINGS
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
+from service.embedded import Servers
 from service.home import pepper_of
 from service.query.cost import Speed
 from service.settings import Settings
 from service.speed import speed_of
 from service.store.cache.redis import RedisShelf
 from service.store.cache.sealed import SealedCache
-from service.store.embedded import Servers
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.migrate import migrate

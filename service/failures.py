@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from service.store.embedded import EmbeddedServerError
+from service.embedded import EmbeddedServerError
 from service.store.postgres.peppers import OtherPepper
 from service.store.postgres.sessions import UnsafeDatabase
 from service.store.postgres.store import StrangeDatabase

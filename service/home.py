@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from service.embedded import HomeInUseError, Servers, attach_servers, start_servers
+from service.embedded.home import open_home, write_private
 from service.settings import Settings, pepper_from
-from service.store.embedded import HomeInUseError, Servers, attach_servers, start_servers
-from service.store.embedded.home import open_home, write_private
 
 _PEPPER_FILE: Final = "pepper"
 _START_WAIT_S: Final = 30

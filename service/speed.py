@@ -7,9 +7,9 @@ import tempfile
 from dataclasses import asdict, fields
 from typing import Final, Protocol
 
+from service.embedded.home import open_home, write_private
 from service.query.cost import Speed
 from service.settings import Settings
-from service.store.embedded.home import open_home, write_private
 from service.store.entropy import system_entropy
 from service.workflows.calibration import measured_commit_ns, measured_commits, measured_speed
 

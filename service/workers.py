@@ -19,10 +19,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from service.door import ENDING, bound, end_if_asked, end_on_signals, ignore_signals, parted, quiet_when_cut, url_of
+from service.embedded.launch import end_with
 from service.failpoints import arm
 from service.home import pepper_of, servers_of
 from service.settings import Settings
-from service.store.embedded.launch import end_with
 
 _SPAWN: Final = get_context("spawn")  # fresh processes: what forks after threads have begun may wait for ever
 

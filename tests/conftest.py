@@ -52,7 +52,7 @@ def postgres_server(server_directory: Path) -> Iterator[PostgresServer]:
     """An embedded Postgres, proven to be the one that was started here."""
     import psycopg  # noqa: PLC0415 -- see above
 
-    from service.store.embedded import EmbeddedPostgres  # noqa: PLC0415 -- see above
+    from service.embedded import EmbeddedPostgres  # noqa: PLC0415 -- see above
 
     home = server_directory / "postgres"
     private_root = server_directory / "private"
@@ -101,7 +101,7 @@ def valkey_url(server_directory: Path) -> Iterator[str]:
     """The URL of an embedded Valkey, proven to be the one that was started here."""
     import redis  # noqa: PLC0415 -- see above
 
-    from service.store.embedded import EmbeddedValkey  # noqa: PLC0415 -- see above
+    from service.embedded import EmbeddedValkey  # noqa: PLC0415 -- see above
 
     server = EmbeddedValkey(server_directory / "valkey", private_root=server_directory / "private")
     url = server.start()

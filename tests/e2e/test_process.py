@@ -11,8 +11,8 @@ import httpx
 import psycopg
 import pytest
 
+from service.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
 from service.settings import Settings
-from service.store.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
 from tests.e2e.processes import SPARING, children_of, environment, living, new_key, served, sparing
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from service.embedded import EmbeddedPostgres
 from service.settings import Settings
-from service.store.embedded import EmbeddedPostgres
 from tests.e2e.processes import new_key, served, sparing
 from tests.e2e.surveys import spent_units
 from tests.e2e.test_process import analyst_of, ask, register

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.store.embedded.home import data_directories, find_home
+from service.embedded.home import data_directories, find_home
 from tests.e2e.processes import new_key, served, sparing
 from tests.e2e.test_process import QUERY, analyst_of, client, register
 

@@ -10,8 +10,8 @@ import httpx
 import psycopg
 import pytest
 
+from service.embedded import EmbeddedPostgres
 from service.settings import Settings
-from service.store.embedded import EmbeddedPostgres
 from tests.e2e.processes import new_key, served, sparing
 from tests.e2e.test_process import DATASET, QUERY, client
 

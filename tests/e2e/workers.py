@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from service.store.embedded import attach_postgres
+from service.embedded import attach_postgres
 from tests.e2e.processes import children_of
 
 PATIENCE_S = 60

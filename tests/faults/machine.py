@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psycopg
 
-from service.store.embedded import EmbeddedPostgres
-from service.store.embedded.postgres import DATABASE
+from service.embedded import EmbeddedPostgres
+from service.embedded.postgres import DATABASE
 from service.store.postgres.migrate import migrate
 from service.store.witness.file import FileWitness
 from tests.e2e.processes import children_of, living

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import redis
 
-from service.store.embedded.binaries import choose_valkey, valkey_candidates
+from service.embedded.binaries import choose_valkey, valkey_candidates
 
 PATIENCE_S = 30.0
 

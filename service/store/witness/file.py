@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from service.store.embedded.home import sync_directory
+from service.embedded.home import sync_directory
 from service.store.witness.records import RECORD_BYTES, decode, encode
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord

@@ -17,8 +17,8 @@ from psycopg import errors
 from sqlalchemy import create_engine, pool
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
+from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
-from service.store.embedded import EmbeddedPostgres
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.sessions import UnsafeDatabase
 from service.store.postgres.store import PostgresStore, StrangeDatabase

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.home import (
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.home import (
     LOG_BYTES_MAX,
     POINTER,
     SOCKET_PATH_BYTES_MAX,
@@ -22,7 +22,7 @@ from service.store.embedded.home import (
     remove_runtime,
     write_private,
 )
-from service.store.embedded.process import Account
+from service.embedded.process import Account
 
 STRANGER = Account(uid=64_000, gid=64_000)
 

@@ -16,20 +16,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from service.store.embedded.binaries import choose_valkey, valkey_candidates
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.home import (
-    PRIVATE_ROOT,
-    VALKEY,
-    Home,
-    find_home,
-    make_server_directory,
-    open_home,
-    write_private,
-)
-from service.store.embedded.lock import read_note
-from service.store.embedded.process import require_main_thread
-from service.store.embedded.supervision import Supervision, end_orphans
+from service.embedded.binaries import choose_valkey, valkey_candidates
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.home import PRIVATE_ROOT, VALKEY, Home, find_home, make_server_directory, open_home, write_private
+from service.embedded.lock import read_note
+from service.embedded.process import require_main_thread
+from service.embedded.supervision import Supervision, end_orphans
 
 SERVER = "valkey"
 PASSWORD_FILE = "valkey.password"  # noqa: S105 -- the file's name

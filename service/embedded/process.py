@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.store.embedded.errors import EmbeddedServerError
+from service.embedded.errors import EmbeddedServerError
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 # A server needs no more than this from our environment; the rest may hold secrets or redirect it (PGPORT, PGDATA).

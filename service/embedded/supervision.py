@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.home import Home, make_runtime, open_log, remove_runtime
-from service.store.embedded.lock import HomeLock
-from service.store.embedded.process import processes_where, start_child, stop_child
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.home import Home, make_runtime, open_log, remove_runtime
+from service.embedded.lock import HomeLock
+from service.embedded.process import processes_where, start_child, stop_child
 
 POLL_S = 0.005
 LOG_BYTES_SHOWN = 2000

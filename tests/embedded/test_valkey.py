@@ -11,16 +11,16 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
-from service.store.embedded.home import find_home
-from service.store.embedded.lock import HomeLock, read_note
-from service.store.embedded.process import processes_where
-from service.store.embedded.valkey import EmbeddedValkey, attach
+from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.home import find_home
+from service.embedded.lock import HomeLock, read_note
+from service.embedded.process import processes_where
+from service.embedded.valkey import EmbeddedValkey, attach
 
 OWNER = """
 import json, sys
 from pathlib import Path
-from service.store.embedded.valkey import EmbeddedValkey
+from service.embedded.valkey import EmbeddedValkey
 print(json.dumps(EmbeddedValkey(Path(sys.argv[1]), private_root=Path(sys.argv[2])).start()), flush=True)
 sys.stdin.read()
 """

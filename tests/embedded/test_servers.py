@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import redis
 
-from service.store.embedded import (
+from service.embedded import (
     EmbeddedPostgres,
     EmbeddedServerError,
     EmbeddedValkey,
@@ -16,7 +16,7 @@ from service.store.embedded import (
     start_servers,
     valkey,
 )
-from service.store.embedded.lock import HomeLock, read_note
+from service.embedded.lock import HomeLock, read_note
 
 
 def test_servers_that_are_given_are_used_as_they_are(home: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from service.store.embedded.binaries import postgres_candidates
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.postgres import attach
-from service.store.embedded.process import Account
+from service.embedded.binaries import postgres_candidates
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.postgres import attach
+from service.embedded.process import Account
 
 COLLATION = """
     SELECT concat_ws(' ', datlocprovider, coalesce(to_jsonb(d) ->> 'datlocale', datcollate))

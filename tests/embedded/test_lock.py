@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
-from service.store.embedded.lock import HomeLock, Note, read_note
+from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.lock import HomeLock, Note, read_note
 
 HOLDER = """
 import json, os, sys, time
 from pathlib import Path
-from service.store.embedded.lock import HomeLock
+from service.embedded.lock import HomeLock
 lock = HomeLock(Path(sys.argv[1]), "postgres")
 lock.write(Path("/run/there"))
 forked = os.fork() if sys.argv[2] == "fork" else os.getpid()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.process import (
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.process import (
     LAUNCHER,
     Account,
     arguments_of,
@@ -26,7 +26,7 @@ from service.store.embedded.process import (
 
 OWNER = """
 import json, signal, subprocess, sys
-from service.store.embedded.process import start_child
+from service.embedded.process import start_child
 child = start_child(["/bin/sleep", sys.argv[1]], account=None, death_signal=signal.SIGTERM, output=subprocess.DEVNULL)
 print(json.dumps(child.pid), flush=True)
 sys.stdin.read()

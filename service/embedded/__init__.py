@@ -3,12 +3,12 @@
 They run as children of the process that starts them, in its main thread, and end with it, however it ends.
 """
 
-from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
-from service.store.embedded.postgres import EmbeddedPostgres
-from service.store.embedded.postgres import attach as attach_postgres
-from service.store.embedded.servers import Servers, attach_servers, start_servers
-from service.store.embedded.valkey import EmbeddedValkey
-from service.store.embedded.valkey import attach as attach_valkey
+from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.postgres import EmbeddedPostgres
+from service.embedded.postgres import attach as attach_postgres
+from service.embedded.servers import Servers, attach_servers, start_servers
+from service.embedded.valkey import EmbeddedValkey
+from service.embedded.valkey import attach as attach_valkey
 
 __all__ = [
     "EmbeddedPostgres",

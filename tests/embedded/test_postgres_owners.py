@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from service.store.embedded.binaries import choose_postgres, postgres_candidates
-from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
-from service.store.embedded.home import make_runtime, reachable, remove_runtime
-from service.store.embedded.lock import HomeLock
-from service.store.embedded.postgres import _mark, attach
-from service.store.embedded.process import LAUNCHER, Account, arguments_of, start_child, stop_child
+from service.embedded.binaries import choose_postgres, postgres_candidates
+from service.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.home import make_runtime, reachable, remove_runtime
+from service.embedded.lock import HomeLock
+from service.embedded.postgres import _mark, attach
+from service.embedded.process import LAUNCHER, Account, arguments_of, start_child, stop_child
 
 OWNER = """
 import json, sys
 from pathlib import Path
 import psycopg
-from service.store.embedded.postgres import EmbeddedPostgres
+from service.embedded.postgres import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]), private_root=Path(sys.argv[2]))
 with psycopg.connect(server.start(), autocommit=True) as connection:
     connection.execute("CREATE TABLE IF NOT EXISTS told (number bigint PRIMARY KEY)")
@@ -41,10 +41,10 @@ UNPRIVILEGED_OWNER = """
 import json, os, sys, time, traceback
 from pathlib import Path
 import psycopg
-from service.store.embedded import process
-from service.store.embedded.binaries import postgres_candidates
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.postgres import EmbeddedPostgres
+from service.embedded import process
+from service.embedded.binaries import postgres_candidates
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.postgres import EmbeddedPostgres
 home, private_root, launcher, interpreter, account = sys.argv[1:]
 programs = None
 if account != "null":

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import redis
 
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.home import Home
-from service.store.embedded.process import start_child, stop_child
-from service.store.embedded.supervision import Supervision, end_orphans
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.home import Home
+from service.embedded.process import start_child, stop_child
+from service.embedded.supervision import Supervision, end_orphans
 
 FORKING_OWNER = """
 import json, os, sys
 from pathlib import Path
-from service.store.embedded.valkey import EmbeddedValkey
+from service.embedded.valkey import EmbeddedValkey
 server = EmbeddedValkey(Path(sys.argv[1]), private_root=Path(sys.argv[2]))
 url = server.start()
 forked = os.fork()

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.store.embedded.errors import EmbeddedServerError, HomeInUseError
+from service.embedded.errors import EmbeddedServerError, HomeInUseError
 
 _held: set[int] = set()
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from service.store.embedded.binaries import (
+from service.embedded.binaries import (
     _package_folder,
     choose_postgres,
     choose_valkey,
     postgres_candidates,
     valkey_candidates,
 )
-from service.store.embedded.binaries import place as place_programs
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.process import Account, run_program
+from service.embedded.binaries import place as place_programs
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.process import Account, run_program
 
 
 @pytest.fixture

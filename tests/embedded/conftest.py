@@ -17,9 +17,9 @@ import psycopg
 import pytest
 
 import service
-from service.store.embedded.home import ACCOUNTS, find_home
-from service.store.embedded.postgres import EmbeddedPostgres, _mark
-from service.store.embedded.process import Account, processes_where
+from service.embedded.home import ACCOUNTS, find_home
+from service.embedded.postgres import EmbeddedPostgres, _mark
+from service.embedded.process import Account, processes_where
 
 REPOSITORY = Path(service.__file__).parent.parent
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from service.store.embedded import postgres, valkey
-from service.store.embedded.home import PRIVATE_ROOT
+from service.embedded import postgres, valkey
+from service.embedded.home import PRIVATE_ROOT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,8 +16,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.process import Account
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.process import Account
 
 PRIVATE_ROOT = Path("/var/lib/sparing")
 POINTER = "embedded-state"  # file in the home: the directory that holds its servers' files

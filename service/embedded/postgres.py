@@ -19,9 +19,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg import pq, sql
 
-from service.store.embedded.binaries import PostgresPrograms, choose_postgres, postgres_candidates
-from service.store.embedded.errors import EmbeddedServerError
-from service.store.embedded.home import (
+from service.embedded.binaries import PostgresPrograms, choose_postgres, postgres_candidates
+from service.embedded.errors import EmbeddedServerError
+from service.embedded.home import (
     PRIVATE_ROOT,
     Home,
     data_directories,
@@ -31,9 +31,9 @@ from service.store.embedded.home import (
     sync_directory,
     write_private,
 )
-from service.store.embedded.lock import read_note
-from service.store.embedded.process import arguments_of, require_main_thread, run_program
-from service.store.embedded.supervision import Supervision, end_orphans
+from service.embedded.lock import read_note
+from service.embedded.process import arguments_of, require_main_thread, run_program
+from service.embedded.supervision import Supervision, end_orphans
 
 SERVER = "postgres"
 DATABASE = "sparing"
