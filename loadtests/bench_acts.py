@@ -29,7 +29,7 @@ from service.embedded import EmbeddedPostgres
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.witness import MemoryWitness
 from service.workflows.desk import Act
 from service.workflows.house import House
 from service.workflows.registration import Registration

@@ -29,7 +29,7 @@ from service.query.schema import Schema
 from service.store.entropy import system_entropy
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.witness import MemoryWitness
 from service.workflows.amending import amend_erased
 from service.workflows.ledger import FORMAT, LedgerEntry
 from service.workflows.pieces import Measure, Quantities, pieces_of

@@ -3,8 +3,8 @@
 from typing import Final
 
 from service.embedded import EmbeddedServerError
-from service.store.postgres.peppers import OtherPepper
-from service.store.postgres.sessions import UnsafeDatabase
+from service.store.postgres.pepper_proof import OtherPepper
+from service.store.postgres.pool import UnsafeDatabase
 from service.store.postgres.store import StrangeDatabase
 from service.workflows.ports import StoreUnavailable
 

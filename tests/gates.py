@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.records import Asked
 
 WAIT_S = 60

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from service.core.noise import Entropy
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import CHECK_VIOLATION, MemoryTransaction
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
+from service.testing.witness import MemoryWitness
 from service.workflows.admission import Admission
 from service.workflows.caching import Cache
 from service.workflows.house import House

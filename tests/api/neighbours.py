@@ -15,9 +15,9 @@ from starlette.types import ASGIApp
 from service.api.app import Edge, create_app
 from service.api.life import Life
 from service.store.entropy import system_entropy
-from service.store.memory.leases import MemoryLeases
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.leases import MemoryLeases
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.house import House
 from service.workflows.ownership import Ownership
 from service.workflows.ports import StoreUnavailable

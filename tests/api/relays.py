@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.api.courier import CHALLENGE_HEADER, GREETING_PATH, Body, Courier
 from service.api.delivering import Undelivered
 from service.api.problems import response_of
-from service.store.memory.leases import MemoryLeases
+from service.testing.leases import MemoryLeases
 from service.workflows.errors import Unavailable
 from service.workflows.ownership import Ownership
 from service.workflows.records import Replica

@@ -7,7 +7,7 @@ import pytest
 
 from service.api.courier import HOP_HEADER
 from service.api.forwarding import Forwarding
-from service.store.memory.leases import MemoryLeases
+from service.testing.leases import MemoryLeases
 from service.workflows.caching import NoCache
 from service.workflows.limiting import Limiter, Rate
 from service.workflows.ownership import LEASE_S

@@ -2,8 +2,8 @@
 
 from math import ceil
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import SealedCache
+from service.store.redis.sealed import SealedCache
+from service.testing.cache import MemoryShelf, Room
 from service.workflows.caching import NoCache
 from service.workflows.limiting import Limiter, Rate
 from tests.api.test_problems import check_shape

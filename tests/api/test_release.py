@@ -11,8 +11,8 @@ import pytest
 from service.api.app import Edge
 from service.api.slots import Slots
 from service.query.cost import Speed
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.admission import Admission
 from service.workflows.ports import CommitUnclear, StoreUnavailable
 from service.workflows.records import Asked

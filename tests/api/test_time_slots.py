@@ -16,8 +16,8 @@ from service.api.leaving import tickets_of
 from service.api.release_clock import ReleaseClock, TimerFd
 from service.api.slots import Slots
 from service.query.cost import Speed
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.admission import Admission
 from service.workflows.ports import StoreUnavailable
 from service.workflows.records import Asked as Looked

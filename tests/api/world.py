@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from service.api.app import Edge, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.admission import Admission
 from service.workflows.house import House
 from service.workflows.ownership import Ownership

@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "workflows": frozenset({"accounting", "core", "engine", "failpoints", "query"}),
     "store": frozenset({"core", "embedded", "engine", "failpoints", "query", "workflows"}),
     "embedded": frozenset(),
+    "testing": frozenset({"core", "engine", "failpoints", "query", "store", "workflows"}),
     "api": frozenset({"core", "failpoints", "query", "workflows"}),
     "failpoints": frozenset(),
     "settings": frozenset(),

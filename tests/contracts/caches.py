@@ -8,9 +8,9 @@ from uuid import UUID
 
 import numpy as np
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.redis import RedisShelf
-from service.store.cache.sealed import SealedCache
+from service.store.redis.client import RedisShelf
+from service.store.redis.sealed import SealedCache
+from service.testing.cache import MemoryShelf, Room
 from service.workflows.caching import AccountSlice, News, Place, SharedReply
 from service.workflows.ledger import LedgerEntry
 from service.workflows.records import Head

@@ -12,8 +12,8 @@ import numpy as np
 from service.core.uniform import uniform
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
 from service.workflows.ledger import EncodedCharges, LedgerEntry, answer_digest, chain_hash
 from service.workflows.pieces import Measure, Quantities, pieces_of
 from service.workflows.ports import Store

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from service.store.cache.sealed import VALUE_BYTES_MAX, SealedCache
+from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
 from service.workflows.caching import Cache, News, SharedEntry
 from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, news, shared_reply
 from tests.contracts.stores import ANALYST

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from service.store.memory.leases import MemoryLeases
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
+from service.testing.leases import MemoryLeases
 from service.workflows.ports import Leases
 from service.workflows.records import Replica
 from tests.contracts.stores import STORES, dataset

@@ -197,7 +197,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
     store: Store, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """Each of them once, wherever one reading ends and the next begins."""
-    monkeypatch.setattr("service.store.postgres.reading._ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr("service.store.postgres.snapshot._ENTRIES_AT_ONCE", at_once)
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0, 1]), ["a", "b"], np.array([100, 90]))
         transaction.journal("rows", {}, slots=2)

@@ -7,10 +7,10 @@ from threading import Thread
 
 import pytest
 
+from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.file import FileWitness
-from service.store.witness.memory import MemoryWitness
 from service.store.witness.redis import RedisWitness
-from service.store.witness.several import SeveralWitnesses
+from service.testing.witness import MemoryWitness
 from service.workflows.ports import Witness
 from service.workflows.records import WitnessRecord
 from service.workflows.secrets import Pepper

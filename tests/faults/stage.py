@@ -16,7 +16,7 @@ from service.adapters import now
 from service.core.noise import Entropy
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.witness import MemoryWitness
 from service.workflows.house import House
 from service.workflows.ports import Store, Witness
 from service.workflows.registration import Registration

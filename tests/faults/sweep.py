@@ -17,9 +17,9 @@ import httpx
 from service.adapters import now
 from service.api.app import create_app
 from service.store.entropy import system_entropy
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.house import House
 from service.workflows.readiness import READY_FOR
 from service.workflows.secrets import Pepper

@@ -13,9 +13,9 @@ import pytest
 
 from service.core.units import rho_of_units
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.redis import RedisWitness
-from service.store.witness.several import SeveralWitnesses
+from service.testing.witness import MemoryWitness
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
 from service.workflows.views import Principal

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.records import Codes, Individuals
 from service.workflows.state import DatasetState

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from service.engine.pages import PAGE_SLOTS, slots_on
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.records import Checkpoint
 from service.workflows.state import DatasetState
 from service.workflows.verify_journal import check_journal

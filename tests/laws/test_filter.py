@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import InvalidRequest, KeyConflict
 from service.workflows.house import House
 from service.workflows.registration import Registration

@@ -30,8 +30,8 @@ from hypothesis.stateful import (
 from numpy.typing import NDArray
 
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.ledger import replay

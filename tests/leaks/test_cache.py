@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import Item, SealedCache, Swap
+from service.store.redis.sealed import Item, SealedCache, Swap
+from service.testing.cache import MemoryShelf, Room
 from tests.houses import ask, open_house, register, upload
 from tests.workflows.replicas import analyst_like, eventually
 

@@ -26,7 +26,7 @@ from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_C
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
-from service.store.witness.memory import MemoryWitness
+from service.testing.witness import MemoryWitness
 from service.workflows.house import House
 from service.workflows.pieces import Measure, Quantities
 from service.workflows.registration import Registration
@@ -131,7 +131,7 @@ def lived(database_url: str, world: str) -> dict[str, list[Note]]:
 def opened(database_url: str) -> Iterator[House]:
     """A house on a database. What its sessions prepare is numbered from 0, not from where the last test has stopped."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.store.postgres.session._NAMES", count())
+        patch.setattr("service.store.postgres.connection._NAMES", count())
         store = PostgresStore(
             database_url, LEDGER_KEY, connections_max=1
         )  # a second one would begin whenever it is ready

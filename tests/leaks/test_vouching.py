@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.records import Asked, WitnessRecord

@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 
 from service.api.app import Edge, create_app
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.house import House
 from service.workflows.ledger import LedgerEntry
 from service.workflows.telemetry import SILENT, Telemetry

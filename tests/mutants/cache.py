@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         name="cache answer under wrong principal",
         incident="Two analysts choose the same key, and one is given the other's answer by another replica.",
-        file="service/store/cache/sealed.py",
+        file="service/store/redis/sealed.py",
         find='return _label("reply", genesis.hex(), principal_id.hex, key)',
         put='return _label("reply", genesis.hex(), key)',
         killed_by="tests/contracts/test_cache.py::test_a_reply_is_found_by_dataset_principal_and_key_alone[memory]",
@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(
         name="a slice moves back",
         incident="A slow replica puts an older page over a newer one, again and again.",
-        file="service/store/cache/sealed.py",
+        file="service/store/redis/sealed.py",
         find="if before is None or _position(before) < _position(slices[label]):",
         put="if before is None or slices:",
         killed_by="tests/contracts/test_cache.py::test_a_slice_moves_only_forward[memory]",
@@ -46,7 +46,7 @@ MUTANTS = [
     Mutant(
         name="a slice is put over one that nobody looked at",
         incident="The same, whenever two replicas leave one at a time.",
-        file="service/store/cache/redis.py",
+        file="service/store/redis/client.py",
         find="if type(held) ~= 'string' or string.sub(held, 1, {STAMP_BYTES}) == ARGV[1]",
         put="if type(held) ~= 'string' or ARGV[1] ~= ''",
         killed_by="tests/contracts/test_cache.py::test_a_slice_is_not_put_over_one_that_came_meanwhile[redis]",
@@ -54,7 +54,7 @@ MUTANTS = [
     Mutant(
         name="a sealed value begins with its length",
         incident="Whoever reads Redis counts the people of every query, to the last one.",
-        file="service/store/cache/sealing.py",
+        file="service/store/redis/sealing.py",
         find="salt = secrets.token_bytes(STAMP_BYTES)",
         put='salt = secrets.token_bytes(STAMP_BYTES - 8) + len(value).to_bytes(8, "big")',
         killed_by="tests/faults/test_meddling.py::test_nothing_of_anybody_can_be_read_there",
@@ -62,10 +62,10 @@ MUTANTS = [
     Mutant(
         name="cache not authenticated",
         incident="Whoever reaches Redis writes answers and budgets that everybody believes.",
-        file="service/store/cache/sealing.py",
+        file="service/store/redis/sealing.py",
         find='return AESGCM(hmac.digest(self._key, b"value\\0" + salt, hashlib.sha256))',
         put="return AESGCM(hashlib.sha256(salt).digest())",
-        killed_by="tests/store/cache/test_sealing.py::test_what_was_closed_opens",
+        killed_by="tests/store/redis/test_sealing.py::test_what_was_closed_opens",
     ),
     Mutant(
         name="a reply of a ledger that is gone",

@@ -40,7 +40,7 @@ MUTANTS = [
     Mutant(
         name="a burn is counted in SQL",
         incident="An account that is read from the database says something else than one from memory.",
-        file="service/store/postgres/listings.py",
+        file="service/store/postgres/ledger_listings.py",
         find="(WHERE outcome = 'charged' AND kind = 'query')",
         put="(WHERE outcome = 'charged')",
         killed_by="tests/contracts/test_listings.py::test_an_account_is_the_page_and_the_entries_since",
@@ -56,9 +56,9 @@ MUTANTS = [
     Mutant(
         name="an account reads pieces as long as they are",
         incident="How long an individual's own account takes tells how many others were touched.",
-        file="service/store/postgres/listings.py",
+        file="service/store/postgres/ledger_listings.py",
         find='{_OWN_NUMBER}, {_PADDED}"',
         put='{_OWN_NUMBER}, length(own), own || substring(%s::bytea FROM 1 FOR 0)"',
-        killed_by="tests/store/postgres/test_listings.py::test_an_account_reads_as_much_of_each_entry",
+        killed_by="tests/store/postgres/test_ledger_listings.py::test_an_account_reads_as_much_of_each_entry",
     ),
 ]

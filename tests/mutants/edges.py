@@ -34,7 +34,7 @@ MUTANTS = [
     Mutant(
         name="head not checked",
         incident="A writer that slept through a failover appends on a head that has moved.",
-        file="service/store/postgres/extension.py",
+        file="service/store/postgres/append.py",
         find=" AND hash = $6 AND fence = $7 AND",
         put=" AND hash = $6 AND fence >= $7 AND",
         killed_by=f"{SCHEMA}::test_a_writer_that_was_fenced_off_appends_nothing",
@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="worst cases beyond a bigint",
         incident="Two queries of one analyst, each at the most that one can cost, and no batch with a third commits.",
-        file="service/store/postgres/extension.py",
+        file="service/store/postgres/append.py",
         find="units = worst_cases.units + least(excluded.units, {CHARGE_UNITS_MAX} - worst_cases.units))",
         put="units = least(worst_cases.units + excluded.units, {CHARGE_UNITS_MAX}))",
         killed_by=f"{CONTRACT}::test_an_analysts_worst_cases_saturate",
@@ -82,7 +82,7 @@ MUTANTS = [
     Mutant(
         name="asynchronous commit accepted",
         incident="A power cut forgets charges whose answers were read.",
-        file="service/store/postgres/sessions.py",
+        file="service/store/postgres/pool.py",
         find='("fsync", "full_page_writes", "synchronous_commit")',
         put='("full_page_writes",)',
         killed_by=f"{SCHEMA}::test_a_forgetful_database_is_refused",
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         name="an erasure says whose it was",
         incident="Whoever was erased and has come back is shown to have been away.",
-        file="service/store/postgres/listings.py",
+        file="service/store/postgres/ledger_listings.py",
         find=" AND act <> 'erase') AS page",
         put=") AS page",
         killed_by=f"{LISTINGS}::test_acts_are_listed_newest_first_with_whom_they_concern[postgres]",
@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant(
         name="the log of acts finds the erased by their slot",
         incident="An erased person's limit is shown under the key of whoever is next in the table.",
-        file="service/store/memory/kept.py",
+        file="service/testing/tables.py",
         find='people.get(act.detail.get("slot", -1))',
         put="next((each for each in people.values() if each.key is not None), None)",
         killed_by="tests/workflows/test_act_log.py::test_an_erased_key_does_not_come_back",

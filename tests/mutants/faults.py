@@ -43,7 +43,7 @@ MUTANTS = [
     Mutant(
         name="a lost connection is an incident",
         incident="What the database does shows in the status: 500 for this fault, 503 for that.",
-        file="service/store/postgres/faults.py",
+        file="service/store/postgres/errors.py",
         find="except (psycopg.Error, PoolTimeout, PoolClosed)",
         put="except (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
         killed_by="tests/faults/test_sweep.py::test_a_house_that_has_loaded_nothing_is_no_different[REPLIED]",
@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(
         name="an unclear proposal is read past",
         incident="Postgres begins with a statement after others have looked: a refused question is charged.",
-        file="service/store/postgres/sessions.py",
+        file="service/store/postgres/pool.py",
         find="                self._await_end(backend)\n",
         put="                pass\n",
         killed_by=f"{CUTTING}[SENT]",
@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant(
         name="a proposal on another history",
         incident="Entries are chained to a hash that the restored database does not have.",
-        file="service/store/postgres/extension.py",
+        file="service/store/postgres/append.py",
         find=" AND seq = $5 AND hash = $6 AND",
         put=" AND seq = $5 AND hash <> $6 AND",
         killed_by=f"{PROPOSAL}::test_a_history_of_the_same_length_is_another",
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="a proposal charges for what could be reused",
         incident="The same question is paid for twice in one epoch, because another replica has answered it.",
-        file="service/store/postgres/extension.py",
+        file="service/store/postgres/append.py",
         find="AND l.epoch = h.epoch AND l.kind = 'query')",
         put="AND l.epoch = h.epoch AND l.kind = 'query' AND FALSE)",
         killed_by=f"{PROPOSAL}::test_what_could_be_reused_is_not_charged_again",
@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         name="a rejection taken for an unclear commit",
         incident="One query that Postgres rejects refuses everything that shares its batch, each time it is tried.",
-        file="service/store/postgres/faults.py",
+        file="service/store/postgres/errors.py",
         find="fault.sqlstate.startswith(_REPEATING)",
         put="fault.sqlstate.startswith(())",
         killed_by="tests/workflows/test_desk.py::test_neighbours_of_a_rejected_question_are_answered[postgres]",

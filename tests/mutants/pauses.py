@@ -69,10 +69,10 @@ MUTANTS = [
     Mutant(
         name="accounts of an earlier version are taken for now's",
         incident="A slice that an earlier version left in Redis is read as one that has counters, and fails.",
-        file="service/store/cache/sealed.py",
+        file="service/store/redis/sealed.py",
         find='_label("accounts 3",',
         put='_label("accounts 2",',
-        killed_by="tests/store/cache/test_sealed.py::test_accounts_of_an_earlier_version_are_as_good_as_none",
+        killed_by="tests/store/redis/test_sealed.py::test_accounts_of_an_earlier_version_are_as_good_as_none",
     ),
     Mutant(
         name="a lowered limit is taken for a pause",

@@ -100,7 +100,7 @@ MUTANTS = [
     Mutant(
         name="a pruned entry is read as if nobody was touched",
         incident="An individual is told that it had nothing to contribute to a query that charged it.",
-        file="service/store/postgres/listings.py",
+        file="service/store/postgres/ledger_listings.py",
         find="    if row[0] <= pruned_seq:\n",
         put="    if row[0] < 0:\n",
         killed_by="tests/contracts/test_pruning.py::test_pruned_entries_are_themselves_and_tell_nobody",
@@ -108,10 +108,10 @@ MUTANTS = [
     Mutant(
         name="one nonce seals two contents",
         incident="A restored database amends the same piece again, and both contents can be read without the key.",
-        file="service/store/postgres/amending.py",
+        file="service/store/postgres/rewritten_entries.py",
         find="revision = 1 + secrets.randbelow(_REVISIONS - 1)",
         put="revision = 1",
-        killed_by="tests/store/postgres/test_amending.py::test_two_amendments_of_one_piece_share_no_nonce",
+        killed_by="tests/store/postgres/test_rewritten_entries.py::test_two_amendments_of_one_piece_share_no_nonce",
     ),
     Mutant(
         name="an erasure that a death interrupted is left so",
@@ -132,10 +132,10 @@ MUTANTS = [
     Mutant(
         name="a silent process keeps the ledger to itself",
         incident="No other process amends, uploads or erases until a machine that stands still is switched off.",
-        file="service/store/postgres/amending.py",
+        file="service/store/postgres/rewritten_entries.py",
         find="                self._connection.execute(*self._rewrites(part))\n        self._start_clock()\n",
         put="                self._connection.execute(*self._rewrites(part))\n",
-        killed_by="tests/store/postgres/test_amending.py"
+        killed_by="tests/store/postgres/test_rewritten_entries.py"
         "::test_a_process_that_falls_silent_after_writing_loses_its_locks",
     ),
 ]

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 CHECK = "tests/workflows/test_start_check.py"
 CHECKS = "tests/workflows/test_start_checks.py"
-PEPPERS = "tests/store/postgres/test_peppers.py"
+PEPPERS = "tests/store/postgres/test_pepper_proof.py"
 LAST_LOOK = (
     "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"
     "[serve-service.server:GracefulServer.listen_to_signals-True]"
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="any pepper will do",
         incident="A pepper is mistyped: whoever was erased comes back with a budget anew.",
-        file="service/store/postgres/peppers.py",
+        file="service/store/postgres/pepper_proof.py",
         find="if proof_of(bytes(salt)) != bytes(proof):",
         put="if len(proof_of(bytes(salt))) != len(proof):",
         killed_by=f"{PEPPERS}::test_a_new_database_keeps_the_first_pepper_and_no_other",
@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         name="an older database takes any pepper for its own",
         incident="The first start after the migration has the wrong pepper, and the right one is refused from then on.",
-        file="service/store/postgres/peppers.py",
+        file="service/store/postgres/pepper_proof.py",
         find="    return not sealed or any(",
         put="    return True or any(",
         killed_by=f"{PEPPERS}::test_a_database_from_before_is_known_by_its_sealed_entries[people0]",

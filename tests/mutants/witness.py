@@ -149,7 +149,7 @@ MUTANTS = [
     Mutant(
         name="a torn record is believed",
         incident="Half a record closes a sound dataset, or stands for an end that was never reached.",
-        file="service/store/witness/records.py",
+        file="service/store/witness/record_format.py",
         find=" or checksum != _checksum(dataset, body):",
         put=" or not checksum:",
         killed_by=f"{STORES}/test_file.py::test_a_write_that_tears_at_any_byte_leaves_the_record_before",
@@ -181,7 +181,7 @@ MUTANTS = [
     Mutant(
         name="a clear record needs no pepper",
         incident="Whoever reaches Redis closes every dataset, and has everybody's budget burned.",
-        file="service/store/witness/clear.py",
+        file="service/store/witness/plain_records.py",
         find="if not compare_digest(held[end:], mac(held[:end])):",
         put="if not compare_digest(held, held):",
         killed_by=f"{STORES}/test_redis.py::test_a_clear_record_of_another_pepper_is_left_where_it_is",

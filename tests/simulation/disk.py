@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.store.memory.store import MemoryProposal, MemoryStore
-from service.store.memory.transaction import CHECK_VIOLATION, MemoryTransaction
+from service.testing.store import MemoryProposal, MemoryStore
+from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
 from service.workflows.records import Asked, Checkpoint, Head
 from tests.houses import SeededEntropy

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from service.core.noise import Entropy
-from service.store.cache.sealed import SealedCache
+from service.store.redis.sealed import SealedCache
 from service.workflows.desk import Act
 from service.workflows.house import House
 from service.workflows.ports import Transaction, Witness

@@ -9,8 +9,8 @@ from concurrent.futures import Executor, Future
 from random import Random
 from typing import Any
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import Item, Swap
+from service.store.redis.sealed import Item, Swap
+from service.testing.cache import MemoryShelf, Room
 from tests.simulation.scheduler import Scheduler
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from types import TracebackType
 
-from service.store.witness.memory import MemoryWitness
+from service.testing.witness import MemoryWitness
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 from tests.simulation.scheduler import Scheduler

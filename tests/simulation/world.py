@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from zlib import crc32
 
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
-from service.store.witness.several import SeveralWitnesses
+from service.store.witness.combined import SeveralWitnesses
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
 from service.workflows.registration import Registration, register

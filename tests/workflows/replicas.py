@@ -9,8 +9,8 @@ from uuid import UUID
 
 import numpy as np
 
-from service.store.cache.sealed import SealedCache
-from service.store.memory.store import MemoryStore
+from service.store.redis.sealed import SealedCache
+from service.testing.store import MemoryStore
 from service.workflows.house import House
 from service.workflows.ports import Store, Witness
 from service.workflows.views import Principal

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.house import House
 from service.workflows.views import ActRow, Principal

@@ -11,9 +11,9 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.acting import ATTEMPTS_MAX
 from service.workflows.errors import InvalidRequest, Unavailable
 from service.workflows.house import House
@@ -270,7 +270,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
         memory = state_of(house).memory
         with monkeypatch.context() as patch:
             patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
-            patch.setattr("service.store.memory.store.MemoryTransaction", UnclearTransaction)
+            patch.setattr("service.testing.store.MemoryTransaction", UnclearTransaction)
             with pytest.raises(Unavailable):
                 acts[act]()
         usual = 1 if act == "resume" else 2

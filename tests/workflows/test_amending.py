@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
 from service.workflows import amending, job_queue
 from service.workflows.amender import Amender
 from service.workflows.amending import NoCheckpoint, amend_erased, stretches_left

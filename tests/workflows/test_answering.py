@@ -14,8 +14,8 @@ from service.api.answers import NPY, respond
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.house import House
 from service.workflows.records import AnswerRecord, WitnessRecord
 from service.workflows.views import Principal, StoredAnswer

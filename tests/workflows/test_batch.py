@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import AllowanceExceeded
 from service.workflows.views import PendingAnswer, Principal
 from tests.houses import PassiveHouse, SeededEntropy, analyst, open_house, register, upload

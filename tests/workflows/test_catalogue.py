@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.house import House
 from tests.houses import analyst, ask, open_house, register, upload
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.checkpointing import Checkpointer
 from service.workflows.ports import StoreUnavailable
 from service.workflows.records import Checkpoint

@@ -12,7 +12,7 @@ import pytest
 
 from service.core.units import CHARGE_UNITS_MAX
 from service.query.parse import parse_query
-from service.store.memory.transaction import CHECK_VIOLATION
+from service.testing.transaction import CHECK_VIOLATION
 from service.workflows.ports import CommitRejected, Store
 from service.workflows.state import DatasetState
 from service.workflows.telemetry import Silent

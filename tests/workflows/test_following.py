@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.caching import SharedEntry
 from service.workflows.ledger import LedgerEntry
 from service.workflows.pieces import Measure, pieces_digest, pieces_of

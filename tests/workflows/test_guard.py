@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from service.engine.pages import PageTotals
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
 from service.store.witness.file import FileWitness
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.ports import Store, StoreUnavailable
 from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord

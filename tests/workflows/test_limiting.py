@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import SealedCache
+from service.store.redis.sealed import SealedCache
+from service.testing.cache import MemoryShelf, Room
 from service.workflows.caching import NoCache
 from service.workflows.errors import RateLimited
 from service.workflows.limiting import BUCKETS_MAX, Limiter, Rate

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import NotFound, Unavailable
 from tests.houses import open_house, register
 

@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.records import WitnessRecord

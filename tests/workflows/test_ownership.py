@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from service.store.memory.leases import MemoryLeases
-from service.store.memory.store import MemoryStore
+from service.testing.leases import MemoryLeases
+from service.testing.store import MemoryStore
 from service.workflows import ownership
 from service.workflows.errors import Unavailable
 from service.workflows.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from service.store.memory.leases import MemoryLeases
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.leases import MemoryLeases
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.errors import Fenced
 from service.workflows.house import House
 from service.workflows.ownership import Ownership

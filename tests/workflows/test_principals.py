@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import InvalidRequest, NotFound
 from service.workflows.principals import REMEMBERED_FOR, Principals
 from service.workflows.records import PrincipalRecord

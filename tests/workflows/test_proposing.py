@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.store.memory.store import MemoryProposal, MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryProposal, MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.errors import KeyConflict, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitRejected, CommitUnclear, Outdated

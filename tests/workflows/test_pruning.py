@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
 from service.workflows import amending, pruning
 from service.workflows.amending import amend_erased
 from service.workflows.errors import InvalidRequest, NotFound, Unavailable

@@ -10,8 +10,8 @@ import pytest
 
 from service.query.language import Query
 from service.query.problems import QueryProblem
-from service.store.memory.kept import Dataset
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
+from service.testing.tables import Dataset
 from service.workflows import rebuilding
 from service.workflows.burning import burn
 from service.workflows.errors import InvalidRequest, KeyConflict, LedgerDamaged, NotFound, Unavailable

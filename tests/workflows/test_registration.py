@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.records import DatasetRecord
 from service.workflows.registration import Registration, register
 from service.workflows.verify_registration import check_registration

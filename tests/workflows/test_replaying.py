@@ -13,10 +13,10 @@ from service.query import plan
 from service.query.cost import Speed
 from service.query.parse import parse_query
 from service.query.schema import Schema
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.testing.witness import MemoryWitness
 from service.workflows import replaying
 from service.workflows.admission import Admission
 from service.workflows.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable

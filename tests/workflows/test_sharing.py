@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from service.store.cache.memory import MemoryShelf, Room
-from service.store.cache.sealed import SealedCache
+from service.store.redis.sealed import SealedCache
+from service.testing.cache import MemoryShelf, Room
 from service.workflows.caching import SharedEntry
 from service.workflows.pieces import Piece
 from service.workflows.sharing import ENTRY_BYTES_MAX, HINTS_MAX, LOOK_EVERY_S, OUTBOX_MAX, UNSHARED, Exchange, Hints

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import Unavailable
 from service.workflows.house import House
 from service.workflows.standing import Standing, standing, summary

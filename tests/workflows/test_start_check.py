@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.store.memory.kept import Dataset
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.tables import Dataset
+from service.testing.transaction import MemoryTransaction
 from service.workflows import start_check
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import StoreUnavailable

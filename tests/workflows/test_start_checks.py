@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows import job_queue, start_checks
 from service.workflows.errors import LedgerDamaged
 from service.workflows.house import House

@@ -8,9 +8,9 @@ import pytest
 from service.engine.inverted import Codes, Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.ports import StoreUnavailable

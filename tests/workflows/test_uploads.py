@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.store.memory.store import MemoryStore
+from service.testing.store import MemoryStore
 from service.workflows.errors import InvalidRequest
 from service.workflows.verifying import verify_all
 from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload

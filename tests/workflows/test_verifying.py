@@ -13,9 +13,9 @@ import pytest
 
 from service.core.renyi_filter import Accounts
 from service.query.problems import QueryProblem
-from service.store.memory.store import MemoryStore
 from service.store.postgres.store import PostgresStore
-from service.store.witness.memory import MemoryWitness
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows import verify_answers
 from service.workflows.house import House
 from service.workflows.ports import Store

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from service.store.memory.store import MemoryStore
-from service.store.witness.memory import MemoryWitness
-from service.store.witness.several import SeveralWitnesses
+from service.store.witness.combined import SeveralWitnesses
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.house import House
 from service.workflows.ports import CommitUnclear, StoreUnavailable, Witness, WitnessUnavailable

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.store.memory.store import MemoryStore
-from service.store.memory.transaction import MemoryTransaction
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
 from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.house import House
 from service.workflows.ports import CommitUnclear, StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from service.store.postgres.sessions import Sessions
+from service.store.postgres.pool import Sessions
 from service.workflows.ports import StoreUnavailable
 from service.workflows.records import Lease, Replica
 

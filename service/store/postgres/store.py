@@ -11,15 +11,15 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from service.query.schema import Schema
-from service.store.postgres.extension import LAYOUTS
-from service.store.postgres.faults import translated
-from service.store.postgres.peppers import refuse_other_pepper
-from service.store.postgres.proposal import PostgresProposal
-from service.store.postgres.records import RecordsTable, records_tables
+from service.store.postgres.append import LAYOUTS
+from service.store.postgres.conditional_append import PostgresProposal
+from service.store.postgres.data_tables import RecordsTable, records_tables
+from service.store.postgres.errors import translated
+from service.store.postgres.pepper_proof import refuse_other_pepper
+from service.store.postgres.pool import Sessions
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
-from service.store.postgres.sessions import Sessions
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.errors import NameTaken
 from service.workflows.ports import StoreUnavailable

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from service.store.postgres.amending import PostgresAmending
-from service.store.postgres.extension import Extension
-from service.store.postgres.faults import committing, translated
-from service.store.postgres.joining import COPY_INDIVIDUALS, copy_individuals
-from service.store.postgres.records import RecordsTable
+from service.store.postgres.append import Extension
+from service.store.postgres.connection import Session
+from service.store.postgres.data_tables import RecordsTable
+from service.store.postgres.errors import committing, translated
+from service.store.postgres.new_individuals import COPY_INDIVIDUALS, copy_individuals
+from service.store.postgres.rewritten_entries import PostgresAmending
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.sealing import LedgerSeal
-from service.store.postgres.session import Session
 from service.workflows.journal import JournalAct
 from service.workflows.ledger import LedgerEntry
 from service.workflows.ports import StoreUnavailable

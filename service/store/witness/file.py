@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from service.embedded.home import sync_directory
-from service.store.witness.records import RECORD_BYTES, decode, encode
+from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 

@@ -18,10 +18,10 @@ from redis.connection import ConnectionInterface
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from service.store.cache.punctual import punctual_connections
-from service.store.cache.sealing import STAMP_BYTES, Seal
-from service.store.witness.clear import clear_name, clear_record
-from service.store.witness.records import decode, encode
+from service.store.redis.deadline_socket import punctual_connections
+from service.store.redis.sealing import STAMP_BYTES, Seal
+from service.store.witness.plain_records import clear_name, clear_record
+from service.store.witness.record_format import decode, encode
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 

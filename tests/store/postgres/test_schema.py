@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
 from service.store.postgres.migrate import MIGRATIONS, migrate
-from service.store.postgres.sessions import UnsafeDatabase
+from service.store.postgres.pool import UnsafeDatabase
 from service.store.postgres.store import PostgresStore, StrangeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.ledger import chain_hash

@@ -6,8 +6,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from service.store.postgres import session
-from service.store.postgres.extension import Extension
+from service.store.postgres import connection as session
+from service.store.postgres.append import Extension
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.pieces import Piece
 from service.workflows.ports import CommitRejected

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from service.query.schema import Schema
-from service.store.postgres.reading import PostgresReading
-from service.store.postgres.records import records_tables
-from service.store.postgres.session import Connection
-from service.store.postgres.sessions import Sessions
+from service.store.postgres.connection import Connection
+from service.store.postgres.data_tables import records_tables
+from service.store.postgres.pool import Sessions
+from service.store.postgres.snapshot import PostgresReading
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
 from service.workflows.records import Asked, Head
@@ -194,8 +194,8 @@ def test_a_table_larger_than_one_statement_takes_is_read_whole(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stretch after stretch, of accounts and of records, with gaps between the slots and after an erasure."""
-    monkeypatch.setattr("service.store.postgres.records.BLOCKS_AT_ONCE", 2)
-    monkeypatch.setattr("service.store.postgres.accounts.SLOTS_AT_ONCE", 100)
+    monkeypatch.setattr("service.store.postgres.data_tables.BLOCKS_AT_ONCE", 2)
+    monkeypatch.setattr("service.store.postgres.account_rows.SLOTS_AT_ONCE", 100)
     kept = store.add_dataset(dataset())
     slots = np.arange(0, 3000, 3)
     items = np.arange(1000, dtype=np.uint32)
@@ -237,7 +237,7 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
         return rows
 
     monkeypatch.setattr(PostgresReading, "_rows", counted)
-    monkeypatch.setattr("service.store.postgres.reading.ENTRIES_BYTES", 2 * (20 * 8 + 3 + 16))
+    monkeypatch.setattr("service.store.postgres.snapshot.ENTRIES_BYTES", 2 * (20 * 8 + 3 + 16))
     with store.transaction(kept.id, lock=False) as transaction:
         assert [each.seq for each in transaction.entries(after=0)] == list(range(1, 8))
         assert fetched == [2, 2, 2, 1, 0]
@@ -246,7 +246,7 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
 
 def test_readers_leave_connections_to_those_who_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many read, a dataset can be locked; a reader too many gives up after a while."""
-    monkeypatch.setattr("service.store.postgres.sessions._WAIT_S", 0.1)
+    monkeypatch.setattr("service.store.postgres.pool._WAIT_S", 0.1)
     crowded = PostgresStore(database_url, LEDGER_KEY, connections_max=6)
     kept = crowded.add_dataset(dataset())
     with crowded.transaction(kept.id, lock=False), crowded.transaction(kept.id, lock=False):

@@ -1,6 +1,6 @@
 """What earlier versions left in Redis: a witness record that says in the clear how far a dataset has come."""
 
-from service.store.witness.records import encode
+from service.store.witness.record_format import encode
 from service.workflows.records import WitnessRecord
 from service.workflows.secrets import Pepper
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.store.witness.file import FileWitness
-from service.store.witness.records import RECORD_BYTES, decode, encode
+from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import redis
 
-from service.store.memory.store import MemoryStore
 from service.store.witness import redis as module
-from service.store.witness.memory import MemoryWitness
+from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.redis import RedisWitness
-from service.store.witness.several import SeveralWitnesses
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
 from service.workflows.errors import Fenced
 from service.workflows.ports import WitnessUnavailable
 from service.workflows.records import WitnessRecord

@@ -1,0 +1,142 @@
+"""An extension of a ledger: entries, replies and worst cases on an assumed head, in one statement, all or nothing.
+
+The statement locks the head's row and moves it, if everything that was assumed is so; all rows are joined to that one
+row, so that there is nothing to insert when it did not move.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from service.core.units import CHARGE_UNITS_MAX
+from service.store.postgres.binary_rows import fields, row_array, scalars, text_array
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    ENTRY_COLUMNS,
+    ENTRY_TYPES,
+    PIECE_COLUMNS,
+    answer_row,
+    entry_row,
+    piece_rows,
+)
+from service.store.postgres.sealing import LedgerSeal
+from service.workflows.ledger import LedgerEntry
+from service.workflows.records import AnswerRecord, Head
+
+RowTypes = Mapping[str, int]
+"""By table, the number that a database has given to the type of its rows."""
+
+# What is sent, in the order of the statement, and the columns of each table in its own.
+_HEAD_FIELDS: Final = fields("int8 bytea int8")
+_ASSUMED_FIELDS: Final = fields("int4 int8 bytea int8 int4 int8")
+_ENTRY_TYPES: Final = f"int4 {ENTRY_TYPES}"
+_ANSWER_TYPES: Final = "int4 uuid text bytea int8 uuid bytea timestamptz"
+_WORST_CASE_TYPES: Final = "int4 uuid int8"
+_PIECE_TYPES: Final = "int4 int8 int4 bytea bytea"
+_ENTRY_FIELDS: Final = fields(_ENTRY_TYPES)
+_ANSWER_FIELDS: Final = fields(_ANSWER_TYPES)
+_WORST_CASE_FIELDS: Final = fields(_WORST_CASE_TYPES)
+_PIECE_FIELDS: Final = fields(_PIECE_TYPES)
+PIECES_BYTES_MAX: Final = 2**28
+"""So many bytes of pieces go with an extension; a parameter cannot have a gibibyte. More follow in its transaction."""
+
+
+def _layout(columns: str, types: str) -> list[tuple[str, str]]:
+    names = ["dataset_id", *columns.replace('"', "").split(", ")]
+    return list(zip(names, types.replace("?", "").split(), strict=True))
+
+
+LAYOUTS: Final = {
+    "ledger": _layout(ENTRY_COLUMNS, _ENTRY_TYPES),
+    "answers": _layout(ANSWER_COLUMNS, _ANSWER_TYPES),
+    "worst_cases": _layout("principal_id, units", _WORST_CASE_TYPES),
+    "pieces": _layout(PIECE_COLUMNS, _PIECE_TYPES),
+}
+"""The tables whose rows an extension holds: names and types of their columns, in the order in which a row has them."""
+
+# The conditions see the database as it was when the statement began; whatever has come since has moved the head, at
+# which Postgres looks again once it has the row's lock. A key that is taken cannot be taken twice: that the table of
+# replies refuses. Behind its SELECT the array's length is hidden from the planner, which would otherwise plan anew for
+# every batch of one.
+_MOVED: Final = (
+    "moved AS (UPDATE heads h SET seq = $1, hash = $2, worst_case_units = $3"
+    " WHERE dataset_id = $4 AND seq = $5 AND hash = $6 AND fence = $7 AND epoch = $8 AND data_version = $9"
+    " AND NOT EXISTS (SELECT FROM ledger l WHERE l.dataset_id = h.dataset_id"
+    " AND l.query_hash = ANY((SELECT $10::text[])::text[]) AND l.epoch = h.epoch AND l.kind = 'query')"
+    " RETURNING dataset_id)"
+)
+_ENTRIES: Final = (
+    f"entries AS (INSERT INTO ledger (dataset_id, {ENTRY_COLUMNS})"
+    f" SELECT moved.dataset_id, {ENTRY_COLUMNS} FROM moved, unnest($11::ledger[]) AS sent)"
+)
+_ANSWERS: Final = (
+    f"replies AS (INSERT INTO answers (dataset_id, {ANSWER_COLUMNS})"
+    f" SELECT moved.dataset_id, {ANSWER_COLUMNS} FROM moved, unnest($12::answers[]) AS sent)"
+)
+# The total saturates by comparison: a sum of two that may each be CHARGE_UNITS_MAX does not fit a bigint.
+_WORST_CASES: Final = (
+    "costs AS (INSERT INTO worst_cases (dataset_id, principal_id, units)"
+    " SELECT moved.dataset_id, principal_id, units FROM moved, unnest($13::worst_cases[]) AS sent"
+    " ON CONFLICT (dataset_id, principal_id)"
+    f" DO UPDATE SET units = worst_cases.units + least(excluded.units, {CHARGE_UNITS_MAX} - worst_cases.units))"
+)
+_PIECES: Final = (
+    f"parts AS (INSERT INTO pieces (dataset_id, {PIECE_COLUMNS})"
+    f" SELECT moved.dataset_id, {PIECE_COLUMNS} FROM moved, unnest($14::pieces[]) AS sent)"
+)
+EXTEND: Final = f"WITH {_MOVED}, {_ENTRIES}, {_ANSWERS}, {_WORST_CASES}, {_PIECES} SELECT count(*) FROM moved"
+MORE_PIECES: Final = f"INSERT INTO pieces SELECT dataset_id, {PIECE_COLUMNS} FROM unnest($1::pieces[]) AS sent"
+"""For the pieces that do not go with EXTEND, in its transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """An addition to a dataset's ledger, made if its head is the `assumed` one.
+
+    And if no question of this epoch has one of `new_hashes`.
+    """
+
+    dataset_id: int
+    assumed: Head
+    seal: LedgerSeal
+    entries: Sequence[LedgerEntry]
+    answers: Sequence[AnswerRecord]
+    worst_cases: Mapping[UUID, int]
+    new_hashes: Sequence[str] = ()
+
+    @property
+    def head(self) -> Head:
+        """The head that the ledger comes to."""
+        if not self.entries:
+            return self.assumed
+        last = self.entries[-1]
+        return replace(self.assumed, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+
+    def parameters(self, row_types: RowTypes, pieces: bytes) -> list[bytes]:
+        """The parameters of EXTEND, in binary, and the first of `pieces`."""
+        dataset, head, was = self.dataset_id, self.head, self.assumed
+        entries = [(dataset, *entry_row(each, self.seal)) for each in self.entries]
+        costs = [(dataset, *each) for each in self.worst_cases.items()]
+        return [
+            *scalars(_HEAD_FIELDS, (head.seq, head.hash, head.worst_case_units)),
+            *scalars(_ASSUMED_FIELDS, (dataset, was.seq, was.hash, was.fence, was.epoch, was.data_version)),
+            text_array(self.new_hashes),
+            row_array(row_types["ledger"], _ENTRY_FIELDS, entries),
+            row_array(row_types["answers"], _ANSWER_FIELDS, [(dataset, *answer_row(each)) for each in self.answers]),
+            row_array(row_types["worst_cases"], _WORST_CASE_FIELDS, costs),
+            pieces,
+        ]
+
+    def pieces(self, row_types: RowTypes, *, bytes_max: int = PIECES_BYTES_MAX) -> Iterator[bytes]:
+        """Arrays of the rows of pieces, at least one, each of `bytes_max` bytes and a piece at most."""
+        rows: list[tuple[object, ...]] = []
+        size = 0
+        for entry in self.entries:
+            for row in piece_rows(entry, self.seal):
+                if size >= bytes_max:
+                    yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)
+                    rows, size = [], 0
+                rows.append((self.dataset_id, *row))
+                size += len(row[-1])
+        yield row_array(row_types["pieces"], _PIECE_FIELDS, rows)

@@ -1,0 +1,52 @@
+"""A proposal on Postgres: an extension of the ledger that commits by itself, whatever the size of the batch."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from service.store.postgres.append import Extension
+from service.store.postgres.connection import Session
+from service.store.postgres.errors import committing
+from service.store.postgres.sealing import LedgerSeal
+from service.workflows.ledger import LedgerEntry
+from service.workflows.ports import Outdated
+from service.workflows.records import AnswerRecord, Asked, Head, Known
+
+
+class PostgresProposal:
+    """The port's Proposal. Nothing is sent before `commit`."""
+
+    def __init__(
+        self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
+    ) -> None:
+        """Assume the head."""
+        self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
+        self._extension: Extension | None = None
+        self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        replied = {(each.principal_id, each.key) for each in answers}
+        if not replied.issuperset(each.address for each in self._asked):
+            return  # the table of replies refuses a key that is taken; of one that gets no reply it says nothing
+        self._extension = Extension(
+            dataset_id=self._dataset_id,
+            assumed=self.head,
+            seal=self._seal,
+            entries=entries,
+            answers=answers,
+            worst_cases=worst_cases,
+            new_hashes=[each.query_hash for each in self._asked if each.query_hash is not None],
+        )
+        self.head = self._extension.head
+
+    def commit(self) -> None:
+        with committing():
+            try:
+                is_done = self._extension is not None and self._session.extend(self._extension)
+            except UniqueViolation as refusal:  # a key is taken: the long way finds its reply
+                raise Outdated from refusal
+        if not is_done:
+            raise Outdated

@@ -1,0 +1,149 @@
+"""Amended and pruned entries on Postgres: parts of entries are read for one slot, rewritten in place, or dropped.
+
+A part that is rewritten is sealed under a revision of its own, drawn at random: a database that was restored may write
+other content in the same place, and no key and nonce may serve for two.
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from service.store.postgres.errors import translated
+from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
+from service.store.postgres.snapshot import PostgresReading
+from service.workflows.amendments import Amendment, OwnPart, Rewritten
+from service.workflows.encoded_charges import EncodedCharges
+from service.workflows.pieces import WHOLE, Piece, number_for
+from service.workflows.records import StoredPage
+
+_REVISIONS: Final = 2**32
+PARTS_AT_ONCE: Final = 64
+"""At most 4 MiB of sealed pieces."""
+_CHARGES: Final = "charge_form, slots, active, charge_units, charges"
+OWN_PARTS: Final = (
+    f"SELECT l.seq, format, salt, first_digest, {_CHARGES}, piece, p.number, p.sealed, p.digest FROM ledger l"
+    " LEFT JOIN pieces p ON p.dataset_id = l.dataset_id AND p.seq = l.seq AND p.number = %s"
+    " WHERE l.dataset_id = %s AND l.seq > %s AND l.seq <= %s ORDER BY l.seq LIMIT %s"
+)
+_AMENDMENTS: Final = (
+    "SELECT erasure, seq, number, old_digest, new_digest FROM amendments WHERE dataset_id = %s"
+    " ORDER BY seq, number, erasure"
+)
+_NOTE: Final = (
+    "INSERT INTO amendments (dataset_id, erasure, seq, number, old_digest, new_digest) VALUES (%s, %s, %s, %s, %s, %s)"
+)
+_REWRITE_WHOLE: Final = "UPDATE ledger SET piece = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
+_REWRITE_PIECE: Final = "UPDATE pieces SET sealed = %s WHERE dataset_id = %s AND seq = %s AND number = %s"
+_REWRITE_CHARGES: Final = (
+    "UPDATE ledger SET slots = %s, active = %s, charges = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
+)
+_FIRST_FORMAT: Final = (
+    f"SELECT seq, first_digest, {_CHARGES} FROM ledger"
+    " WHERE dataset_id = %s AND seq > %s AND seq <= %s AND format = 1 AND slots IS NOT NULL"
+)
+_DROP_CHARGES: Final = (
+    "UPDATE ledger SET charge_form = NULL, slots = NULL, active = NULL, charge_units = NULL, charges = NULL,"
+    " first_digest = %s WHERE dataset_id = %s AND seq = %s"
+)
+_DROP_WHOLE: Final = (
+    "UPDATE ledger SET piece = NULL WHERE dataset_id = %s AND seq > %s AND seq <= %s AND piece IS NOT NULL"
+)
+_TOTALS: Final = f"SELECT {PAGE_COLUMNS} FROM pruned_totals WHERE dataset_id = %s ORDER BY page"
+_FORGET_TOTALS: Final = "DELETE FROM pruned_totals WHERE dataset_id = %s"
+_KEEP_TOTALS: Final = f"INSERT INTO pruned_totals (dataset_id, {PAGE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
+_DROP_PIECES: Final = "DELETE FROM pieces WHERE dataset_id = %s AND seq > %s AND seq <= %s"
+
+
+class PostgresAmending(PostgresReading):
+    """The part of the port's Transaction that reaches into entries that are there."""
+
+    def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
+        while after < to:
+            rows = self._rows(OWN_PARTS, [number_for(slot), self._dataset_id, after, to, PARTS_AT_ONCE])
+            if not rows:
+                return
+            for row in rows:
+                part = self._own_part(row)
+                if part is not None:
+                    yield part
+            after = rows[-1][0]
+
+    def amendments(self) -> Iterator[Amendment]:
+        for erasure, seq, number, old, new in self._rows(_AMENDMENTS, [self._dataset_id]):
+            yield Amendment(erasure=erasure, seq=seq, number=number, old_digest=bytes(old), new_digest=bytes(new))
+
+    def amend(self, parts: Sequence[Rewritten]) -> None:
+        with translated(), self._connection.pipeline():
+            for part in parts:
+                each = part.amendment
+                noted = [self._dataset_id, each.erasure, each.seq, each.number, each.old_digest, each.new_digest]
+                self._connection.execute(_NOTE, noted)
+                self._connection.execute(*self._rewrites(part))
+        self._start_clock()
+
+    def pruned_totals(self) -> Iterator[StoredPage]:
+        yield from map(page_of, self._rows(_TOTALS, [self._dataset_id]))
+
+    def keep_totals(self, pages: Sequence[StoredPage]) -> None:
+        with translated(), self._connection.pipeline():
+            self._connection.execute(_FORGET_TOTALS, [self._dataset_id])
+            for page in pages:
+                values = [self._dataset_id, page.number, page.seq, *page_row(page.totals)]
+                self._connection.execute(_KEEP_TOTALS, values)
+        self._start_clock()
+
+    def drop_quantities(self, *, after: int, to: int) -> None:
+        with translated():
+            for seq, first_digest, *charges in self._rows(_FIRST_FORMAT, [self._dataset_id, after, to]):
+                digest = bytes(first_digest) or bytes.fromhex(_charges_of(charges).digest())
+                self._connection.execute(_DROP_CHARGES, [digest, self._dataset_id, seq])
+            self._connection.execute(_DROP_WHOLE, [self._dataset_id, after, to])
+            self._connection.execute(_DROP_PIECES, [self._dataset_id, after, to])
+
+    def _start_clock(self) -> None:
+        """A process that falls silent from here on loses its transaction in time, and its locks with it.
+
+        A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction.
+        """
+        with translated():
+            self._connection.execute("SELECT")
+
+    def _own_part(self, row: Sequence[Any]) -> OwnPart | None:
+        """The part in a row of OWN_PARTS; None where the entry has no piece for the slot. Raises Unreadable."""
+        seq, form, salt, first_digest, *charges, whole, number, sealed, digest = row
+        salt, first_digest = bytes(salt), bytes(first_digest)
+        content: Piece | EncodedCharges
+        if form == 1:
+            content = _charges_of(charges)
+            first_digest = first_digest or bytes.fromhex(content.digest())
+        elif whole is not None:
+            content = opened(self._seal, salt, (WHOLE, whole, first_digest))
+        elif sealed is not None:
+            content = opened(self._seal, salt, (number, sealed, digest))
+        else:
+            return None
+        return OwnPart(seq=seq, salt=salt, content=content, first_digest=first_digest)
+
+    def _rewrites(self, part: Rewritten) -> tuple[str, list[Any]]:
+        """The statement that stores a part, and its values."""
+        place = [self._dataset_id, part.amendment.seq]
+        match part.content:
+            case EncodedCharges() as charges:
+                return _REWRITE_CHARGES, [charges.slots, charges.active, charges.charges, part.first_digest, *place]
+            case Piece() as piece:
+                revision = 1 + secrets.randbelow(_REVISIONS - 1)
+                sealed = self._seal.close(part.salt, piece, revision=revision)
+                if piece.number == WHOLE:
+                    return _REWRITE_WHOLE, [sealed, piece.bound_digest, *place]
+                return _REWRITE_PIECE, [sealed, *place, piece.number]
+
+
+def _charges_of(values: Sequence[Any]) -> EncodedCharges:
+    form, slots, active, charge_units, charges = values
+    return EncodedCharges(
+        form=form,
+        slots=bytes(slots),
+        active=None if active is None else bytes(active),
+        charge_units=charge_units,
+        charges=None if charges is None else bytes(charges),
+    )

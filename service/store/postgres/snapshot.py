@@ -1,0 +1,264 @@
+"""Reading of one dataset within a transaction."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from service.engine.pages import PAGE_SLOTS
+from service.store.postgres.account_rows import EXCEPTIONS, EXTENT, SLOTS, SOME, Accounts, accounts_of
+from service.store.postgres.connection import Session
+from service.store.postgres.data_tables import RecordsTable, chosen, in_pieces, runs_in, unpacked
+from service.store.postgres.errors import translated
+from service.store.postgres.ledger_listings import (
+    ACCOUNT,
+    ACTS_LISTED,
+    ENTRIES_AFTER,
+    ENTRIES_LISTED,
+    ENTRY_SIZES,
+    OWN_CHARGES,
+    OWN_SINCE,
+    PADDING,
+    PIECES_OF,
+    act_record_of,
+    entry_record_of,
+    own_charge_of,
+    own_price,
+)
+from service.store.postgres.new_individuals import SLOTS_BY_KEY, SLOTS_BY_TOMBSTONE, keys_asked
+from service.store.postgres.rows import (
+    ANSWER_COLUMNS,
+    ENTRY_COLUMNS,
+    PAGE_COLUMNS,
+    SealedPiece,
+    answer_of,
+    entry_of,
+    page_of,
+)
+from service.store.postgres.sealing import LedgerSeal
+from service.workflows.journal import TOUCHED, JournalAct
+from service.workflows.ledger import LedgerEntry
+from service.workflows.pieces import number_for
+from service.workflows.records import (
+    ActRecord,
+    AnswerRecord,
+    Codes,
+    EntryRecord,
+    Head,
+    Individuals,
+    OwnAccount,
+    OwnCharge,
+    StoredPage,
+)
+
+_NUMBER: Final = np.dtype(">i4")
+FEW_KEYS: Final = 100_000
+RUN_SLOTS: Final = 50
+SOUGHT_SLOTS: Final = 8
+"""Finding a run of slots by the index takes as long as reading so many slots' rows in order; one slot of it so many."""
+_ENTRIES_AT_ONCE: Final = 256
+ENTRIES_BYTES: Final = 2**24
+"""So many bytes of charges and values are fetched at once, and the entry that reaches them."""
+# No index has this order, and no reader but a verification needs it. A body may have many megabytes.
+DECLARE_ANSWERS: Final = (
+    f"DECLARE answers_by_seq NO SCROLL CURSOR FOR SELECT {ANSWER_COLUMNS} FROM answers WHERE dataset_id = %s"
+    ' ORDER BY seq, principal_id, idempotency_key COLLATE "C"'
+)
+FETCH_ANSWERS: Final = "FETCH 16 FROM answers_by_seq"
+CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
+
+
+class PostgresReading:
+    """The half of the port's Transaction that changes nothing."""
+
+    def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable], seal: LedgerSeal) -> None:
+        """Read nothing yet."""
+        self._connection, self._dataset_id, self._tables, self._seal = session, dataset_id, tables, seal
+        self.head: Head
+
+    def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+        left = sys.maxsize if limit is None else limit
+        while left > 0:
+            values = [self._dataset_id, after, min(left, _ENTRIES_AT_ONCE), ENTRIES_BYTES]
+            rows = self._rows(ENTRIES_AFTER, values)
+            if not rows:
+                return
+            yield from map(self._entry_of, rows)
+            after, left = rows[-1][0], left - len(rows)
+
+    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
+        rows = self._rows(ENTRIES_LISTED, [self._dataset_id, self._dataset_id, before, limit, bytes_max])
+        return [entry_record_of(row) for row in rows]
+
+    def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
+        return [(seq, size) for seq, size in self._rows(ENTRY_SIZES, [self._dataset_id, before, limit])]
+
+    def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
+        number, dataset = number_for(slot), self._dataset_id
+        values = [number, PADDING, dataset, before, limit, slot, dataset, number, bytes_max]
+        rows = self._rows(OWN_CHARGES, values)
+        return [own_charge_of(row, slot, self._seal, pruned_seq=self.head.pruned_seq) for row in rows]
+
+    def account_of(self, slot: int) -> OwnAccount:
+        place, dataset = slot % PAGE_SLOTS, self._dataset_id
+        account = self._rows(ACCOUNT, [place, place, place, PAGE_SLOTS, slot, dataset])
+        limit, paused, spent, charged, left_out, seq = account[0]
+        tally = {"charged": int(charged), "left_out": int(left_out), "untouched": 0}
+        units = int(spent)
+        for kind, *priced in self._own_since(slot, seq):
+            outcome, price = own_price(priced, slot, self._seal)
+            units += price
+            tally[outcome] += kind == "query"
+        return OwnAccount(
+            limit=limit,
+            spent=units,
+            paused=paused,
+            queries_charged=tally["charged"],
+            queries_left_out=tally["left_out"],
+        )
+
+    def burns(self) -> list[LedgerEntry]:
+        rows = self._rows(
+            f"SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND kind = 'burn' ORDER BY seq",
+            [self._dataset_id],
+        )
+        return [self._entry_of(row) for row in rows]
+
+    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        rows = self._rows(
+            "SELECT seq, hash FROM ledger WHERE dataset_id = %s AND seq = ANY(%s)", [self._dataset_id, list(seqs)]
+        )
+        return {seq: bytes(digest) for seq, digest in rows}
+
+    def pages(self) -> Iterator[StoredPage]:
+        rows = self._rows(f"SELECT {PAGE_COLUMNS} FROM pages WHERE dataset_id = %s ORDER BY page", [self._dataset_id])
+        yield from map(page_of, rows)
+
+    def answers(self) -> Iterator[AnswerRecord]:
+        with translated():
+            self._connection.execute(DECLARE_ANSWERS, [self._dataset_id])
+        while rows := self._rows(FETCH_ANSWERS, []):
+            yield from map(answer_of, rows)
+        with translated():
+            self._connection.execute(CLOSE_ANSWERS)
+
+    def worst_cases(self) -> dict[UUID, int]:
+        return dict(self._rows("SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s", [self._dataset_id]))
+
+    def acts(self, *, after: int) -> list[JournalAct]:
+        return self._acts("number > %s", after)
+
+    def acts_of(self, *kinds: str) -> list[JournalAct]:
+        return self._acts("act = ANY(%s)", list(kinds))
+
+    def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
+        return self._acts("act = ANY(%s) AND detail @> %s", list(kinds), Jsonb({"slot": slot}))
+
+    def _acts(self, condition: LiteralString, *values: object) -> list[JournalAct]:
+        rows = self._rows(
+            "SELECT number, at_seq, act, detail, previous_hash, hash FROM journal"
+            f" WHERE dataset_id = %s AND {condition} ORDER BY number",
+            [self._dataset_id, *values],
+        )
+        return [
+            JournalAct(
+                number=number, at_seq=at_seq, act=act, detail=detail, previous_hash=bytes(previous), hash=bytes(digest)
+            )
+            for number, at_seq, act, detail, previous, digest in rows
+        ]
+
+    def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
+        rows = self._rows(ACTS_LISTED, [list(TOUCHED), self._dataset_id, before, limit, bytes_max])
+        return [act_record_of(row) for row in rows]
+
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+        if of is not None:
+            return accounts_of([self._rows(SOME, [*runs, self._dataset_id])[0] for runs in in_pieces(of)])
+        usual, last = self._rows(EXTENT, [self._dataset_id])[0]
+        accounts = Accounts(dataset_id=self._dataset_id, usual_units=usual, last=last)
+        parts = [self._rows(EXCEPTIONS, values)[0] for values in accounts.ranges]
+        if accounts.are_all(parts):
+            return accounts.read(parts, None)
+        return accounts.read(parts, [slot for (slot,) in self._rows(SLOTS, [self._dataset_id])])
+
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+        records = self._tables[table]
+        if of is not None and RUN_SLOTS * runs_in(of) + SOUGHT_SLOTS * of.size <= self.head.slots:
+            pieces = in_pieces(of, slots_max=records.slots_at_once)
+            return records.read([self._rows(records.selects_some(), piece)[0] for piece in pieces])
+        blocks = self._rows(records.blocks(), [])[0][0]
+        slots, codes = records.read([self._rows(statement, [])[0] for statement in records.selects(blocks)])
+        return (slots, codes) if of is None else chosen(slots, codes, of)
+
+    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        return self._slots(SLOTS_BY_KEY, keys)
+
+    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
+        return self._slots(SLOTS_BY_TOMBSTONE, tombstones)
+
+    def has_tombstones(self) -> bool:
+        return bool(
+            self._rows(
+                "SELECT EXISTS (SELECT FROM individuals WHERE dataset_id = %s AND tombstone IS NOT NULL)",
+                [self._dataset_id],
+            )[0][0]
+        )
+
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+        rows = self._rows(
+            "SELECT slot, key FROM ("
+            "SELECT slot, key, sum(octet_length(key)) OVER (ORDER BY slot) - octet_length(key) AS bytes_before"
+            " FROM (SELECT slot, key FROM individuals WHERE dataset_id = %s AND slot > %s AND key IS NOT NULL"
+            " ORDER BY slot LIMIT %s) AS next) AS page WHERE bytes_before < %s ORDER BY slot",
+            [self._dataset_id, after_slot, limit, bytes_max],
+        )
+        return [(slot, key) for slot, key in rows]
+
+    # Within
+
+    def _own_since(self, slot: int, seq: int) -> Iterator[Sequence[Any]]:
+        """The kind of each entry of format 2 after `seq`, and the values of `own_price`."""
+        number, dataset, count = number_for(slot), self._dataset_id, _ENTRIES_AT_ONCE
+        while count == _ENTRIES_AT_ONCE:
+            rows = self._rows(OWN_SINCE, [number, PADDING, dataset, seq, _ENTRIES_AT_ONCE, dataset, number])
+            yield from (row[1:] for row in rows)
+            count, seq = len(rows), rows[-1][0] if rows else seq
+
+    def _entry_of(self, row: Sequence[Any]) -> LedgerEntry:
+        return entry_of(row, self._seal, self._pieces_of, pruned_seq=self.head.pruned_seq)
+
+    def _pieces_of(self, seq: int) -> list[SealedPiece]:
+        return [(number, sealed, digest) for number, sealed, digest in self._rows(PIECES_OF, [self._dataset_id, seq])]
+
+    def _slots(self, statement: str, keys: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
+        slots = np.full(len(keys), -1, dtype=np.int64)
+        # Of the keys in a statement Postgres expects a hundred, and would look each of them up.
+        are_many = len(keys) * SOUGHT_SLOTS > max(self.head.slots, FEW_KEYS)
+        with self._without_look_ups() if are_many else nullcontext():
+            for start, asked in keys_asked(keys):
+                places, found = unpacked(self._rows(statement, [asked, self._dataset_id]), [_NUMBER, _NUMBER])
+                slots[start - 1 + places.astype(np.int64)] = found
+        return slots
+
+    @contextmanager
+    def _without_look_ups(self) -> Iterator[None]:
+        """Plan the statements of this block for joining many rows, and no other."""
+        threshold, self._connection.prepare_threshold = self._connection.prepare_threshold, None
+        try:
+            with translated():
+                self._connection.execute("SET LOCAL enable_nestloop = off")
+            yield
+            with translated():
+                self._connection.execute("SET LOCAL enable_nestloop = on")
+        finally:
+            self._connection.prepare_threshold = threshold
+
+    def _rows(self, statement: str | sql.Composed, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with translated():
+            return self._connection.execute(statement, values, binary=True).fetchall()

@@ -1,0 +1,1 @@
+"""The cache's adapter: sealed values in Redis or Valkey."""

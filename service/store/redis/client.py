@@ -1,0 +1,132 @@
+"""A shelf in Redis or Valkey that costs a short time-out when it is away, and then nothing for a while.
+
+Nothing here raises: a server that is dead, slow, full, of another kind or hostile is a shelf with nothing on it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from service.store.redis.deadline_socket import punctual_connections
+from service.store.redis.sealed import Item, Swap
+from service.store.redis.sealing import STAMP_BYTES
+from service.workflows.incidents import report_incident
+
+REST_S: Final = 1.0
+"""How long a server that failed is left alone."""
+
+LIFETIME_S: Final = 3600
+"""How long a value lies: beyond an hour few retry, and no replica is that far behind."""
+
+_CHANNEL: Final = "sparing:cache:news"
+_SWAP: Final = f"""
+local held = redis.pcall('GET', KEYS[1])
+if type(held) ~= 'string' or string.sub(held, 1, {STAMP_BYTES}) == ARGV[1]
+then redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end
+return 0
+"""
+# One number a bucket: when it is full again. A token moves it on by an interval, at most to `burst` intervals from now.
+_TAKE: Final = """
+local time = redis.call('TIME')
+local now, interval, burst = time[1] * 1000000 + time[2], tonumber(ARGV[1]), tonumber(ARGV[2])
+local held = redis.pcall('GET', KEYS[1])
+local full = math.max(type(held) == 'string' and tonumber(held) or 0, now) + interval
+local wait = full - now - burst * interval
+if wait > 0 then return wait end
+redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', math.ceil((full - now) / 1000) + 1)
+return 0
+"""
+_MESSAGES_MAX: Final = 1024
+
+Result = TypeVar("Result")
+
+
+class RedisShelf:
+    """The shelf of one process. Thread-safe, but for `listen`, which one thread calls."""
+
+    def __init__(self, url: str, *, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is asked of the server before it is needed. `clock` counts the seconds of its rests."""
+        options = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": Retry(NoBackoff(), 0)}
+        self._client = redis.Redis.from_url(url, **options, **punctual_connections(url))
+        self._listener = redis.Redis.from_url(url, **options)  # news come when they come
+        self._clock, self._resting_until = clock, float("-inf")
+        self._swap = self._client.register_script(_SWAP)
+        self._take = self._client.register_script(_TAKE)
+        self._news: redis.client.PubSub | None = None
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._unsubscribe()
+        self._listener.close()
+        self._client.close()
+
+    def get(self, names: Sequence[str]) -> list[object]:
+        return self._ask(lambda: list(self._client.mget(names)), []) if names else []
+
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
+        def send() -> None:
+            with self._client.pipeline(transaction=False) as pipeline:
+                for name, value in items:
+                    pipeline.set(name, value, ex=LIFETIME_S)
+                for name, stamp, value in swaps:
+                    self._swap(keys=[name], args=[stamp, value, LIFETIME_S], client=pipeline)
+                for message in messages:
+                    pipeline.publish(_CHANNEL, message)
+                pipeline.execute(raise_on_error=True)
+
+        self._ask(send, None)
+
+    def audience(self) -> int:
+        def count() -> int:
+            return int(self._client.pubsub_numsub(_CHANNEL)[0][1])
+
+        return self._ask(count, 0)
+
+    def listen(self, *, within_s: float) -> list[object]:
+        rest_s = self._resting_until - self._clock()
+        if rest_s > 0:
+            self._closed.wait(min(rest_s, within_s))
+            return []
+        return self._ask(lambda: self._heard(within_s), [], otherwise=self._unsubscribe)
+
+    def take(self, name: str, *, interval_us: int, burst: int) -> object:
+        return self._ask(lambda: self._take(keys=[name], args=[interval_us, burst]), None)
+
+    def _heard(self, within_s: float) -> list[object]:
+        if self._news is None:
+            self._news = self._listener.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            self._news.subscribe(_CHANNEL)
+        messages: list[object] = []
+        message = self._news.get_message(timeout=within_s)
+        while message is not None and len(messages) < _MESSAGES_MAX:
+            messages.append(message["data"])
+            message = self._news.get_message()
+        return messages
+
+    def _unsubscribe(self) -> None:
+        news, self._news = self._news, None
+        if news is not None:
+            with suppress(Exception):
+                news.close()
+
+    def _ask(
+        self, question: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None
+    ) -> Result:
+        """The server's answer, or `unknown` while it is left alone."""
+        if self._clock() < self._resting_until:
+            return unknown
+        try:
+            return question()
+        except Exception as fault:  # noqa: BLE001 - the server may say anything at all
+            self._resting_until = self._clock() + REST_S
+            report_incident(fault, "the cache; it is left alone for a while")
+            if otherwise is not None:
+                otherwise()
+            return unknown

@@ -1,0 +1,156 @@
+"""The cache's port over any shelf: names that tell nothing, values that only holders of the pepper can read or make."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
+
+import orjson
+
+from service.store.redis import encoding
+from service.store.redis.sealing import Seal
+from service.workflows.caching import AccountSlice, News, Shared, SharedEntry, SharedReply
+from service.workflows.ledger import LedgerEntry
+from service.workflows.records import Address
+
+VALUE_BYTES_MAX: Final = 1 << 20
+"""A larger value is not shared: it would be read from the database faster."""
+
+_NEWS: Final = b"news"
+_SEEN_AT_ONCE: Final = 16
+"""So many slices are looked at together before newer ones are laid down: half a megabyte."""
+
+Value = TypeVar("Value")
+Item = tuple[str, bytes]
+"""A name, and what is to lie under it."""
+Swap = tuple[str, bytes, bytes]
+"""The same, and how what lies there now begins; empty for nothing."""
+
+
+class Shelf(Protocol):
+    """Where sealed bytes lie. No method raises; whatever comes back may be anything."""
+
+    def get(self, names: Sequence[str]) -> list[object]:
+        """The value under each name, None where there is none; empty when the shelf is out of reach."""
+
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
+        """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
+
+    def audience(self) -> int:
+        """How many listen."""
+
+    def listen(self, *, within_s: float) -> list[object]:
+        """The messages since the last call; waits for the first."""
+
+    def take(self, name: str, *, interval_us: int, burst: int) -> object:
+        """After how many microseconds a token is to be had, 0 when one was taken; None when out of reach."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class SealedCache:
+    """The port's Cache."""
+
+    def __init__(self, shelf: Shelf, key: bytes) -> None:
+        """`key` is the pepper's for caches."""
+        self._shelf, self._seal = shelf, Seal(key)
+
+    def close(self) -> None:
+        self._shelf.close()
+
+    def hint(self, genesis: bytes, address: Address) -> int:
+        return int(self._seal.name(_reply_label(genesis, address))[:13], 16)
+
+    def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
+        items: list[Item] = []
+        newest: dict[bytes, AccountSlice] = {}
+        for value in values:
+            if isinstance(value, AccountSlice):
+                label = _slice_label(value.place.genesis, value.number)
+                newest[label] = max(newest.get(label, value), value, key=_position)
+                continue
+            label, data = _shelved(value)
+            if len(data) <= VALUE_BYTES_MAX:
+                items.append((self._name(label), self._seal.close(label, data)))
+        messages = [self._seal.close(_NEWS, encoding.news_bytes(each)) for each in news]
+        self._shelf.put(items, [*self._swaps(newest)], messages)
+
+    def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
+        label = _reply_label(genesis, address)
+        held = self._shelf.get([self._name(label)])
+        return next(self._opened([label], held, encoding.reply_of), None)
+
+    def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
+        labels = [_entry_label(genesis, seq) for seq in range(after + 1, to + 1)]
+        return list(self._opened(labels, self._shelf.get([*map(self._name, labels)]), encoding.entry_of))
+
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
+        labels = [_slice_label(genesis, number) for number in numbers]
+        return list(self._opened(labels, self._shelf.get([*map(self._name, labels)]), encoding.slice_of))
+
+    def audience(self) -> int:
+        return self._shelf.audience()
+
+    def listen(self, *, within_s: float) -> list[News]:
+        messages = self._shelf.listen(within_s=within_s)
+        return list(self._opened([_NEWS] * len(messages), messages, encoding.news_of))
+
+    def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
+        name = self._name(_label("bucket", bucket))
+        wait_us = self._shelf.take(name, interval_us=1_000_000 // per_s, burst=burst)
+        if not isinstance(wait_us, int):
+            return None
+        return min(max(wait_us / 1_000_000, 0.0), burst / per_s)
+
+    def _swaps(self, slices: Mapping[bytes, AccountSlice]) -> Iterator[Swap]:
+        """Those slices that are ahead of what lies there; the shelf itself cannot tell which of two is ahead."""
+        for first in range(0, len(slices), _SEEN_AT_ONCE):
+            labels = list(slices)[first : first + _SEEN_AT_ONCE]
+            names = [*map(self._name, labels)]
+            for label, name, held in zip(labels, names, self._shelf.get(names), strict=False):
+                before = next(self._opened([label], [held], encoding.slice_of), None)
+                if before is None or _position(before) < _position(slices[label]):
+                    yield name, Seal.stamp(held), self._seal.close(label, encoding.slice_bytes(slices[label]))
+
+    def _name(self, label: bytes) -> str:
+        return f"sparing:cache:{self._seal.name(label)}"
+
+    def _opened(
+        self, labels: Sequence[bytes], held: Sequence[object], read: Callable[[bytes], Value]
+    ) -> Iterator[Value]:
+        """The values of ours among what was held."""
+        for label, sealed in zip(labels, held, strict=False):  # a shelf out of reach holds nothing at all
+            data = self._seal.open(label, sealed)
+            if data is not None:
+                yield read(data)
+
+
+def _position(value: AccountSlice) -> tuple[int, int, int]:
+    return value.place.position
+
+
+def _shelved(value: SharedReply | SharedEntry) -> tuple[bytes, bytes]:
+    """(label, bytes)."""
+    match value:
+        case SharedReply():
+            address = value.record.principal_id, value.record.key
+            return _reply_label(value.genesis, address), encoding.reply_bytes(value)
+        case SharedEntry():
+            return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
+
+
+def _reply_label(genesis: bytes, address: Address) -> bytes:
+    principal_id, key = address
+    return _label("reply", genesis.hex(), principal_id.hex, key)
+
+
+def _entry_label(genesis: bytes, seq: int) -> bytes:
+    return _label("entry 2", genesis.hex(), str(seq))  # those of the first kind have no pieces
+
+
+def _slice_label(genesis: bytes, number: int) -> bytes:
+    return _label("accounts 3", genesis.hex(), str(number))  # those of the second kind have no counters
+
+
+def _label(*parts: str) -> bytes:
+    """Parts that cannot run into each other."""
+    return orjson.dumps(parts)

@@ -1,0 +1,81 @@
+"""A shelf in one process's memory: Redis's twin. Any number of caches may stand on the same `Room`."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from service.store.redis.sealed import Item, Swap
+from service.store.redis.sealing import Seal
+
+_MESSAGES_MAX: Final = 1024
+
+
+class Room:
+    """The state that several shelves of one process have in common. Thread-safe."""
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        """`clock_ns` times the buckets."""
+        self.values: dict[str, bytes] = {}
+        self.buckets: dict[str, int] = {}
+        self.listeners: list[queue.Queue[object]] = []
+        self.clock_ns = clock_ns
+        self.door = threading.Lock()
+
+
+class MemoryShelf:
+    """The shelf of one cache."""
+
+    def __init__(self, room: Room) -> None:
+        """Stand in a room."""
+        self._room = room
+        self._heard: queue.Queue[object] | None = None
+
+    def get(self, names: Sequence[str]) -> list[object]:
+        with self._room.door:
+            return [self._room.values.get(name) for name in names]
+
+    def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
+        with self._room.door:
+            self._room.values.update(items)
+            for name, stamp, value in swaps:
+                held = self._room.values.get(name)
+                if held is None or Seal.stamp(held) == stamp:
+                    self._room.values[name] = value
+            for listener in self._room.listeners:
+                for message in messages:
+                    if not listener.full():
+                        listener.put_nowait(message)
+
+    def audience(self) -> int:
+        with self._room.door:
+            return len(self._room.listeners)
+
+    def listen(self, *, within_s: float) -> list[object]:
+        if self._heard is None:
+            self._heard = queue.Queue(_MESSAGES_MAX)
+            with self._room.door:
+                self._room.listeners.append(self._heard)
+        try:
+            messages = [self._heard.get(timeout=within_s)]
+        except queue.Empty:
+            return []
+        while not self._heard.empty():
+            messages.append(self._heard.get_nowait())
+        return messages
+
+    def take(self, name: str, *, interval_us: int, burst: int) -> object:
+        with self._room.door:
+            now_us = self._room.clock_ns() // 1000
+            full_at_us = max(self._room.buckets.get(name, 0), now_us) + interval_us
+            wait_us = full_at_us - now_us - burst * interval_us
+            if wait_us > 0:
+                return wait_us
+            self._room.buckets[name] = full_at_us
+            return 0
+
+    def close(self) -> None:
+        with self._room.door:
+            if self._heard in self._room.listeners:
+                self._room.listeners.remove(self._heard)

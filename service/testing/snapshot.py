@@ -1,0 +1,202 @@
+"""The half of a transaction in memory that changes nothing."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.pages import PAGE_SLOTS, PageTotals
+from service.query.coding import coding_of
+from service.testing.tables import Dataset, chosen, first_of
+from service.workflows.amendments import Amendment, OwnPart
+from service.workflows.encoded_charges import EncodedCharges
+from service.workflows.journal import JournalAct
+from service.workflows.ledger import LedgerEntry
+from service.workflows.records import (
+    ActRecord,
+    Address,
+    AnswerRecord,
+    Asked,
+    Codes,
+    EntryRecord,
+    Head,
+    Individuals,
+    Known,
+    OwnAccount,
+    OwnCharge,
+    StoredPage,
+)
+
+_LISTED = tuple(each.name for each in fields(EntryRecord) if each.name != "follows_first")
+
+
+class MemoryReading:
+    """Reads a draft of one dataset."""
+
+    def __init__(self, draft: Dataset, *, asked: Sequence[Asked]) -> None:
+        """`asked` is what `known` will be about."""
+        self._draft, self._asked = draft, asked
+
+    @property
+    def head(self) -> Head:
+        return self._draft.head
+
+    @property
+    def answered(self) -> Collection[Address]:
+        """Every key that has a reply."""
+        return self._draft.answers
+
+    @property
+    def known(self) -> Known:
+        draft = self._draft
+        addresses = {asked.address for asked in self._asked}
+        hashes = {asked.query_hash for asked in self._asked}
+        return Known(
+            answers={address: answer for address, answer in draft.answers.items() if address in addresses},
+            reusable={
+                entry.query_hash: entry.public()
+                for entry in draft.entries
+                if entry.kind == "query" and entry.query_hash in hashes and entry.epoch == draft.head.epoch
+            },
+            worst_cases={principal: draft.worst_cases.get(principal, 0) for principal, _ in addresses},
+        )
+
+    def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+        yield from self._draft.entries[after:][:limit]
+
+    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
+        entries, listed = self._draft.entries, self._listed(before, limit, bytes_max)
+        return [
+            EntryRecord(
+                **{name: getattr(entry, name) for name in _LISTED},
+                follows_first=entry.seq > 1 and entries[entry.seq - 2].format == 1,
+            )
+            for entry in listed
+        ]
+
+    def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
+        earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+        return [(each.seq, _size(each)) for each in earlier]
+
+    def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
+        return [_own_charge(entry, slot) for entry in self._listed(before, limit, bytes_max)]
+
+    def account_of(self, slot: int) -> OwnAccount:
+        draft, person = self._draft, self._draft.people[slot]
+        page, place = draft.pages.get(slot // PAGE_SLOTS), slot % PAGE_SLOTS
+        totals = PageTotals.zero() if page is None else page.totals
+        seq = max(draft.head.checkpoint_seq, 0 if page is None else page.seq)
+        own = [(entry.kind, *entry.own(slot)) for entry in draft.entries[seq:]]
+        outcomes = [outcome for kind, outcome, _ in own if kind == "query"]
+        return OwnAccount(
+            limit=person.limit_units,
+            spent=int(totals.spent[place]) + sum(units for _, _, units in own),
+            paused=person.paused,
+            queries_charged=int(totals.charged[place]) + outcomes.count("charged"),
+            queries_left_out=int(totals.left_out[place]) + outcomes.count("left_out"),
+        )
+
+    def burns(self) -> list[LedgerEntry]:
+        return [entry for entry in self._draft.entries if entry.kind == "burn"]
+
+    def hashes(self, seqs: Sequence[int]) -> dict[int, bytes]:
+        entries = self._draft.entries
+        return {seq: entries[seq - 1].hash for seq in seqs if 1 <= seq <= len(entries)}
+
+    def pages(self) -> Iterator[StoredPage]:
+        yield from (self._draft.pages[number] for number in sorted(self._draft.pages))
+
+    def answers(self) -> Iterator[AnswerRecord]:
+        yield from sorted(self._draft.answers.values(), key=lambda each: (each.seq, each.principal_id, each.key))
+
+    def worst_cases(self) -> dict[UUID, int]:
+        return dict(self._draft.worst_cases)
+
+    def acts(self, *, after: int) -> list[JournalAct]:
+        return list(self._draft.journal[after:])
+
+    def acts_of(self, *kinds: str) -> list[JournalAct]:
+        return [each for each in self._draft.journal if each.act in kinds]
+
+    def acts_on(self, slot: int, *kinds: str) -> list[JournalAct]:
+        return [each for each in self._draft.journal if each.act in kinds and each.detail["slot"] == slot]
+
+    def act_records(self, *, before: int, limit: int, bytes_max: int) -> list[ActRecord]:
+        earlier = [act for act in self._draft.act_records() if act.number < before][:limit]
+        return first_of(earlier, [len((act.key or "").encode()) for act in earlier], bytes_max=bytes_max)
+
+    def pruned_totals(self) -> Iterator[StoredPage]:
+        yield from self._draft.pruned_totals
+
+    def amendments(self) -> Iterator[Amendment]:
+        yield from sorted(self._draft.amendments, key=lambda each: (each.seq, each.number, each.erasure))
+
+    def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
+        for entry in self._draft.entries[after:to]:
+            content = entry.charges or entry.piece_for(slot)
+            if content is not None:
+                digest = entry.charges_digest if isinstance(content, EncodedCharges) else content.bound_digest
+                yield OwnPart(seq=entry.seq, salt=entry.salt, first_digest=digest, content=content)
+
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+        people = self._draft.people
+        if of is not None:
+            people = {slot: people[slot] for slot in of.tolist() if slot in people}
+        return Individuals(
+            slots=np.array(list(people), dtype=np.int64),
+            limits=np.array([person.limit_units for person in people.values()], dtype=np.int64),
+            present=np.array([person.key is not None for person in people.values()], dtype=np.bool_),
+            paused=np.array([person.paused for person in people.values()], dtype=np.bool_),
+        )
+
+    def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
+        columns = self._draft.record.schema.tables[table].columns
+        parts = self._draft.records.get(table, ())
+        if of is not None:
+            parts = tuple(chosen(np.isin(slots, of), slots, codes) for slots, codes in parts)
+        slots = np.concatenate([np.zeros(0, dtype=np.int64), *(slots for slots, _ in parts)])
+        return slots, {
+            name: np.concatenate([np.zeros(0, dtype=coding_of(column).dtype), *(codes[name] for _, codes in parts)])
+            for name, column in columns.items()
+            if column.type != "budget"
+        }
+
+    def slots_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        known = {person.key: slot for slot, person in self._draft.people.items() if person.key is not None}
+        return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
+
+    def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
+        known = {person.tombstone: slot for slot, person in self._draft.people.items() if person.tombstone is not None}
+        return np.array([known.get(tombstone, -1) for tombstone in tombstones], dtype=np.int64)
+
+    def has_tombstones(self) -> bool:
+        return any(person.tombstone is not None for person in self._draft.people.values())
+
+    def keys_of(self, *, after_slot: int, limit: int, bytes_max: int) -> list[tuple[int, str]]:
+        rows = sorted((slot, person.key) for slot, person in self._draft.people.items() if person.key is not None)
+        later = [(slot, key) for slot, key in rows if slot > after_slot][:limit]
+        return first_of(later, [len(key.encode()) for _, key in later], bytes_max=bytes_max)
+
+    def _listed(self, before: int, limit: int, bytes_max: int) -> list[LedgerEntry]:
+        earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+        return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
+
+
+def _size(entry: LedgerEntry) -> int:
+    charges = b"" if entry.charges is None else entry.charges.slots + (entry.charges.charges or b"")
+    return len(charges) + sum(len(piece.content) for piece in entry.pieces) + len(entry.values)
+
+
+def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
+    outcome, units = (None, None) if entry.is_pruned else entry.own(slot)
+    return OwnCharge(
+        seq=entry.seq,
+        query_id=entry.query_id,
+        canonical=entry.canonical,
+        asked_at=entry.asked_at,
+        kind=entry.kind,
+        outcome=outcome,
+        units=units,
+    )

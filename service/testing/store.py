@@ -1,0 +1,188 @@
+"""Everything that the in-memory store keeps, and the doors to a dataset's transaction and proposal."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from service.testing.tables import Dataset, Kept, first_of
+from service.testing.transaction import MemoryTransaction
+from service.workflows.errors import NameTaken
+from service.workflows.ledger import LedgerEntry, PublicEntry
+from service.workflows.ports import Outdated
+from service.workflows.records import (
+    AnswerRecord,
+    Asked,
+    Checkpoint,
+    DatasetRecord,
+    Head,
+    Known,
+    OwnAnswer,
+    PrincipalRecord,
+    ReleasePlace,
+    ReleaseRecord,
+)
+
+
+class MemoryProposal:
+    """The port's Proposal: nothing is drafted before it is committed."""
+
+    def __init__(self, store: "MemoryStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
+        """Assume the head."""
+        self._store, self._dataset_id, self._assumed, self._asked = store, dataset_id, head, asked
+        self._appended: tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, int]] = (), (), {}
+        self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        self._appended = entries, answers, worst_cases
+        last = entries[-1]
+        self.head = replace(self.head, seq=last.seq, hash=last.hash, worst_case_units=last.worst_case_total_units)
+
+    def commit(self) -> None:
+        with self._store.transaction(self._dataset_id, lock=True, asked=self._asked) as transaction:
+            self.commit_in(transaction)
+
+    def commit_in(self, transaction: MemoryTransaction) -> None:
+        """Append and commit in a locked transaction that has just begun. Raises Outdated."""
+        head, assumed, known = transaction.head, self._assumed, transaction.known
+        is_same = (head.seq, head.hash, head.fence) == (assumed.seq, assumed.hash, assumed.fence)
+        is_same = is_same and (head.epoch, head.data_version) == (assumed.epoch, assumed.data_version)
+        _, answers, _ = self._appended
+        is_taken = any((answer.principal_id, answer.key) in transaction.answered for answer in answers)
+        if not is_same or known.answers or known.reusable or is_taken:
+            raise Outdated
+        transaction.append(*self._appended)
+        transaction.commit()
+
+
+class MemoryStore(Kept):
+    """The port's Store in one process's memory."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__()
+        self._locks: dict[int, threading.Lock] = {}
+        self._act_locks: dict[int, threading.Lock] = {}
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        with self._locks[dataset_id] if lock else nullcontext():
+            yield MemoryTransaction(self, dataset_id, lock=lock, asked=asked)
+
+    @contextmanager
+    def long_act(self, dataset_id: int) -> Iterator[MemoryTransaction]:
+        lock = self._locks[dataset_id]
+        with self._act_locks[dataset_id]:
+            transaction = MemoryTransaction(self, dataset_id, lock=False, wait_for_lock=lock.acquire)
+            try:
+                yield transaction
+            finally:
+                if transaction.is_locked:
+                    lock.release()
+
+    @contextmanager
+    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
+        yield MemoryProposal(self, dataset_id, head, asked=asked)
+
+    def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
+        with self._door:
+            if self.dataset(record.name) is not None:
+                raise NameTaken
+            registered = replace(record, id=len(self.kept) + 1)
+            head = Head(
+                seq=0,
+                hash=record.genesis,
+                epoch=1,
+                fence=1,
+                data_version=0,
+                slots=0,
+                worst_case_units=0,
+                checkpoint_seq=0,
+                journal_hash=record.genesis,
+            )
+            self._locks[registered.id], self._act_locks[registered.id] = threading.Lock(), threading.Lock()
+            self.kept[registered.id] = Dataset(record=registered, head=head)
+            return registered
+
+    def dataset(self, name: str) -> DatasetRecord | None:
+        return next((kept.record for kept in self.kept.values() if kept.record.name == name), None)
+
+    def datasets(self) -> list[DatasetRecord]:
+        return sorted((kept.record for kept in self.kept.values()), key=lambda record: record.name)
+
+    def head(self, dataset_id: int) -> Head:
+        return self.kept[dataset_id].head
+
+    def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
+        with self._locks[dataset_id]:
+            return self.move_checkpoint(dataset_id, checkpoint)
+
+    def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
+        kept = self.kept[dataset_id]
+        rows = {name: sum(s.size for s, _ in kept.records.get(name, ())) for name in kept.record.schema.tables}
+        return sum(person.key is not None for person in kept.people.values()), rows
+
+    def add_principal(self, record: PrincipalRecord) -> None:
+        self.principal_records[record.id] = record
+
+    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
+        return self.principal_records.get(principal_id)
+
+    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
+        rows = sorted(self.principal_records.values(), key=lambda record: record.id)
+        return [record for record in rows if after is None or record.id > after][:limit]
+
+    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
+        record = self.principal_records.get(principal_id)
+        if record is None or record.revoked_at is not None:
+            return False
+        self.principal_records[principal_id] = replace(record, revoked_at=at)
+        return True
+
+    def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
+        found = [
+            OwnAnswer(dataset=kept.record.name, reply=reply)
+            for kept, reply, _ in self._replies(principal_id)
+            if reply.query_id == query_id
+        ]
+        return min(found, key=lambda own: (own.reply.at, own.reply.key)) if found else None
+
+    def releases_of(
+        self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
+    ) -> list[ReleaseRecord]:
+        rows = sorted((_listed(*row) for row in self._replies(principal_id)), key=lambda row: row.place, reverse=True)
+        later = [row for row in rows if before is None or row.place < before][:limit]
+        return first_of(later, [len(row.canonical) for row in later], bytes_max=bytes_max)
+
+    def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
+        return {
+            kept.record.name: kept.worst_cases[principal_id]
+            for kept in self.kept.values()
+            if principal_id in kept.worst_cases
+        }
+
+    def problems(self) -> list[str]:
+        return []
+
+    def _replies(self, principal_id: UUID) -> Iterator[tuple[Dataset, AnswerRecord, PublicEntry]]:
+        for kept in self.kept.values():
+            for answer in kept.answers.values():
+                if answer.principal_id == principal_id:
+                    yield kept, answer, kept.entries[answer.seq - 1].public()
+
+
+def _listed(kept: Dataset, reply: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:
+    return ReleaseRecord(
+        dataset=kept.record.name,
+        place=ReleasePlace(at=reply.at, dataset_id=kept.record.id, seq=reply.seq, key=reply.key),
+        query_id=entry.query_id,
+        epoch=entry.epoch,
+        canonical=entry.canonical,
+        sigma=entry.sigma,
+        dimension=entry.dimension,
+        worst_case_units=entry.worst_case_units,
+    )

@@ -1,0 +1,167 @@
+"""A Redis that is dead, hostile or flushed: a shelf with nothing on it, left alone for a while, and never an error."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import redis
+
+from service.store.redis.client import LIFETIME_S, REST_S, RedisShelf
+from service.store.redis.sealed import SealedCache
+from service.workflows.caching import SharedEntry
+from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, news, shared_reply
+from tests.contracts.stores import ANALYST
+from tests.faults.meddling import OwnValkey
+
+pytestmark = pytest.mark.slow
+
+ADDRESS = ANALYST, "key-1"
+NOWHERE = "unix:///nowhere/redis.sock"
+
+
+@pytest.fixture
+def cache(redis_url: str) -> Iterator[SealedCache]:
+    """A cache before an empty server."""
+    with caches(redis_url) as make:
+        yield make()
+
+
+@pytest.fixture
+def server(redis_url: str) -> Iterator["redis.Redis"]:
+    """Anybody else on the same server."""
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+def fill(cache: SealedCache) -> None:
+    """One value of each kind, and a bucket."""
+    cache.share([shared_reply(), SharedEntry(genesis=GENESIS, entry=chain(1)[0]), account_slice(5)], [news(1)])
+    assert cache.take("somebody", per_s=1, burst=5) == 0
+
+
+def held(server: "redis.Redis", name: str | bytes) -> bytes:
+    """What lies there."""
+    value = server.get(name)
+    assert isinstance(value, bytes)
+    return value
+
+
+def knows(cache: SealedCache) -> list[bool]:
+    """Whether it has the reply, the entry and the slice."""
+    return [
+        cache.reply(GENESIS, ADDRESS) is not None,
+        cache.entries(GENESIS, after=0, to=1) != [],
+        cache.slices(GENESIS, [0]) != [],
+    ]
+
+
+def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str) -> None:
+    """Until it has rested; a fault of one kind of question spares the others the wait."""
+    clock = [100.0]
+    with closing(SealedCache(RedisShelf(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
+        assert cache.reply(GENESIS, ADDRESS) is None
+        shelf: RedisShelf = cache._shelf  # type: ignore[assignment]
+        shelf._client = redis.Redis.from_url(redis_url)  # it is back
+        assert (cache.take("b", per_s=1, burst=1), cache.audience()) == (None, 0)
+        cache.share([shared_reply()], [])
+        clock[0] += REST_S
+        assert cache.reply(GENESIS, ADDRESS) is None
+        shared = shared_reply()
+        cache.share([shared], [])
+        assert cache.reply(GENESIS, ADDRESS) == shared
+        shelf._client.close()
+
+
+def test_everything_is_unknown_where_nobody_answers() -> None:
+    """No method raises."""
+    with closing(SealedCache(RedisShelf(NOWHERE, timeout_s=0.05, clock=iter(range(1000)).__next__), KEY)) as cache:
+        cache.share([shared_reply()], [news(1)])
+        assert knows(cache) == [False, False, False]
+        assert cache.take("b", per_s=1, burst=1) is None
+        assert (cache.audience(), cache.listen(within_s=0.01)) == (0, [])
+
+
+def test_nothing_lies_there_for_ever(cache: SealedCache, server: "redis.Redis") -> None:
+    """So that a server with little memory may throw it away before it throws away a witness."""
+    fill(cache)
+    names = server.keys("*")
+    assert len(names) == 4
+    assert all(0 < server.ttl(name) <= LIFETIME_S for name in names)
+
+
+def test_nothing_of_it_can_be_read(cache: SealedCache, server: "redis.Redis") -> None:
+    """Neither in a name nor in a value: no principal, key, body, genesis or number."""
+    canaries = [ANALYST.hex.encode(), str(ANALYST).encode(), b"canary", GENESIS.hex().encode(), GENESIS, b"values"]
+    cache.share([shared_reply("canary", body=b'{"values":["canary"]}')], [])
+    fill(cache)
+    for name in server.keys("*"):
+        value = held(server, name)
+        for canary in canaries:
+            assert canary not in name
+            assert canary not in value
+
+
+@pytest.mark.parametrize("value", [b"", b"x", b"9" * 60, b"\xff" * 700, b"0" * 100_000])
+def test_forged_values_are_unknown(cache: SealedCache, server: "redis.Redis", value: bytes) -> None:
+    """Whatever lies there, it was not put there by one of us; what is shared anew is known again."""
+    fill(cache)
+    for name in server.keys("*"):
+        server.set(name, value)
+    assert knows(cache) == [False, False, False]
+    assert cache.take("somebody", per_s=1, burst=5) in {0, 5.0}
+    cache.share([shared_reply(), SharedEntry(genesis=GENESIS, entry=chain(1)[0])], [])
+    assert knows(cache)[:2] == [True, True]
+
+
+def test_values_that_changed_places_are_unknown(cache: SealedCache, server: "redis.Redis") -> None:
+    """Each is bound to its own place: of another analyst, another sequence, another slice."""
+    other = UUID(int=8)
+    first, second = chain(2)
+    cache.share([shared_reply(), shared_reply(principal_id=other), account_slice(5), account_slice(5, number=1)], [])
+    cache.share([SharedEntry(genesis=GENESIS, entry=each) for each in (first, second)], [])
+    names = server.keys("*")
+    values = [held(server, name) for name in names]
+    for name, value in zip(names, values[1:] + values[:1], strict=True):
+        server.set(name, value)
+    assert cache.reply(GENESIS, ADDRESS) is None
+    assert cache.reply(GENESIS, (other, "key-1")) is None
+    assert cache.entries(GENESIS, after=0, to=2) == []
+    assert cache.slices(GENESIS, [0, 1]) == []
+
+
+def test_keys_of_another_kind_hurt_nobody_else(cache: SealedCache, server: "redis.Redis") -> None:
+    """They are overwritten, or passed over."""
+    fill(cache)
+    for name in server.keys("*"):
+        server.delete(name)
+        server.rpush(name, "x")
+    assert knows(cache) == [False, False, False]
+    fill(cache)
+    assert knows(cache) == [True, True, True]
+
+
+def test_a_server_of_another_pepper_is_a_stranger(cache: SealedCache, redis_url: str) -> None:
+    """It finds nothing, and is not understood."""
+    fill(cache)
+    with caches(redis_url, key=b"x" * 32) as make:
+        stranger = make()
+        assert knows(stranger) == [False, False, False]
+        cache.listen(within_s=0.01)
+        stranger.share([], [news(7)])
+        cache.share([], [news(8)])
+        assert [each.seq for each in cache.listen(within_s=30)] in ([], [8])
+
+
+def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> None:
+    """The time-out is for the whole reply: a value of a thousand bytes would take twenty seconds."""
+    server = OwnValkey(tmp_path)
+    server.start()
+    with caches(server.url, timeout_s=0.2) as make:
+        cache = make()
+        cache.share([shared_reply()], [])
+        assert cache.reply(GENESIS, ADDRESS) is not None
+        server.drip()
+        assert cache.reply(GENESIS, ADDRESS) is None
+    server.close()

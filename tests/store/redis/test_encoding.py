@@ -1,0 +1,72 @@
+"""What is shared reads back as it was."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.store.redis import encoding
+from service.workflows.caching import AccountSlice, News, Place, SharedReply
+from service.workflows.records import AnswerRecord
+
+NUMBERS = st.integers(0, 2**62)
+BLOBS = st.binary(max_size=100)
+
+
+@given(genesis=BLOBS, blob=BLOBS, key=st.text(alphabet=st.characters(codec="utf-8"), max_size=128), number=NUMBERS)
+def test_a_reply(genesis: bytes, blob: bytes, key: str, number: int) -> None:
+    """Whatever its key says."""
+    record = AnswerRecord(
+        principal_id=UUID(int=number),
+        key=key,
+        request_hash=blob,
+        seq=number,
+        query_id=UUID(int=5),
+        body=blob,
+        at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
+    )
+    reply = SharedReply(genesis=genesis, fence=number, entry_hash=blob, record=record)
+    assert encoding.reply_of(encoding.reply_bytes(reply)) == reply
+
+
+@given(number=NUMBERS, hints=st.lists(NUMBERS, max_size=20))
+def test_news(number: int, hints: list[int]) -> None:
+    """With all their hints."""
+    told = News(genesis=bytes(32), fence=number, seq=number, data_version=number, hints=tuple(hints))
+    assert encoding.news_of(encoding.news_bytes(told)) == told
+
+
+COUNTS = st.integers(0, 2**32 - 1)
+
+
+@given(number=NUMBERS, accounts=st.lists(st.tuples(NUMBERS, NUMBERS, st.booleans(), COUNTS, COUNTS), max_size=30))
+def test_a_slice(number: int, accounts: list[tuple[int, int, bool, int, int]]) -> None:
+    """Every account in its place."""
+    place = Place(genesis=bytes(32), fence=number, seq=number, hash=b"h" * 32, data_version=number)
+    limits, spent, paused, *counters = np.array(accounts, dtype=np.int64).reshape(-1, 5).T
+    charged, left_out = (counts.astype(np.uint32) for counts in counters)
+    told = AccountSlice(
+        place=place,
+        number=number,
+        limits=limits,
+        spent=spent,
+        paused=paused.astype(np.bool_),
+        charged=charged,
+        left_out=left_out,
+    )
+    found = encoding.slice_of(encoding.slice_bytes(told))
+    assert (found.place, found.number) == (place, number)
+    np.testing.assert_array_equal(found.limits, limits)
+    np.testing.assert_array_equal(found.spent, spent)
+    np.testing.assert_array_equal(found.paused, told.paused)
+    np.testing.assert_array_equal(found.charged, charged)
+    np.testing.assert_array_equal(found.left_out, left_out)
+
+
+def test_a_part_that_is_missing_is_an_error() -> None:
+    """It would be another version's value: the seal lets none of those through."""
+    with pytest.raises(ValueError, match="missing"):
+        encoding.news_of(encoding._pack({"fence": 1, "seq": 1, "data_version": 1, "hints": []}, [None]))
