@@ -10,7 +10,7 @@ import weakref
 from functools import reduce
 from importlib import import_module
 
-from service.cli import main
+from service.cli.app import main
 
 
 class _Short:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from service import failpoints
-from service.cli import app
+from service.cli.app import app
 from service.failpoints import POINTS, POINTS_BESIDE, ChaosRefused, PlantedFault, arm, armed, disarm, reach, watch
 from tests.architecture.source import modules
 

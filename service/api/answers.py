@@ -110,7 +110,7 @@ def _npy(values: NDArray[np.float64]) -> bytes:
 
 
 def _arrow(values: NDArray[np.float64]) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - a start does not need it; `service.main` imports it when it is over
+    import pyarrow as pa  # noqa: PLC0415 - a start does not need it; `service.run.serve` imports it when it is over
 
     table = pa.table({"value": pa.array(values)})
     sink = pa.BufferOutputStream()

@@ -8,7 +8,7 @@ elementwise, so the same whatever else is in the block. Whether the result is wi
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.invariants import BrokenInvariant
+from service.engine.errors import BrokenInvariant
 
 Integers = NDArray[np.int64]
 

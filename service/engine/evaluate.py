@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from service.core.contribution import Contributions
 from service.core.few import picked
 from service.core.uniform import uniform
-from service.engine.access import candidates, listings_of, shortest
-from service.engine.entries import Entries, folded
+from service.engine.access_paths import candidates, listings_of, shortest
+from service.engine.errors import BrokenInvariant
 from service.engine.events import EventPage
-from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import Prepared, prepared
 from service.engine.runs import Piece, Run, cuts, runs
 from service.engine.selection import selects_nulls
+from service.engine.sparse_vectors import Entries, folded
 from service.engine.terms import Unit
 from service.query.plan import Plan
 from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run

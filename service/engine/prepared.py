@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.few import picked
-from service.engine.access import Cover, covers, listings_of
-from service.engine.entries import Entries
+from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.selection import Select, columns_of, conjuncts, every, selection
+from service.engine.sparse_vectors import Entries
 from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.coding import Coding
 from service.query.plan import Plan

@@ -8,7 +8,7 @@ order of the answer's coordinates, and for the others the form does not set out 
 
 import hashlib
 
-from service.query.jcs import canonical_json
+from service.query.canonical_json import canonical_json
 from service.query.language import Query
 from service.query.schema import Schema
 

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag
 
-from service.query.nodes import NOT_EMPTY, SOME, Closed, Name, only_key
-from service.query.where import Condition
+from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
+from service.query.conditions_ast import Condition
 
 __all__ = [
     "CountItem",

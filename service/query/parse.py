@@ -16,8 +16,8 @@ import rfc8785
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from service.query.base_model import INTEGER_MAX
 from service.query.language import Query
-from service.query.nodes import INTEGER_MAX
 from service.query.problems import FieldError, QueryProblem, quoted
 
 __all__ = ["BODY_BYTES_MAX", "DEPTH_MAX", "parse_query"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.coding import coding_of
-from service.query.conditions import ComparedColumn, DataTable, data_column, predicate_of
+from service.query.compile_conditions import ComparedColumn, DataTable, data_column, predicate_of
 from service.query.grid import Extent, Request, Scale, scale_of
 from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
 from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of

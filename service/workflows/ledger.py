@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.uniform import kept
-from service.query.jcs import canonical_json
+from service.query.canonical_json import canonical_json
 from service.workflows.encoded_charges import EncodedCharges
 from service.workflows.pieces import WHOLE, Outcome, Piece, Quantities, joined, number_for, pieces_digest
 

@@ -128,10 +128,10 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
 @pytest.mark.parametrize(
     ("command", "place", "has_house"),
     [
-        ("serve", "service.premises:_import_adapters", False),
-        ("serve", "service.server:GracefulServer.listen_to_signals", True),
-        ("serve --workers 2", "service.workers:Supervisor.run", True),
-        ("demo --stay", "service.main:_server", True),
+        ("serve", "service.run.composition:_import_adapters", False),
+        ("serve", "service.run.uvicorn_server:GracefulServer.listen_to_signals", True),
+        ("serve --workers 2", "service.run.workers:Supervisor.run", True),
+        ("demo --stay", "service.run.serve:_server", True),
     ],
 )
 def test_a_signal_whose_exception_is_dropped_ends_a_start(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from service.core.contribution import Contributions
 from service.core.release import answer
+from service.engine.errors import BrokenInvariant
 from service.engine.evaluate import contributions
-from service.engine.invariants import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
-from service.engine import access
+from service.engine import access_paths
 from service.engine.evaluate import contributions
 from service.engine.indexes import INSERTED_MAX
 from service.engine.inverted import VALUES_MAX, Inverted, InvertedPages, is_indexed
@@ -36,7 +36,7 @@ class Step:
 def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> list[dict[str, Any]]:
     """Every block with its arrays as lists, through the index or by scan."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(access, "SCAN_WORTH", scan_worth)
+        patch.setattr(access_paths, "SCAN_WORTH", scan_worth)
         return [_listed(block) for block in contributions(plan, memory)]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.uniform import uniform
-from service.engine.invariants import BrokenInvariant
+from service.engine.errors import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.terms import Unit, Value, groups_of, stacked, terms_of
 from service.query.coding import Coding

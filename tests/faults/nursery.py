@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(descriptor: int) -> None:
     """Serve requests until the owner is gone; then end every child."""
-    for module in ("service.cli", "service.main", "service.adapters", "service.server"):
+    for module in ("service.cli.app", "service.run.serve", "service.run.adapters", "service.run.uvicorn_server"):
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy every page that they share
 
@@ -60,7 +60,7 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["sparing", *arguments]
-    from service.cli import main as sparing  # noqa: PLC0415 - imported already
+    from service.cli.app import main as sparing  # noqa: PLC0415 - imported already
     from service.failpoints import arm  # noqa: PLC0415 - the same
     from service.store.postgres.store import PostgresStore  # noqa: PLC0415 - the same
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 import orjson
 import psycopg
 
-from service.adapters import now
 from service.core.noise import Entropy
+from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.testing.witness import MemoryWitness

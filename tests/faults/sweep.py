@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import httpx
 
-from service.adapters import now
 from service.api.app import create_app
+from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore

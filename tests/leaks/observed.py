@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from service import adapters
 from service.api.leaving import ReleaseSlots
-from service.main import serve
+from service.run import adapters
+from service.run.serve import serve
 from service.settings import Settings
 from service.workflows.schedule import Request, SlotRules
 from service.workflows.scheduler import Scheduler

@@ -143,7 +143,7 @@ MUTANTS = [
     Mutant(
         name="sum of row norms for events",
         incident="A hundred visits in one cell cost a hundred, not ten thousand.",
-        file="service/engine/entries.py",
+        file="service/engine/sparse_vectors.py",
         find="values, norms = self.values, norms_squared(self.values, firsts)",
         put="values, norms = self.values, np.add.reduceat(np.abs(self.values), firsts)",
         killed_by="tests/engine/test_evaluate.py::test_two_rows_of_value_one_cost_four_times_one_row",
@@ -192,7 +192,7 @@ MUTANTS = [
     Mutant(
         name="a pair of values is another's",
         incident="Somebody is looked for under another pair of values than their own, is not found, and never pays.",
-        file="service/engine/access.py",
+        file="service/engine/access_paths.py",
         find="base = first.low * (codings[second.column].span + 1)",
         put="base = first.low * codings[second.column].span",
         killed_by="tests/engine/test_inverted.py::test_every_pair_of_values_is_found_as_the_scan_finds_it[eq]",

@@ -7,7 +7,7 @@ CHECKS = "tests/workflows/test_start_checks.py"
 PEPPERS = "tests/store/postgres/test_pepper_proof.py"
 LAST_LOOK = (
     "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"
-    "[serve-service.server:GracefulServer.listen_to_signals-True]"
+    "[serve-service.run.uvicorn_server:GracefulServer.listen_to_signals-True]"
 )
 LOOK = "        end_if_asked()  # not before: a signal between the look and the new handlers would be lost\n"
 
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         name="nobody looks at the pepper",
         incident="A home's pepper is lost and made anew; every entry then looks damaged, and answers leave meanwhile.",
-        file="service/adapters.py",
+        file="service/run/adapters.py",
         find="        store.refuse_other_pepper(pepper.database_proof)\n",
         put="",
         killed_by="tests/e2e/test_pepper.py::test_another_pepper_is_refused_and_the_first_goes_on",
@@ -71,7 +71,7 @@ MUTANTS = [
     Mutant(
         name="a signal whose exception was dropped is forgotten",
         incident="A rollout ends a process that is starting; it serves on, and is killed a minute later.",
-        file="service/main.py",
+        file="service/run/serve.py",
         find=LOOK,
         put="",
         killed_by=LAST_LOOK,
@@ -79,7 +79,7 @@ MUTANTS = [
     Mutant(
         name="the last look comes before the new handlers",
         incident="One rollout in thousands waits for a process that was told to end between the two.",
-        file="service/main.py",
+        file="service/run/serve.py",
         find=f"        server.listen_to_signals()\n{LOOK}",
         put="        end_if_asked()\n        server.listen_to_signals()\n",
         killed_by=LAST_LOOK,
@@ -87,9 +87,9 @@ MUTANTS = [
     Mutant(
         name="every error of a start is taken for its end",
         incident="A port is taken, and the process exits with status 0 and without a word.",
-        file="service/door.py",
+        file="service/run/listening.py",
         find="        if _START.is_cut:\n            raise SystemExit(0) from None\n        raise\n",
         put="        raise SystemExit(0) from None\n",
-        killed_by="tests/test_door.py::test_without_a_signal_nothing_is_hidden",
+        killed_by="tests/run/test_listening.py::test_without_a_signal_nothing_is_hidden",
     ),
 ]

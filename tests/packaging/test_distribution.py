@@ -35,7 +35,7 @@ def test_the_command_line_is_found_by_its_name() -> None:
     """`sparing` starts a callable of the service."""
     (script,) = entry_points(group="console_scripts", name="sparing")
 
-    assert script.value == "service.cli:main"
+    assert script.value == "service.cli.app:main"
     assert callable(script.load())
 
 

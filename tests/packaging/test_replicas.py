@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from service.door import parted
+from service.run.listening import parted
 from service.settings import Settings
 from tests.architecture.source import ROOT
 

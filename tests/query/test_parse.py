@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from service.query.conditions_ast import In
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.problems import QueryProblem
-from service.query.where import In
 from tests.query.samples import body, queries, query
 
 AGE = {"col": "age"}

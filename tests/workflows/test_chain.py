@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from service.query.jcs import canonical_json
+from service.query.canonical_json import canonical_json
 from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash, private_digest, public_facts
 from service.workflows.records import Head
 from tests.contracts.stores import entry, second_entry

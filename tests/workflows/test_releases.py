@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from service.query.jcs import canonical_json
+from service.query.canonical_json import canonical_json
 from service.workflows.errors import InvalidRequest
 from service.workflows.house import House
 from service.workflows.views import Principal, ReleaseRow

@@ -6,8 +6,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from service.store.postgres import connection as session
 from service.store.postgres.append import Extension
+from service.store.postgres.connection import Session
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.pieces import Piece
 from service.workflows.ports import CommitRejected
@@ -54,13 +54,13 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
     pieces = Extension.pieces
     more: list[object] = []
 
-    def noted(self: session.Session, *given: Any) -> None:
+    def noted(self: Session, *given: Any) -> None:
         more.append(given)
         change(self, *given)
 
     monkeypatch.setattr(Extension, "pieces", lambda self, types: pieces(self, types, bytes_max=100_000))
-    change = session.Session.change
-    monkeypatch.setattr(session.Session, "change", noted)
+    change = Session.change
+    monkeypatch.setattr(Session, "change", noted)
     with open_store("postgres", database_url) as store:
         record = store.add_dataset(dataset())
         people = {slot: 10**12 + slot for slot in range(40_000)}

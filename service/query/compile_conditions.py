@@ -4,6 +4,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from service.query.coding import Coding, coding_of
+from service.query.conditions_ast import And, ColumnRef, Comparison, Condition, In, Not, Or, Value
 from service.query.predicate import All, Predicate, among, conjunction, disjunction, within
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import (
@@ -16,7 +17,6 @@ from service.query.schema import (
     IntegerColumn,
     RealColumn,
 )
-from service.query.where import And, ColumnRef, Comparison, Condition, In, Not, Or, Value
 
 __all__ = ["data_column", "predicate_of"]
 

@@ -10,14 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from service.allocator import keep_freed_memory
-from service.door import bound, end_if_asked, end_on_signals, forward_door, ignore_signals, quiet_when_cut, url_of
-from service.premises import premises
+from service.run.allocator import keep_freed_memory
+from service.run.composition import premises
+from service.run.listening import (
+    bound,
+    end_if_asked,
+    end_on_signals,
+    forward_door,
+    ignore_signals,
+    quiet_when_cut,
+    url_of,
+)
 from service.settings import Settings
 from service.workflows.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
-    from service.server import GracefulServer
+    from service.run.uvicorn_server import GracefulServer
     from service.workflows.house import House
 
 Watch = Callable[["House"], None]
@@ -110,7 +118,7 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
 
 def _server(house: "House", settings: Settings, ready: Callable[[], None], telemetry: Telemetry) -> "GracefulServer":
     # Half of all imports, and meanwhile the datasets are loaded.
-    from service.server import server_of  # noqa: PLC0415
+    from service.run.uvicorn_server import server_of  # noqa: PLC0415
 
     return server_of(house, settings, ready=ready, telemetry=telemetry)
 

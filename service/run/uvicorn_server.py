@@ -11,7 +11,7 @@ import uvicorn
 from service.api.app import Edge, create_app
 from service.api.life import Life
 from service.api.slots import Slots
-from service.door import ENDING
+from service.run.listening import ENDING
 from service.settings import Settings
 from service.workflows.house import House
 from service.workflows.telemetry import Telemetry

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from service.door import ENDING, _Start, end_on_signals
+from service.run.listening import ENDING, _Start, end_on_signals
+from service.run.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _forward_url, _metrics_port
 from service.settings import Settings
-from service.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _forward_url, _metrics_port
 from tests.lives import be_hurried, die, die_early, leave_badly, refuse, stay
 from tests.starts import drop_signal
 
@@ -80,7 +80,7 @@ def test_all_are_ready_before_anybody_is_told_and_all_end_before_it_is_over() ->
 
 def test_a_signal_that_was_dropped_before_they_were_looked_after_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers of the home were coming up, and nothing else would end the parent any more."""
-    monkeypatch.setattr("service.door._START", _Start())
+    monkeypatch.setattr("service.run.listening._START", _Start())
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     end_on_signals()
     drop_signal()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from service.door import (
+from service.run.listening import (
     ENDING,
     _Start,
     end_if_asked,
@@ -26,7 +26,7 @@ from tests.starts import drop_signal
 def dropped(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | None]]:
     """A start of this test's own, and the exceptions of which the interpreter tells that it drops them."""
     told: list[BaseException | None] = []
-    monkeypatch.setattr("service.door._START", _Start())
+    monkeypatch.setattr("service.run.listening._START", _Start())
     monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_value))
     before = {number: signal.getsignal(number) for number in ENDING}
     end_on_signals()

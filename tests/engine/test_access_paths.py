@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from service.engine import access
-from service.engine.access import Cover, Stretch, candidates, covers, listings_of, shortest
+from service.engine import access_paths
+from service.engine.access_paths import Cover, Stretch, candidates, covers, listings_of, shortest
 from service.engine.inverted import Codes, Inverted, InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
@@ -120,7 +120,7 @@ def test_more_rows_than_are_looked_up_at_a_time_are_looked_for(monkeypatch: pyte
     }
     rare: Cover = (Stretch(("a",), 1, 1),)
     for listed_max, found in ((3, rare), (2, None)):
-        monkeypatch.setattr(access, "LISTED_MAX", listed_max)
+        monkeypatch.setattr(access_paths, "LISTED_MAX", listed_max)
         assert shortest([rare], indexes, rows=size) == found
 
 

@@ -8,10 +8,10 @@ from typing import Final
 from uuid import uuid4
 
 from service.embedded import Servers
-from service.home import pepper_of
 from service.query.cost import Speed
+from service.run.home import pepper_of
+from service.run.speed import speed_of
 from service.settings import Settings
-from service.speed import speed_of
 from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.migrate import migrate

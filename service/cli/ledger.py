@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from service.cli_options import Home, fail, settings_of
+from service.cli.options import Home, fail, settings_of
 from service.settings import Settings
 
 __all__ = ["ledger"]
@@ -20,7 +20,7 @@ ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, 
 @ledger.command()
 def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
-    from service.premises import premises
+    from service.run.composition import premises
     from service.workflows.verifying import verify_all
 
     settings = settings_of(home)
@@ -47,8 +47,8 @@ def reconcile(
     home: Home = None,
 ) -> None:
     """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
-    from service.adapters import now
-    from service.premises import premises
+    from service.run.adapters import now
+    from service.run.composition import premises
     from service.workflows.errors import WorkflowError
     from service.workflows.reconciling import after, before, plan_of
     from service.workflows.reconciling import reconcile as run_reconcile
@@ -77,7 +77,7 @@ def rebuild_answer(
     home: Home = None,
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
-    from service.premises import premises
+    from service.run.composition import premises
     from service.workflows.errors import WorkflowError
     from service.workflows.rebuilding import rebuild
 
@@ -97,7 +97,7 @@ def prune(
     home: Home = None,
 ) -> None:
     """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
-    from service.premises import premises
+    from service.run.composition import premises
     from service.store.entropy import system_entropy
     from service.workflows.errors import WorkflowError
     from service.workflows.pruning import Damaged

@@ -9,7 +9,7 @@ import uvicorn
 
 from service.api.leaving import ReleaseSlots
 from service.api.life import Life
-from service.server import GracefulServer, server_of
+from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
 from service.workflows.telemetry import SILENT
 from tests.houses import open_house
@@ -28,7 +28,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The server's time."""
     made = Clock()
-    monkeypatch.setattr("service.server.time", made)
+    monkeypatch.setattr("service.run.uvicorn_server.time", made)
     return made
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from service.query.cost import Speed
+from service.run.speed import calibrate, speed_of
 from service.settings import Settings
-from service.speed import calibrate, speed_of
 
 
 class Commits:

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from service.door import end_if_asked
-from service.home import servers_of
+from service.run.home import servers_of
+from service.run.listening import end_if_asked
 from service.settings import Settings
 from service.workflows.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
-    from service.adapters import Premises
+    from service.run.adapters import Premises
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def premises(
     With `forward_url`, at which other processes reach this one, the house shares the datasets with them.
     """
     with servers_of(settings, meanwhile=_import_adapters) as servers:
-        from service.adapters import furnished  # noqa: PLC0415 - as below
+        from service.run.adapters import furnished  # noqa: PLC0415 - as below
 
         end_if_asked()  # most of a start's callbacks, which drop exceptions, are those of imports
         with furnished(settings, servers, telemetry, serves=serves, forward_url=forward_url) as opened:
@@ -32,4 +32,4 @@ def premises(
 
 def _import_adapters() -> None:
     """Half a second of imports, in which servers of our own come up."""
-    import_module("service.adapters")
+    import_module("service.run.adapters")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.core.contribution import Contributions
 from service.core.uniform import first, kept, uniform
 from service.engine.clipping import clipped, norms_squared
-from service.engine.invariants import BrokenInvariant
+from service.engine.errors import BrokenInvariant
 
 Integers = NDArray[np.int64]
 

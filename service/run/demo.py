@@ -4,8 +4,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from service.door import stay_until_asked
-from service.main import serving
+from service.run.listening import stay_until_asked
+from service.run.serve import serving
 from service.settings import Settings
 
 OUT = "demo"  # the folder of the home in which the demo's files lie

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from service.main import collect_rarely
+from service.run.serve import collect_rarely
 
 
 def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None:
@@ -27,9 +27,9 @@ def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None
 def test_servers_are_under_way_before_most_is_imported() -> None:
     """What serving needs before it can launch them is a third of all; numpy tells that the rest is not there yet."""
     lines = (
-        "import sys, service.cli, service.main",
+        "import sys, service.cli.app, service.run.serve",
         "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
-        "import service.adapters",
+        "import service.run.adapters",
         "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
     )
     printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
@@ -40,7 +40,7 @@ def test_servers_are_under_way_before_most_is_imported() -> None:
 def test_a_start_does_not_import_what_reads_uploads() -> None:
     """It is imported when connections are taken, or by the first upload."""
     lines = (
-        "import sys, service.main, service.server, service.workflows.uploads as uploads",
+        "import sys, service.run.serve, service.run.uvicorn_server, service.workflows.uploads as uploads",
         "print('pyarrow' in sys.modules)",
         "uploads.import_reader()",
         "print('pyarrow.parquet' in sys.modules)",

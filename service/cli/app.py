@@ -10,8 +10,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from service.cli_ledger import ledger
-from service.cli_options import Home, fail, settings_of
+from service.cli.ledger import ledger
+from service.cli.options import Home, fail, settings_of
 from service.settings import Settings, SettingsError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -68,11 +68,11 @@ def _serve(settings: Settings, *, host: str, port: int) -> None:
         print(f"metrics {url}", flush=True)
 
     if settings.workers == 1:
-        from service.main import serve as serve_house
+        from service.run.serve import serve as serve_house
 
         serve_house(settings, host=host, port=port, ready=ready, measured=measured)
         return
-    from service.workers import WorkersFailed, serve_with_workers
+    from service.run.workers import WorkersFailed, serve_with_workers
 
     try:
         serve_with_workers(settings, host=host, port=port, ready=ready, measured=measured)
@@ -90,7 +90,7 @@ def create(
     home: Home = None,
 ) -> None:
     """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
-    from service.premises import premises
+    from service.run.composition import premises
     from service.workflows.errors import WorkflowError
 
     with premises(settings_of(home)) as opened:
@@ -113,7 +113,7 @@ def migrate(
     folder: Annotated[Optional[Path], typer.Option("--from", help="The folder of migrations.")] = None,  # noqa: UP045
 ) -> None:
     """Bring the database to the newest schema."""
-    from service.home import servers_of
+    from service.run.home import servers_of
     from service.store.postgres.migrate import migrate as run_migrations
 
     settings = settings_of(home)
@@ -124,12 +124,12 @@ def migrate(
 @app.command()
 def calibrate(home: Home = None) -> None:
     """Measure how fast this machine works, on synthetic people, and keep the result in the home."""
-    from service.home import servers_of
-    from service.speed import calibrate as measure
+    from service.run.home import servers_of
+    from service.run.speed import calibrate as measure
 
     settings = settings_of(home)
     with servers_of(settings) as servers:
-        from service.adapters import store_of
+        from service.run.adapters import store_of
 
         with closing(store_of(settings, servers)) as store:
             speed = measure(settings, store)
@@ -145,8 +145,8 @@ def demo(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
 ) -> None:
     """Register real data, ask 294 questions, show what was answered and who was charged."""
-    from service.demo import DemoFailed
-    from service.demo import demo as run_demo
+    from service.run.demo import DemoFailed
+    from service.run.demo import demo as run_demo
 
     try:
         run_demo(settings_of(home), host=host, port=port, stay=stay)
@@ -161,7 +161,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        from service.failures import KNOWN  # to know all failures is to import half of the service
+        from service.run.startup_errors import KNOWN  # to know all failures is to import half of the service
 
         if not isinstance(error, (*KNOWN, SettingsError)):
             raise

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.entries import Entries, folded
-from service.engine.invariants import BrokenInvariant
+from service.engine.errors import BrokenInvariant
+from service.engine.sparse_vectors import Entries, folded
 
 DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])
 OWNERS = st.lists(st.integers(0, 5), max_size=12).map(sorted)

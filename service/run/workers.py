@@ -18,10 +18,19 @@ from multiprocessing.context import SpawnProcess
 from typing import Final
 from urllib.parse import urlsplit
 
-from service.door import ENDING, bound, end_if_asked, end_on_signals, ignore_signals, parted, quiet_when_cut, url_of
 from service.embedded.launch import end_with
 from service.failpoints import arm
-from service.home import pepper_of, servers_of
+from service.run.home import pepper_of, servers_of
+from service.run.listening import (
+    ENDING,
+    bound,
+    end_if_asked,
+    end_on_signals,
+    ignore_signals,
+    parted,
+    quiet_when_cut,
+    url_of,
+)
 from service.settings import Settings
 
 _SPAWN: Final = get_context("spawn")  # fresh processes: what forks after threads have begun may wait for ever
@@ -217,8 +226,8 @@ def work(parent_pid: int, settings: Settings, host: str, listener: socket.socket
     end_on_signals()
     arm(os.environ, host=host)
     # Here and not above: the parent serves nothing, and is a third of the size without.
-    from service.failures import KNOWN  # noqa: PLC0415
-    from service.main import serve_on  # noqa: PLC0415
+    from service.run.serve import serve_on  # noqa: PLC0415
+    from service.run.startup_errors import KNOWN  # noqa: PLC0415
 
     is_measured = settings.metrics_port is not None
     try:

@@ -1,13 +1,13 @@
 """Which rows: the conditions of version 1 of the query language, as the JSON on the wire reads them.
 
-What a condition means in a table is worked out in `service.query.conditions`.
+What a condition means in a table is worked out in `service.query.compile_conditions`.
 """
 
 from typing import Annotated, ClassVar
 
 from pydantic import Discriminator, FailFast, Field, Strict, Tag
 
-from service.query.nodes import INTEGER_MAX, NOT_EMPTY, SOME, Closed, Name, only_key
+from service.query.base_model import INTEGER_MAX, NOT_EMPTY, SOME, Closed, Name, only_key
 
 __all__ = [
     "And",

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service.query.coding import coding_of
-from service.query.conditions import predicate_of
+from service.query.compile_conditions import predicate_of
+from service.query.conditions_ast import Condition, Eq, Not
 from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
 from service.query.problems import FieldError, QueryProblem
-from service.query.where import Condition, Eq, Not
 from tests.query.samples import ODD_LITERALS, PEOPLE, VALUES, comparisons, conditions, holds, truth
 
 CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
