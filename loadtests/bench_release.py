@@ -29,9 +29,9 @@ import uvicorn
 from numpy.typing import NDArray
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.leaving import Held, ReleaseSlots
-from service.api.release_clock import system_clock
-from service.api.slots import Slots
+from service.api.middleware.release_clock import system_clock
+from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Held, ReleaseSlots
 from service.workflows.telemetry import SILENT
 
 SLOT_MS = 10

@@ -18,18 +18,18 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from service.api import analyst, auditor, catalogue, curator, individual, ops
-from service.api.drills import DrilledAnswers
-from service.api.forwarding import Forwarding
-from service.api.hot import HotRoute, HotRoutes
-from service.api.layers import Incidents, RequestLimits
-from service.api.leaving import Deadline, Held, ReleaseSlots
-from service.api.life import Life
+from service.api.forwarding.middleware import Forwarding
+from service.api.middleware.chaos import DrilledAnswers
+from service.api.middleware.drain import Life
+from service.api.middleware.fast_path import HotRoute, HotRoutes
+from service.api.middleware.release_clock import ReleaseClock, system_clock
+from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Deadline, Held, ReleaseSlots
+from service.api.middleware.request_context import Reception
+from service.api.middleware.request_limits import Incidents, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
-from service.api.reception import Reception
-from service.api.release_clock import ReleaseClock, system_clock
-from service.api.slots import Slots
+from service.api.routes import analyst, auditor, curator, datasets, health, individual
 from service.failpoints import armed
 from service.workflows.house import House
 from service.workflows.telemetry import SILENT as UNHEARD
@@ -99,8 +99,8 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
     app.state.house = house
     app.state.life = edge.life
     app.include_router(analyst.router)  # first, because routes are tried in order
-    app.include_router(ops.router)
-    app.include_router(catalogue.router)  # curators and analysts
+    app.include_router(health.router)
+    app.include_router(datasets.router)  # curators and analysts
     app.include_router(curator.house_router)  # curators that are bound to no dataset
     app.include_router(curator.router)
     app.include_router(individual.router)
@@ -128,7 +128,7 @@ def _held(edge: Edge) -> list[Middleware]:
     """Release slots on every path of an analyst, an individual or an auditor."""
     if edge.slots is None:
         return []
-    analysts = Held(paths=_paths(analyst.router, catalogue.router), slots=1)
+    analysts = Held(paths=_paths(analyst.router, datasets.router), slots=1)
     others = Held(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
     clock = edge.clock or system_clock()
     return [Middleware(ReleaseSlots, slots=edge.slots, clock=clock, held=[analysts, others], telemetry=edge.telemetry)]

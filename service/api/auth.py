@@ -16,7 +16,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
 
 from service.api.problems import unauthorized
-from service.api.turns import turn_of
+from service.api.read_slots import turn_of
 from service.failpoints import reach
 from service.workflows.errors import NotFound
 from service.workflows.house import House

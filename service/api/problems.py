@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from service.api.fields import field_errors
+from service.api.validation_errors import field_errors
 from service.query.problems import FieldError, QueryProblem
 from service.workflows.errors import (
     AllowanceExceeded,
@@ -166,7 +166,7 @@ REFUSALS: tuple[type[Exception], ...] = (
     StoreUnavailable,
     CommitUnclear,
 )
-"""Every family of refusal; everything else is an incident (`service.api.layers`)."""
+"""Every family of refusal; everything else is an incident (`service.api.middleware.request_limits`)."""
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:

@@ -1,6 +1,6 @@
 """An upload on its way in: its type is checked, then it is spooled, to memory while small and to a nameless file after.
 
-How much may come is counted by `service.api.layers.RequestLimits`.
+How much may come is counted by `service.api.middleware.request_limits.RequestLimits`.
 """
 
 from collections.abc import AsyncIterator

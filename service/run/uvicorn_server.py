@@ -9,8 +9,8 @@ from types import FrameType
 import uvicorn
 
 from service.api.app import Edge, create_app
-from service.api.life import Life
-from service.api.slots import Slots
+from service.api.middleware.drain import Life
+from service.api.middleware.release_schedule import Slots
 from service.run.listening import ENDING
 from service.settings import Settings
 from service.workflows.house import House

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Hashable
 
-from service.api.release_clock import ReleaseClock
+from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
 from service.workflows.schedule import Request, SlotRules
 from service.workflows.scheduler import Committing, Dispatcher, Job

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from service.api.app import Edge, create_app
-from service.api.life import Life
+from service.api.middleware.drain import Life
 from service.store.entropy import system_entropy
 from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore

@@ -4,8 +4,8 @@ import httpx
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.life import Life
-from service.api.reception import Reception
+from service.api.middleware.drain import Life
+from service.api.middleware.request_context import Reception
 from service.workflows.telemetry import SILENT, Telemetry
 
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.courier import CHALLENGE_HEADER, GREETING_PATH, Body, Courier
-from service.api.delivering import Undelivered
+from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, Courier
+from service.api.middleware.chunked_body import Undelivered
 from service.api.problems import response_of
 from service.testing.leases import MemoryLeases
 from service.workflows.errors import Unavailable

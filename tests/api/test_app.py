@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import SILENT, create_app
-from service.api.reception import HEADERS
-from tests.api.routes import ROUTES, Route, served
+from service.api.middleware.request_context import HEADERS
+from tests.api.route_table import ROUTES, Route, served
 from tests.api.world import COUNT, CSV, World, build_world
 
 DYNAMIC = {"x-request-id", "content-length"}

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from service.api.auth import Guard, GuardedRoute, Recognition, guarded_router
 from service.workflows.errors import Unavailable
 from service.workflows.views import Principal
-from tests.api.routes import PUBLIC, ROUTES, Route, served
+from tests.api.route_table import PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World
 
 UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/", "/v1"]

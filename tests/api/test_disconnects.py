@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 
 from service.api.app import Edge
-from service.api.release_clock import system_clock
-from service.api.slots import Slots
+from service.api.middleware.release_clock import system_clock
+from service.api.middleware.release_schedule import Slots
 from service.query.parse import parse_query
 from tests.api.world import COUNT, World, build_world
 from tests.gates import WAIT_S, GatedStore

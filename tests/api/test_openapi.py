@@ -3,7 +3,7 @@
 from typing import Any
 
 from service.workflows.views import HALF_WIDTH
-from tests.api.routes import CURATOR, INDIVIDUAL, PUBLIC, ROUTES
+from tests.api.route_table import CURATOR, INDIVIDUAL, PUBLIC, ROUTES
 from tests.api.world import World
 
 COUNTERS = ("queries_charged", "queries_left_out")

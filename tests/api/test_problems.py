@@ -15,7 +15,7 @@ from service.query.problems import QueryProblem
 from service.workflows import errors
 from service.workflows.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
 from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
-from tests.api.routes import REGISTRATION
+from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World
 
 

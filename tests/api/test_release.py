@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.api.app import Edge
-from service.api.slots import Slots
+from service.api.middleware.release_schedule import Slots
 from service.query.cost import Speed
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
@@ -19,7 +19,7 @@ from service.workflows.records import Asked
 from service.workflows.scheduler import slot_rules
 from service.workflows.telemetry import Silent
 from tests.api.clocks import FakeTime, PassingDispatcher
-from tests.api.routes import ROUTES
+from tests.api.route_table import ROUTES
 from tests.api.world import COUNT, World, build_world
 
 MS = 1_000_000

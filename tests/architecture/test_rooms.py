@@ -53,7 +53,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.inward_only, "service/core/charge.py", "from service.query.plan import Plan"),
         (rules.inward_only, "service/core/charge.py", "from service import store"),
         (rules.inward_only, "service/query/plan.py", "import service.engine.memory"),
-        (rules.inward_only, "service/api/analyst.py", "def f():\n    from service.store import postgres"),
+        (rules.inward_only, "service/api/routes/analyst.py", "def f():\n    from service.store import postgres"),
         (rules.inward_only, "service/store/postgres.py", "from service.api import app"),
         (rules.inward_only, "service/workflows/house.py", "from service.run.serve import build"),
         (rules.inward_only, "service/engine/memory.py", "from .evaluate import contributions"),

@@ -24,7 +24,7 @@ from service.workflows.house import House
 from service.workflows.readiness import READY_FOR
 from service.workflows.secrets import Pepper
 from service.workflows.verifying import verify_all
-from tests.api.routes import PUBLIC, ROUTES, Route
+from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, Settings, World, build_world
 from tests.faults.messages import Journeys
 from tests.faults.proxy import Cut, CuttingProxy

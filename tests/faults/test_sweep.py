@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.routes import ROUTES, Route, served
+from tests.api.route_table import ROUTES, Route, served
 from tests.faults.proxy import Cut
 from tests.faults.sweep import CASES, CUTS, NOBODY, Swept
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from service.api import analyst
+from service.api.routes import analyst
 from service.metrics import LABELS, OPERATOR, PUBLIC, PrometheusTelemetry, of_analysts
 from tests.leaks.worlds import KINDS, QUIET, World, lived
 

@@ -84,16 +84,16 @@ def test_the_worlds_are_different_and_the_session_is_worth_watching() -> None:
 
 def count_in_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the sum of the values in a header of every answer."""
-    from service.api import answers  # noqa: PLC0415 - the patient
+    from service.api import responses  # noqa: PLC0415 - the patient
 
-    real = answers.respond
+    real = responses.respond
 
     def leaky(answer: Any, *form: Any) -> Any:
         response = real(answer, *form)
         response.headers["X-Rows"] = str(int(abs(answer.values()).sum()))
         return response
 
-    monkeypatch.setattr("service.api.analyst.respond", leaky)
+    monkeypatch.setattr("service.api.routes.analyst.respond", leaky)
 
 
 def status_by_charges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def status_by_charges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counts_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the number of people charged in what an auditor reads: the curator's rows."""
-    monkeypatch.setattr("service.api.auditor.without_counts", lambda row: row)
+    monkeypatch.setattr("service.api.routes.auditor.without_counts", lambda row: row)
 
 
 def counts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ MUTANTS = [
         file="service/workflows/house.py",
         find="        self._principals.forget_individual(dataset, key)\n",
         put="",
-        killed_by="tests/api/test_individual.py::test_an_erased_individual_is_told_nothing",
+        killed_by="tests/api/routes/test_individual.py::test_an_erased_individual_is_told_nothing",
     ),
     Mutant(
         name="no row lock",
@@ -106,7 +106,7 @@ MUTANTS = [
     Mutant(
         name="count in a header",
         incident="The same through the sequence of a header.",
-        file="service/api/answers.py",
+        file="service/api/responses.py",
         find="    return Released(body, media_type, answer.query_id, ticket)\n",
         put="    released = Released(body, media_type, answer.query_id, ticket)\n"
         '    released.headers["X-Sum"] = str(int(abs(answer.values().sum())))\n'
@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         name="exception text in a problem",
         incident="A 500 quotes the row that it stumbled over.",
-        file="service/api/layers.py",
+        file="service/api/middleware/request_limits.py",
         find='            report_incident(error, f"request_id={request_id_of(scope)}")\n',
         put='            report_incident(error, f"request_id={request_id_of(scope)}")\n'
         "            if not started:\n"
@@ -130,18 +130,18 @@ MUTANTS = [
     Mutant(
         name="analysts see counts",
         incident="How many people a dataset holds is anybody's to read.",
-        file="service/api/catalogue.py",
+        file="service/api/routes/datasets.py",
         find="        return house.visible_dataset(caller, dataset)\n",
         put="        house.visible_dataset(caller, dataset)\n",
-        killed_by="tests/api/test_catalogue.py::test_an_analysts_view_does_not_move_with_the_data",
+        killed_by="tests/api/routes/test_datasets.py::test_an_analysts_view_does_not_move_with_the_data",
     ),
     Mutant(
         name="auditors see who paid",
         incident="Counts of people charged and left out go to whoever checks the chain.",
-        file="service/api/auditor.py",
+        file="service/api/routes/auditor.py",
         find='if caller.role == "curator":',
         put='if caller.role in ("curator", "auditor"):',
-        killed_by="tests/api/test_auditor.py::test_an_auditor_sees_everything_else",
+        killed_by="tests/api/routes/test_auditor.py::test_an_auditor_sees_everything_else",
     ),
     Mutant(
         name="a revoked key still opens",
@@ -149,7 +149,7 @@ MUTANTS = [
         file="service/workflows/principals.py",
         find=" or record is None or record.revoked_at is not None:",
         put=" or record is None:",
-        killed_by="tests/api/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
+        killed_by="tests/api/routes/test_curator.py::TestPrincipals::test_a_revoked_key_stops_at_once",
     ),
     Mutant(
         name="an erasure says whose it was",

@@ -257,7 +257,7 @@ MUTANTS = [
         file="service/workflows/reading.py",
         find="if limit_units > own.limit:",
         put="if limit_units > 2**61:",
-        killed_by="tests/api/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",
+        killed_by="tests/api/routes/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",
     ),
     Mutant(
         name="a chain that is not checked",

@@ -38,31 +38,31 @@ MUTANTS = [
     Mutant(
         name="keys for whoever answers",
         incident="A stale lease names an address that is another program's by now, and API keys are sent there.",
-        file="service/api/courier.py",
+        file="service/api/forwarding/exchange.py",
         find="if not self._ownership.is_proof(replica, challenge.hex().encode(), proof):",
         put="if not proof:",
-        killed_by="tests/api/test_courier.py::test_nothing_is_sent_to_one_that_cannot_prove_who_it_is",
+        killed_by="tests/api/forwarding/test_exchange.py::test_nothing_is_sent_to_one_that_cannot_prove_who_it_is",
     ),
     Mutant(
         name="forwarding without end",
         incident="Two processes that each take the other for the owner send a request to and fro until it times out.",
-        file="service/api/forwarding.py",
+        file="service/api/forwarding/middleware.py",
         find='elif any(name == HOP_HEADER for name, _ in scope["headers"]):',
         put='elif any(name == HOP_HEADER.upper() for name, _ in scope["headers"]):',
-        killed_by="tests/api/test_forwarding.py::test_a_request_is_forwarded_once",
+        killed_by="tests/api/forwarding/test_middleware.py::test_a_request_is_forwarded_once",
     ),
     Mutant(
         name="a broken answer is asked for again",
         incident="An upload whose owner died in the middle is placed a second time by the next owner.",
-        file="service/api/courier.py",
+        file="service/api/forwarding/exchange.py",
         find="                    raise Unavailable from None",
         put="                    return False",
-        killed_by="tests/api/test_courier.py::test_an_owner_that_dies_before_it_answers_may_have_worked",
+        killed_by="tests/api/forwarding/test_exchange.py::test_an_owner_that_dies_before_it_answers_may_have_worked",
     ),
     Mutant(
         name="a stranger is forwarded",
         incident="A dataset's existence shows in how long a wrong key takes to be refused.",
-        file="service/api/forwarding.py",
+        file="service/api/forwarding/middleware.py",
         find="""        if principal is None:
             return None
         named = _NAMED.fullmatch(scope["path"])
@@ -71,6 +71,6 @@ MUTANTS = [
         put="""        named = _NAMED.fullmatch(scope["path"])
         name = (principal and principal.dataset) or (named and named[1])
 """,
-        killed_by="tests/api/test_forwarding.py::test_what_concerns_no_dataset_that_the_caller_may_name_is_answered_here",
+        killed_by="tests/api/forwarding/test_middleware.py::test_what_concerns_no_dataset_that_the_caller_may_name_is_answered_here",
     ),
 ]

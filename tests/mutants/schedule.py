@@ -46,24 +46,24 @@ MUTANTS = [
     Mutant(
         name="a late response leaves at once",
         incident="How late it is tells how long the work took, to the microsecond.",
-        file="service/api/leaving.py",
+        file="service/api/middleware/release_slots.py",
         find="due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)",
         put="due_ns = now_ns",
-        killed_by="tests/api/test_leaving.py::TestReleaseSlots::"
+        killed_by="tests/api/middleware/test_release_slots.py::TestReleaseSlots::"
         "test_whatever_is_late_leaves_at_two_four_eight_times_its_delay",
     ),
     Mutant(
         name="a late response leaves at the next slot",
         incident="A grid reads off how late a response was, slot by slot.",
-        file="service/api/slots.py",
+        file="service/api/middleware/release_schedule.py",
         find="            delay_ns *= 2\n",
         put="            delay_ns += self.length_ns\n",
-        killed_by="tests/api/test_slots.py::test_what_is_late_leaves_at_two_four_eight_times_its_delay",
+        killed_by="tests/api/middleware/test_release_schedule.py::test_what_is_late_leaves_at_two_four_eight_times_its_delay",
     ),
     Mutant(
         name="memory is not released",
         incident="After some hundred queries everybody is Busy for ever.",
-        file="service/api/reception.py",
+        file="service/api/middleware/request_context.py",
         find="                ticket.release()\n",
         put="                pass\n",
         killed_by="tests/api/test_time_slots.py::test_memory_is_given_back_however_a_request_ends",
@@ -178,9 +178,9 @@ MUTANTS = [
     Mutant(
         name="a listing costs nothing for its length",
         incident="Listings of a thousand make an analyst's own queries late whenever it likes.",
-        file="service/api/turns.py",
+        file="service/api/read_slots.py",
         find="READ_BYTES + ITEM_BYTES * _items(request)",
         put="READ_BYTES + 0 * _items(request)",
-        killed_by="tests/api/test_turns.py::test_a_larger_listing_costs_more",
+        killed_by="tests/api/test_read_slots.py::test_a_larger_listing_costs_more",
     ),
 ]

@@ -130,10 +130,10 @@ MUTANTS = [
     Mutant(
         name="the private digest after an entry of format 1 is shown",
         incident="With it an auditor tries the hash before, and finds numbers of people.",
-        file="service/api/replies.py",
+        file="service/api/models.py",
         find="if not row.is_checkable:",
         put="if row.format == 1:",
-        killed_by="tests/api/test_auditor.py::test_no_hash_is_shown_that_commits_to_numbers_of_people",
+        killed_by="tests/api/routes/test_auditor.py::test_no_hash_is_shown_that_commits_to_numbers_of_people",
     ),
     Mutant(
         name="one nonce for all pieces of an entry",

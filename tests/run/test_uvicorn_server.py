@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from service.api.leaving import ReleaseSlots
-from service.api.life import Life
+from service.api.middleware.drain import Life
+from service.api.middleware.release_slots import ReleaseSlots
 from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
 from service.workflows.telemetry import SILENT

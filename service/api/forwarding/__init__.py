@@ -1,0 +1,1 @@
+"""Forwarding of a request to the process that owns its dataset."""

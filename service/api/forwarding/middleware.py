@@ -1,0 +1,131 @@
+"""Requests that concern one dataset go to the process that owns it (`service.workflows.ownership`).
+
+A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
+once, whole and as it came. The receiver asks again for the key, the rate limit and everything else, so that the
+process in between is trusted with nothing; a caller that is not known is answered here, like everywhere.
+
+This layer stands outside the release slots: a response is held by the owner, and passed on when it comes.
+"""
+
+import asyncio
+import re
+from typing import Final
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.api.auth import Recognition, recognised, the_house
+from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, Courier
+from service.api.middleware.drain import NOT_STARTED
+from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
+from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
+from service.workflows.errors import NotFound, Unavailable
+from service.workflows.ownership import Ownership
+from service.workflows.records import DatasetRecord, Replica
+
+METHODS: Final = frozenset({"GET", "POST", "DELETE"})
+"""Other methods have no route: each process refuses them by itself."""
+ATTEMPTS: Final = 2
+_CONCERNED: Final = "/v1/"
+"""Outside of it are the probes and the description, of which each process has its own."""
+_NAMED: Final = re.compile(r"/v1/datasets/([^/\0]+)(?:/[^\0]*)?", re.DOTALL)
+
+
+class Forwarding:
+    """Forwards what another process owns, refuses what has no owner, and leaves the rest to the layers within."""
+
+    def __init__(self, app: ASGIApp, *, ownership: Ownership) -> None:
+        self.app = app
+        self._ownership = ownership
+        self._courier = Courier(ownership)
+        self._recognition = Recognition()
+        self._claims: dict[int, asyncio.Future[Replica]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Leave it to the layers within, or answer."""
+        if scope["type"] != "http" or scope["method"] not in METHODS:
+            await self.app(scope, receive, send)
+            return
+        if scope["path"] == GREETING_PATH:
+            scope["state"][COUNTED_AS] = GREETING
+            await self._greeting(scope)(scope, receive, send)
+            return
+        try:
+            record = await self._concerned(scope)
+            owner = self._ownership.replica if record is None else await self._owner(record)
+        except REFUSALS as refusal:
+            await response_of(refusal, request_id_of(scope))(scope, receive, send)
+            return
+        if record is None or self._ownership.is_here(owner):
+            await self.app(scope, receive, send)
+        elif any(name == HOP_HEADER for name, _ in scope["headers"]):
+            await response_of(_not_owner(), request_id_of(scope))(scope, receive, send)
+        else:
+            await self._forward(record, owner, scope, receive, send)
+
+    async def _forward(self, record: DatasetRecord, owner: Replica, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the owner answer; where it does not even start, the next owner, which may be this process."""
+        body = Body(receive)
+        scope["state"][COUNTED_AS] = FORWARDED
+        try:
+            for _ in range(ATTEMPTS):
+                if await self._courier.carry(owner, scope, body, send):
+                    return
+                self._ownership.doubt(record.id, owner)
+                owner, body = await self._owner(record), body.rewound()
+                if self._ownership.is_here(owner):
+                    break
+            else:
+                raise _not_owner()
+        except REFUSALS as refusal:
+            await response_of(refusal, request_id_of(scope))(scope, body.receive, send)
+            return
+        del scope["state"][COUNTED_AS]
+        await self.app(scope, body.receive, send)
+
+    async def _concerned(self, scope: Scope) -> DatasetRecord | None:
+        """The one dataset that a request concerns; None for a stranger, and for what concerns none or all."""
+        if not scope["path"].startswith(_CONCERNED):
+            return None
+        request = Request(scope)
+        principal = await recognised(request, self._recognition)
+        if principal is None:
+            return None
+        named = _NAMED.fullmatch(scope["path"])
+        name = principal.dataset or (named and named[1])
+        if not name:
+            return None
+        lines = the_house(request).lines
+        try:
+            return lines.remembered(name) or await run_in_threadpool(lines.record, name)
+        except NotFound:
+            return None
+
+    async def _owner(self, record: DatasetRecord) -> Replica:
+        """The owner; all who ask at the same time share one claim. Raises StoreUnavailable, Unavailable."""
+        owner = self._ownership.at_hand(record.id)
+        if owner is not None:
+            return owner
+        claim = self._claims.get(record.id)
+        if claim is None:
+            claim = asyncio.ensure_future(run_in_threadpool(self._ownership.claim, record.id))
+            self._claims[record.id] = claim
+            claim.add_done_callback(lambda done: self._claimed(record.id, done))
+        return await asyncio.shield(claim)
+
+    def _claimed(self, dataset_id: int, claim: "asyncio.Future[Replica]") -> None:
+        del self._claims[dataset_id]
+        if not claim.cancelled():
+            claim.exception()  # the requests that waited may have gone
+
+    def _greeting(self, scope: Scope) -> PlainTextResponse:
+        """The proof that this process is its replica."""
+        challenge = next((value for name, value in scope["headers"] if name == CHALLENGE_HEADER), b"")
+        return PlainTextResponse(self._ownership.proof(challenge))
+
+
+def _not_owner() -> Refusal:
+    headers = {"Retry-After": str(Unavailable.retry_after_s), NOT_STARTED: "1"}
+    return Refusal(503, Unavailable.slug, Unavailable.title, headers=headers)

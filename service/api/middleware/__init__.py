@@ -1,0 +1,1 @@
+"""ASGI middleware around the router: admission of requests, release slots, deadlines, limits, drain."""

@@ -1,0 +1,171 @@
+"""The layers that decide when a response leaves: at its instant, and before the deadline.
+
+Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
+a replay and an incident pass here alike.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.middleware.release_clock import ReleaseClock
+from service.api.middleware.release_schedule import Slots
+from service.api.middleware.shared_timeout import Patience
+from service.api.problems import request_id_of, response_of
+from service.workflows.admission import Ticket
+from service.workflows.errors import Unavailable
+from service.workflows.telemetry import Telemetry
+
+log = logging.getLogger("sparing.slots")
+
+WINDOW_NS: Final = 60_000_000_000
+WINDOW_LATE_MAX: Final = 100
+"""So many late responses within a window are worth a line in the log, once."""
+
+
+def declare(scope: Scope, *tickets: Ticket) -> None:
+    """Attach the request's places in the schedule: its response leaves when the last ends, and frees its memory."""
+    scope["state"]["tickets"] = tickets
+
+
+def tickets_of(scope: Scope) -> Sequence[Ticket]:
+    """The tickets that were declared."""
+    tickets: Sequence[Ticket] = scope["state"].get("tickets", ())
+    return tickets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Paths whose responses are held, and after how many slots they leave where nothing was reserved."""
+
+    paths: Sequence[re.Pattern[str]]
+    slots: int
+
+
+class ReleaseSlots:
+    """Holds every response of the given paths until its instant (`service.api.middleware.release_schedule`)."""
+
+    def __init__(
+        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, held: Sequence[Held], telemetry: Telemetry
+    ) -> None:
+        self.app = app
+        self.slots, self.clock, self.held, self.telemetry = slots, clock, held, telemetry
+        self._window_ns, self._window_late = -WINDOW_NS, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note when the request came, and let the response begin when it is due."""
+        slots = self._slots(scope)
+        if slots is None:
+            await self.app(scope, receive, send)
+            return
+        arrived_ns = whole_ns = self.clock.now_ns()
+
+        async def receive_timed() -> Message:
+            nonlocal whole_ns
+            message = await receive()
+            if message["type"] == "http.request":
+                whole_ns = self.clock.now_ns()
+            return message
+
+        async def send_at_instant(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
+                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(whole_ns, slots)))
+            await send(message)
+
+        await self.app(scope, receive_timed, send_at_instant)
+
+    def _slots(self, scope: Scope) -> int | None:
+        """After how many slots the response leaves unless it has a reservation; None where it is not held."""
+        if scope["type"] != "http":
+            return None
+        for held in self.held:
+            if any(path.fullmatch(scope["path"]) for path in held.paths):
+                return held.slots
+        return None
+
+    def _count_late(self, now_ns: int) -> None:
+        """Log that many responses are late, once in each window."""
+        if now_ns - self._window_ns >= WINDOW_NS:
+            self._window_ns, self._window_late = now_ns, 0
+        self._window_late += 1
+        if self._window_late == WINDOW_LATE_MAX:
+            log.warning("%d responses were late within a minute; run `sparing calibrate`", WINDOW_LATE_MAX)
+
+    async def _leave(self, arrived_ns: int, due_ns: int) -> None:
+        now_ns = self.clock.now_ns()
+        if now_ns > due_ns:
+            self.telemetry.slot_overrun()
+            self._count_late(now_ns)
+            due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
+        await self.clock.until(due_ns)
+
+
+class Deadline:
+    """Answers 503 for what takes too long, and lets the work go on: an answer is then under its key for a retry.
+
+    Work that has begun is never cancelled. It stays in the task it is in; when the deadline passes, another answers in
+    its place, what the work still sends is dropped, and what it still wants to receive is a disconnect. A query that
+    has not begun by then may never begin, as if its client had gone: its key is free for a retry. Paths of `exempt`
+    have all the time they need.
+
+    The status is not hidden. With slots, a request that could not leave in time by its public cost is refused when it
+    comes, so that a 503 from here tells of a machine that is slower than its constants. Without slots, it tells that
+    the work took longer than the deadline, and that may depend on data.
+    """
+
+    def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
+        self.app = app
+        self.exempt = exempt
+        self._patience: Patience[_Exchange] = Patience(deadline_s, _Exchange.take_away)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, watch the time, and answer for what is late."""
+        if scope["type"] != "http" or any(path.fullmatch(scope["path"]) for path in self.exempt):
+            await self.app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        self._patience.begin(exchange)
+        try:
+            await self.app(scope, exchange.receive, exchange.send)
+        except Exception:
+            if exchange.refusal is None:
+                raise  # else nobody is left to hear of it
+        finally:
+            self._patience.end(exchange)
+        if exchange.refusal is not None:
+            await exchange.refusal  # a server takes a request that has returned without an answer for a broken one
+
+
+class _Exchange:
+    """A request's two ends, which can be taken away from the work on it."""
+
+    __slots__ = ("_receive", "_scope", "_send", "_started", "refusal")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._started = False
+        self.refusal: asyncio.Task[None] | None = None  # answers in the work's place, from when it is late
+
+    async def receive(self) -> Message:
+        """The next message of the client; a disconnect once the exchange is taken away."""
+        if self.refusal is not None:
+            return {"type": "http.disconnect"}
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        """Send it, unless the exchange is taken away."""
+        if self.refusal is None:
+            self._started = True
+            await self._send(message)
+
+    def take_away(self) -> None:
+        """Refuse instead of the work, unless it has begun to answer."""
+        if not self._started:
+            refusal = response_of(Unavailable(), request_id_of(self._scope))
+            self.refusal = asyncio.ensure_future(refusal(self._scope, self._receive, self._send))

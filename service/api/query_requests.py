@@ -1,0 +1,177 @@
+"""Taking a query off the wire and waiting for its answer."""
+
+import asyncio
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Self
+from weakref import WeakKeyDictionary
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from service.api.middleware.release_slots import declare
+from service.api.problems import Refusal
+from service.query.language import Query
+from service.query.parse import parse_query
+from service.workflows.house import House
+from service.workflows.submission import Unit
+from service.workflows.views import PendingAnswer, Principal, StoredAnswer
+
+_KEY = re.compile(r"[\x20-\x7e]{1,128}")
+
+
+def checked_key(key: str | None) -> str:
+    """The key itself. Raises a 400 refusal for none, or for one that is not 1 to 128 printable ASCII characters."""
+    if key is None or not key.strip():
+        raise Refusal(400, "idempotency-key-missing", "A query needs an Idempotency-Key; retry with the same one.")
+    if _KEY.fullmatch(key) is None:
+        raise Refusal(400, "idempotency-key-invalid", "An Idempotency-Key is 1 to 128 printable ASCII characters.")
+    return key
+
+
+def sent_key(request: Request) -> str:
+    """The request's key. Raises as `checked_key`."""
+    sent = request.headers.getlist("idempotency-key")
+    return checked_key("\n".join(sent) if sent else None)  # two keys are no key: a newline is not printable
+
+
+async def sent_query(request: Request) -> Query:
+    """The request's query. Raises QueryProblem."""
+    return parse_query(await request.body())
+
+
+SentQuery = Annotated[Query, Depends(sent_query)]
+
+# FastAPI must not read these bodies as JSON itself: the language has a stricter reader of its own.
+QUERY_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}},
+    }
+}
+KEYED_QUERY: dict[str, Any] = {
+    **QUERY_BODY,
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": True,
+            "description": "Names this request for good: sent again, it gets the same bytes and is not charged again.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+        }
+    ],
+}
+
+
+SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to another thread and back
+
+
+async def submitted(
+    house: House, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
+) -> PendingAnswer:
+    """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
+    if is_small and house.submits_at_once(dataset):
+        return house.submit(caller, dataset, key, query)
+    return await run_in_threadpool(house.submit, caller, dataset, key, query)
+
+
+async def arrived(pending: PendingAnswer) -> StoredAnswer:
+    """Wait for a submitted query; the caller may be cancelled, the query never is.
+
+    Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
+    work began.
+    """
+    if not pending.done():
+        await _arrivals().of(pending)
+    if pending.cancelled():
+        raise ClientDisconnect
+    return pending.result()
+
+
+UNWATCHED_S = 0.05
+"""Without slots, so long a request waits before it is watched for a client that goes."""
+
+
+class Admitted:
+    """The work admitted for these promises, declared as the request's; `tickets` are its places in the schedule.
+
+    Within a `with` block of it: when the client goes, what has not begun of its request is not begun.
+    """
+
+    __slots__ = ("_request", "_units", "_watch", "tickets")
+
+    def __init__(self, request: Request, promises: Iterable[PendingAnswer]) -> None:
+        self._request = request
+        self._units = {promise.unit: None for promise in promises if promise.unit is not None}  # each once, in order
+        self.tickets = [unit.ticket for unit in self._units if unit.ticket is not None]
+        declare(request.scope, *self.tickets)
+        self._watch: asyncio.Future[None] | asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        if any(ticket.is_scheduled for ticket in self.tickets):
+            self._begin()
+        else:
+            self._watch = asyncio.get_running_loop().call_later(UNWATCHED_S, self._begin)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _begin(self) -> None:
+        """Watch from now on."""
+        self._watch = asyncio.ensure_future(_cancel_when_gone(self._request, list(self._units)))
+
+
+async def _cancel_when_gone(request: Request, units: Sequence[Unit]) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    for unit in units:
+        unit.cancel()
+
+
+class _Arrivals:
+    """Wakes those who wait in one event loop: once for all the answers of a commit, which come one after the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._arrived: deque[asyncio.Future[None]] = deque()
+        self._is_told = False
+        self._door = threading.Lock()
+
+    def of(self, pending: PendingAnswer) -> "asyncio.Future[None]":
+        """A future of the loop's that is done when `pending` is."""
+        waiter = self._loop.create_future()
+        pending.add_done_callback(lambda _: self._come(waiter))
+        return waiter
+
+    def _come(self, waiter: "asyncio.Future[None]") -> None:
+        """Called in the thread in which the answer was settled."""
+        with self._door:
+            self._arrived.append(waiter)
+            is_told, self._is_told = self._is_told, True
+        if not is_told:
+            with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        with self._door:
+            arrived, self._arrived, self._is_told = self._arrived, deque(), False
+        for waiter in arrived:
+            if not waiter.done():  # the request that waited may have gone
+                waiter.set_result(None)
+
+
+_of_loop: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Arrivals]" = WeakKeyDictionary()
+
+
+def _arrivals() -> _Arrivals:
+    loop = asyncio.get_running_loop()
+    found = _of_loop.get(loop)
+    if found is None:
+        found = _of_loop[loop] = _Arrivals(loop)
+    return found

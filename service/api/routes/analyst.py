@@ -1,0 +1,98 @@
+"""The analyst's calls: ask, preview, fetch again. Nothing here knows how many people there are."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Header, Request, Response
+
+from service.api.auth import Caller, TheHouse, guarded_router, the_house
+from service.api.middleware.fast_path import HotRoute, whole_body
+from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.query_requests import (
+    KEYED_QUERY,
+    QUERY_BODY,
+    SMALL_BODY_BYTES,
+    Admitted,
+    SentQuery,
+    arrived,
+    sent_key,
+    submitted,
+)
+from service.api.responses import ANSWER, JSON, respond
+from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
+from service.failpoints import reach
+from service.query.parse import parse_query
+from service.workflows.views import Allowance, Page, Preview, ReleaseRow
+
+router = guarded_router("analyst")
+
+# What may be accepted stands with the responses; OpenAPI wants no parameter of that name.
+Accept = Annotated[str | None, Header(include_in_schema=False)]
+
+
+async def ask(request: Request, caller: Caller, dataset: str) -> Response:
+    """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
+    key, body = sent_key(request), await whole_body(request)
+    query = parse_query(body)
+    reach("validated")
+    is_small = len(body) <= SMALL_BODY_BYTES
+    pending = await submitted(the_house(request), caller, dataset, key, query, is_small=is_small)
+    with Admitted(request, [pending]) as admitted:
+        answer = await arrived(pending)
+    reach("awaiting-release")
+    return respond(answer, request.headers.get("accept"), *admitted.tickets)
+
+
+router.add_api_route(
+    "/datasets/{dataset}/queries",
+    ask,
+    methods=["POST"],
+    response_class=Response,
+    responses=ANSWER,
+    openapi_extra=KEYED_QUERY,
+    route_class_override=HotRoute,
+)
+
+
+@router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
+def preview(house: TheHouse, caller: Caller, dataset: str, query: SentQuery) -> Preview:
+    """Everything public about a query, without asking it."""
+    return house.preview(caller, dataset, query)
+
+
+async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
+    """Ask many, in order and as one unit; each is answered or refused on its own."""
+    entries = parse_batch(await whole_body(request))
+    body = await answer_all(request, caller, dataset, entries)
+    return Response(body, media_type=JSON)
+
+
+router.add_api_route(
+    "/datasets/{dataset}/queries/batch",
+    ask_many,
+    methods=["POST"],
+    response_class=Response,
+    responses=BATCH_ANSWERS,
+    openapi_extra=BATCH_BODY,
+    route_class_override=HotRoute,
+)
+
+
+@router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)
+def read_release(house: TheHouse, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
+    """One of the caller's own releases, as it was answered."""
+    return respond(house.release(caller, query_id), accept)
+
+
+@router.get("/queries")
+def list_releases(
+    house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[ReleaseRow]:
+    """The caller's own releases, newest first."""
+    return opaque(house.releases(caller, cursor=cursor, limit=limit))
+
+
+@router.get("/allowances")
+def list_allowances(house: TheHouse, caller: Caller) -> list[Allowance]:
+    """The caller's allowances: what its queries may have cost any individual at worst, and what is left."""
+    return house.allowances(caller)

@@ -1,0 +1,184 @@
+"""Many queries in one request, each with its own key, each answered or refused on its own.
+
+The entries are one unit in the schedule: they share their slots and a commit, and their sequence numbers adjoin.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from service.api.auth import the_house
+from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
+from service.api.query_requests import Admitted, arrived, checked_key
+from service.api.responses import Answer
+from service.query.language import Query
+from service.query.parse import parse_query
+from service.workflows.errors import InvalidRequest
+from service.workflows.house import House
+from service.workflows.incidents import report_incident
+from service.workflows.submission import refused
+from service.workflows.views import PendingAnswer, Principal
+
+ENTRIES_MAX = 256
+
+BATCH_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["queries"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "queries": {
+                            "type": "array",
+                            "minItems": 1,
+                            "maxItems": ENTRIES_MAX,
+                            "items": {
+                                "type": "object",
+                                "required": ["idempotency_key", "query"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "idempotency_key": {"type": "string", "minLength": 1, "maxLength": 128},
+                                    "query": {"$ref": "#/components/schemas/Query"},
+                                },
+                            },
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class BatchAnswers(BaseModel):
+    """One outcome per entry, in the order of the entries."""
+
+    answers: list[Answer | Problem]
+
+
+BATCH_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"model": BatchAnswers}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One query of a batch: its key as sent, and the JSON text of its query, numbers as they were written."""
+
+    key: object
+    query: bytes
+
+
+def parse_batch(body: bytes) -> list[Entry]:
+    """The entries of `{"queries": [{"idempotency_key", "query"}, ...]}`. Raises InvalidRequest naming the field.
+
+    Only the envelope is judged here; a bad key or query is the affair of its own entry.
+    """
+    match _document(body):
+        case {"queries": list(listed), **others} if not others:
+            if not 1 <= len(listed) <= ENTRIES_MAX:
+                _refuse("queries", f"must hold 1 to {ENTRIES_MAX} entries")
+            return [_entry(each, f"queries[{index}]") for index, each in enumerate(listed)]
+        case {"queries": list(), **others}:
+            return _refuse(str(next(iter(others))), "is not a member of a batch")
+        case _:
+            return _refuse("queries", "must be a list of entries")
+
+
+async def answer_all(request: Request, principal: Principal, dataset: str, entries: Sequence[Entry]) -> bytes:
+    """`{"answers": [...]}`: for each entry the stored reply, byte for byte, or a problem document.
+
+    All entries that are valid are one unit: admitted, worked on and committed together. Raises NotFound for a dataset
+    that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
+    """
+    pending = await run_in_threadpool(_submit, the_house(request), principal, dataset, entries)
+    with Admitted(request, pending):
+        outcomes = [await _outcome(each, request_id_of(request.scope)) for each in pending]
+    return b'{"answers":[' + b",".join(outcomes) + b"]}"
+
+
+def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
+    """The promise of each entry: the readable ones are submitted together, the others have failed."""
+    readable: list[tuple[str, Query]] = []
+    promises: list[PendingAnswer | None] = []
+    for entry in entries:
+        try:
+            key = checked_key(entry.key if isinstance(entry.key, str | None) else "\x7f")
+            readable.append((key, parse_query(entry.query)))
+            promises.append(None)
+        except REFUSALS as refusal:
+            promises.append(refused(refusal))
+    submitted = iter(house.submit_all(principal, dataset, readable))
+    return [next(submitted) if promise is None else promise for promise in promises]
+
+
+async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
+    try:
+        return (await arrived(pending)).body
+    except ClientDisconnect:
+        raise
+    except Exception as error:  # noqa: BLE001 - the same
+        problem, _ = problem_of(error, request_id)
+        if problem.type.endswith(":internal-error"):
+            report_incident(error, f"request_id={request_id}")
+        return problem_bytes(problem)
+
+
+def _document(body: bytes) -> object:
+    try:
+        return json.loads(
+            body.decode(),
+            parse_float=_verbatim,
+            parse_int=_verbatim,
+            parse_constant=_verbatim,
+            object_pairs_hook=_members,
+        )
+    except (ValueError, RecursionError):
+        return _refuse("body", "must be a JSON document in UTF-8")
+
+
+def _entry(entry: object, field: str) -> Entry:
+    match entry:
+        case {"query": query, **others} if others.keys() <= {"idempotency_key"}:
+            try:
+                return Entry(key=others.get("idempotency_key"), query=orjson.dumps(query, default=_as_written))
+            except TypeError:  # nested beyond what orjson follows, or half a surrogate pair
+                return _refuse(f"{field}.query", "is nested too deeply, or holds text that is not Unicode")
+        case _:
+            return _refuse(field, "must have a query, an idempotency_key and nothing else")
+
+
+def _verbatim(number: str) -> orjson.Fragment:
+    return orjson.Fragment(number)
+
+
+class _Repeating:
+    """An object in which a member is repeated: kept as it was written, so that its own entry can be refused."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        self.pairs = pairs
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeating:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else _Repeating(pairs)
+
+
+def _as_written(value: object) -> orjson.Fragment:
+    if not isinstance(value, _Repeating):
+        raise TypeError
+    dump = partial(orjson.dumps, default=_as_written)
+    return orjson.Fragment(b"{" + b",".join(dump(name) + b":" + dump(member) for name, member in value.pairs) + b"}")
+
+
+def _refuse(field: str, message: str) -> NoReturn:
+    raise InvalidRequest.of(field, message)

@@ -1,0 +1,104 @@
+"""The curator's calls: register, append, erase, open an epoch, read the budgets and the acts, hand out keys."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Body, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import compile_path
+
+from service.api.auth import TheHouse, guarded_router
+from service.api.models import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
+from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.uploads import UPLOAD_BODY, Spooled
+from service.workflows.registration import Registration
+from service.workflows.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
+
+router = guarded_router("curator")
+house_router = guarded_router("curator", whole_house=True)  # datasets and keys are handed out here
+
+_ROWS = "/datasets/{dataset}/tables/{table}/rows"
+UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be large
+
+
+class PrincipalRequest(BaseModel):
+    """The principal to get a key. An individual needs `dataset` and `individual`; only an analyst has an allowance."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: Role
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    dataset: Annotated[str, Field(max_length=63)] | None = None
+    individual: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] | None = None
+    allowance_rho: Rho | None = None
+
+
+@house_router.post("/datasets", status_code=201)
+def register(house: TheHouse, registration: Annotated[Registration, Body()]) -> CuratedDataset:
+    """Register a dataset: its guarantee and its public schema, for good."""
+    return for_curator(house.register(registration))
+
+
+@router.post(_ROWS, openapi_extra=UPLOAD_BODY)
+def append_rows(house: TheHouse, dataset: str, table: str, upload: Spooled) -> UploadReport:
+    """Append rows to a table, all or none."""
+    return house.append_rows(dataset, table, upload.content_type, upload.source)
+
+
+# A key may hold anything, a slash too: `path` takes the rest of the address.
+@router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
+def erase_individual(house: TheHouse, dataset: str, key: str) -> None:
+    """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
+    house.erase_individual(dataset, key)
+
+
+@router.post("/datasets/{dataset}/epochs", status_code=201)
+def open_epoch(house: TheHouse, dataset: str) -> Epoch:
+    """Open the next public epoch: queries asked before are answered afresh from now on."""
+    return Epoch(epoch=house.open_epoch(dataset))
+
+
+@router.get("/datasets/{dataset}/budgets")
+def read_budgets(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[BudgetRow]:
+    """The account of every individual."""
+    return opaque(house.budgets(dataset, cursor=cursor, limit=limit))
+
+
+@router.get("/datasets/{dataset}/budgets/summary")
+def read_budget_summary(house: TheHouse, dataset: str) -> BudgetSummary:
+    """How much budget is left, over all individuals."""
+    return house.budget_summary(dataset)
+
+
+@router.get("/datasets/{dataset}/acts")
+def read_acts(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[ActRow]:
+    """The acts on a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.
+
+    The key of an erased individual is in none of them.
+    """
+    return opaque(house.acts(dataset, cursor=cursor, limit=limit))
+
+
+@house_router.post("/principals", status_code=201)
+def create_principal(house: TheHouse, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
+    """Hand out a key. It is in this reply and nowhere else."""
+    principal, key = house.create_principal(
+        role=wish.role,
+        name=wish.name,
+        dataset=wish.dataset,
+        individual=wish.individual,
+        allowance_rho=wish.allowance_rho,
+    )
+    return NewPrincipal.of(principal, key)
+
+
+@house_router.get("/principals")
+def list_principals(house: TheHouse, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
+    """The principals that hold a key, or held one; never the keys."""
+    return opaque(house.list_principals(cursor=cursor, limit=limit))
+
+
+@house_router.delete("/principals/{principal}", status_code=204, response_class=Response)
+def revoke_principal(house: TheHouse, principal: UUID) -> None:
+    """Revoke a key, for good."""
+    house.revoke_principal(principal)

@@ -1,0 +1,25 @@
+"""For the operator's probes: public codes alone, no key needed."""
+
+from fastapi import APIRouter, Request
+
+from service.api.auth import TheHouse
+from service.api.middleware.drain import Life
+from service.api.problems import Refusal
+
+router = APIRouter(tags=["ops"])
+
+
+@router.get("/livez")
+async def livez() -> dict[str, str]:
+    """The process and its event loop are alive; nothing else is asked."""
+    return {"status": "live"}
+
+
+@router.get("/readyz")
+def readyz(request: Request, house: TheHouse) -> dict[str, str]:
+    """Whether queries can be answered. 503 with public codes while they cannot."""
+    life: Life = request.app.state.life
+    codes = ["draining"] if life.draining else house.ready()
+    if codes:
+        raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
+    return {"status": "ready"}

@@ -1,0 +1,114 @@
+"""One connection to another process: responses in any pieces, and what is no response."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from service.api.forwarding.connection import BUFFERED_BYTES_MAX, Wire, WireLost
+from tests.api.neighbours import bound
+
+RESPONSE = b"HTTP/1.1 201 Created\r\nX-Own: 1\r\nContent-Length: 10\r\n\r\n0123456789"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
+LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+@asynccontextmanager
+async def wired() -> AsyncIterator[tuple[Wire, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A wire, and its other end."""
+    ends: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ends.put((reader, writer))
+
+    with bound() as listener:
+        server = await asyncio.start_server(accept, sock=listener)
+        _, wire = await asyncio.get_running_loop().create_connection(Wire, *listener.getsockname())
+        reader, writer = await ends.get()
+        try:
+            async with asyncio.timeout(30):
+                yield wire, reader, writer
+        finally:
+            wire.close()
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            server.close()
+
+
+async def body_of(wire: Wire) -> bytes:
+    """All that is taken."""
+    data, is_last = b"", False
+    while not is_last:
+        part, is_last = await wire.take()
+        data += part
+    return data
+
+
+async def response_of(wire: Wire) -> bytes:
+    """The whole of one, and its body."""
+    await wire.head()
+    return await body_of(wire)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_a_response_is_the_same_in_any_pieces(size: int) -> None:
+    """Status, headers by their lower-case names, body; with a length and in chunks, one after the other."""
+    async with wired() as (wire, _, writer):
+        for number, (raw, status, body) in enumerate([(RESPONSE, 201, b"0123456789"), (CHUNKED, 200, b"abcdefg")]):
+            if number:
+                wire.begin()
+            for start in range(0, len(raw), size):
+                writer.write(raw[start : start + size])
+                await writer.drain()
+            found, headers = await wire.head()
+            assert (found, await body_of(wire)) == (status, body)
+            assert ((b"x-own", b"1") in headers) == (status == 201)
+            assert (wire.is_whole, wire.is_kept_alive, wire.is_lost) == (True, True, False)
+
+
+async def test_a_response_can_be_the_last() -> None:
+    """The other end says that it will close."""
+    async with wired() as (wire, _, writer):
+        writer.write(LAST)
+        assert (await wire.head())[0] == 200
+        assert (await wire.take(), wire.is_kept_alive) == ((b"", True), False)
+
+
+@pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", RESPONSE[:-1], b"SSH-2.0-server\r\n"])
+async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
+    """Whoever waits is told, and whoever asks later too."""
+    async with wired() as (wire, _, writer):
+        writer.write(raw)
+        writer.close()
+        with pytest.raises(WireLost):
+            await response_of(wire)
+        assert wire.is_lost
+        wire.write(b"nobody hears this")
+        wire.begin()
+        with pytest.raises(WireLost):
+            await wire.head()
+
+
+async def test_closing_wakes_whoever_waits_and_the_other_end() -> None:
+    """From another task."""
+    async with wired() as (wire, reader, _):
+        waiting = asyncio.ensure_future(wire.head())
+        await asyncio.sleep(0)
+        wire.close()
+        with pytest.raises(WireLost):
+            await waiting
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+
+
+async def test_no_more_is_read_than_somebody_takes() -> None:
+    """What waits is bounded, and reading goes on when it is taken."""
+    size = 64 * BUFFERED_BYTES_MAX
+    async with wired() as (wire, _, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+        await wire.head()
+        await asyncio.sleep(0.2)
+        assert BUFFERED_BYTES_MAX < wire._waiting_bytes < 4 * BUFFERED_BYTES_MAX
+        assert len(await body_of(wire)) == size

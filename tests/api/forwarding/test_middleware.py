@@ -1,0 +1,187 @@
+"""Requests that concern a dataset are answered by its owner, whichever process receives them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from service.api.forwarding.exchange import HOP_HEADER
+from service.api.forwarding.middleware import Forwarding
+from service.testing.leases import MemoryLeases
+from service.workflows.caching import NoCache
+from service.workflows.limiting import Limiter, Rate
+from service.workflows.ownership import LEASE_S
+from service.workflows.ports import StoreUnavailable
+from service.workflows.records import Replica
+from tests.api.neighbours import Neighbours, neighbours, visible
+from tests.api.route_table import ROUTES, Route
+from tests.api.world import COUNT, CSV, PEOPLE, World
+
+pytestmark = pytest.mark.slow
+
+FRESH = COUNT.replace(b"20.0", b"21.0")
+CASES = [(route, role) for route in ROUTES for role in sorted(route.roles)]
+WHOLE = {"/v1/datasets", "/v1/principals", "/v1/principals/{principal}", "/v1/queries", "/v1/queries/{query_id}"}
+WHOLE |= {"/v1/allowances"}
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Neighbours]:
+    """An owner and its neighbour."""
+    async with neighbours() as made:
+        yield made
+
+
+@pytest.mark.parametrize(("route", "role"), CASES, ids=[f"{route}-{role}" for route, role in CASES])
+async def test_every_route_gives_the_same_through_either(pair: Neighbours, route: Route, role: str) -> None:
+    """Status, headers in their order and bytes; what concerns a dataset is forwarded, and loaded by its owner alone."""
+    if route.method == "GET":
+        there = await route.call(pair.other, role)
+        assert visible(there) == visible(await route.call(pair.owner, role))
+    else:
+        there = await route.call(pair.other, role)
+        async with neighbours() as fresh:
+            here = await route.call(fresh.owner, role)
+        assert [there.status_code, len(there.headers)] == [here.status_code, len(here.headers)]
+        assert there.headers.keys() == here.headers.keys()
+    assert there.status_code == route.status
+    assert pair.other_counts.of("forwarded") == (route.template not in WHOLE)
+    assert pair.loaded() == 0
+
+
+async def test_a_key_is_executed_once_whoever_receives_it(pair: Neighbours) -> None:
+    """The neighbour's answer is the owner's, byte for byte."""
+    first = await pair.other.ask("k", FRESH)
+    assert first.status_code == 200
+    assert (await pair.owner.ask("k", FRESH)).content == first.content
+    assert (await pair.other.ask("k", FRESH)).content == first.content
+
+
+async def test_an_upload_goes_through(pair: Neighbours) -> None:
+    """All of it, and its refusals too."""
+    rows = b"person_id,country,age\n" + b"".join(b"p%d,NO,40\n" % n for n in range(900))
+    path = "/v1/datasets/care/tables/people/rows"
+    done = await pair.other.call("curator", "POST", path, headers=CSV, content=rows)
+    assert done.json()["individuals"] == 900
+    twice = await pair.other.call("curator", "POST", path, headers=CSV, content=PEOPLE)
+    assert (twice.status_code, twice.json()["errors"][0]["field"]) == (422, "rows[1].person_id")
+    large = await pair.other.call("curator", "POST", path, headers=CSV, content=b"x" * (2**20 + 1))
+    assert large.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "status"),
+    [
+        (None, "/v1/datasets/care", 401),
+        (None, "/v1/datasets/nothing", 401),
+        ("curator", "/v1/datasets/nothing", 404),
+        ("curator", "/v1/datasets/ca%00re", 404),
+        ("curator", "/v1/nothing", 404),
+        ("curator", "/livez", 200),
+        ("individual", "/livez", 200),
+        (None, "/openapi.json", 200),
+    ],
+)
+async def test_what_concerns_no_dataset_that_the_caller_may_name_is_answered_here(
+    pair: Neighbours, role: str | None, path: str, status: int
+) -> None:
+    """A stranger cannot tell by the way of a request which datasets there are."""
+    response = await pair.other.call(role, "GET", path)
+    assert response.status_code == status
+    assert pair.other_counts.of("forwarded") == 0
+
+
+async def test_a_method_without_a_route_is_refused_here(pair: Neighbours) -> None:
+    """405 is no owner's business."""
+    refused = await pair.other.call("curator", "PUT", "/v1/datasets/care")
+    assert refused.status_code == 405
+    assert pair.other_counts.of("forwarded") == 0
+
+
+async def test_the_owner_checks_the_key_again(pair: Neighbours) -> None:
+    """A key that was revoked at the owner is refused at once, though the neighbour still remembers it."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    await pair.owner.call("curator", "DELETE", f"/v1/principals/{pair.owner.ids['analyst']}")
+    refused = await pair.other.ask("k", FRESH)
+    assert (refused.status_code, pair.other_counts.of("forwarded")) == (401, 2)
+
+
+async def test_a_forwarded_request_takes_one_token(pair: Neighbours) -> None:
+    """The owner asks the limiter; the process in between does not."""
+    for world in (pair.owner, pair.other):
+        world.house.limiter = Limiter(Rate(per_s=1, burst=2), NoCache(), clock=lambda: 5.0)
+    statuses = [(await pair.other.ask("k", FRESH)).status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+
+
+async def test_a_request_is_forwarded_once(pair: Neighbours) -> None:
+    """A process that is not the owner either refuses what was forwarded to it, and says that it has not started."""
+    refused = await pair.other.ask("k", FRESH, headers={HOP_HEADER.decode(): "1"})
+    assert (refused.status_code, refused.json()["type"]) == (503, "urn:sparing:problem:unavailable")
+    assert (refused.headers["retry-after"], refused.headers["x-not-started"]) == ("1", "1")
+    assert pair.other_counts.of("forwarded") == 0
+    served = await pair.owner.ask("k", FRESH, headers={HOP_HEADER.decode(): "1"})
+    assert served.status_code == 200
+
+
+async def test_an_owner_that_is_not_there_any_more_is_followed(pair: Neighbours) -> None:
+    """While its lease lasts the answer is 503 with Retry-After; then the neighbour takes the dataset over."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    await pair.die()
+    refused = await pair.other.ask("l", FRESH)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    await asyncio.sleep(LEASE_S)
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    assert pair.loaded() == 1
+
+
+async def test_a_free_dataset_is_taken_over_within_the_request(pair: Neighbours) -> None:
+    """An owner that has released it and is gone: the body that was taken for it is not lost."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    await pair.die()
+    MemoryLeases.release(pair.leases, pair.owning.replica)
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    assert pair.other_counts.of("POST /v1/datasets/{dataset}/queries") == 1
+
+
+async def test_an_owner_that_leaves_hands_over_without_a_refusal(pair: Neighbours) -> None:
+    """It says that it has not started; the neighbour claims the dataset and answers with the same body."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    pair.owner.app.state.life.drain()
+    pair.owning.step()
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    assert pair.loaded() == 1
+
+
+async def test_an_owner_that_is_not_the_owner_any_more_says_so(pair: Neighbours) -> None:
+    """What was read of it may be old: the request goes to whoever has claimed the dataset since."""
+    assert (await pair.other.ask("k", FRESH)).status_code == 200
+    pair.leases.release(pair.owning.replica)
+    pair.others.doubt(1, pair.owning.replica)
+    pair.others.claim(1)
+    pair.owning.step()
+    assert (await pair.other.ask("l", FRESH)).status_code == 200
+    refused = await pair.owner.ask("m", FRESH)  # nobody listens at the neighbour's address here
+    assert (refused.status_code, refused.headers["x-not-started"]) == (503, "1")
+
+
+async def test_a_database_that_is_away_is_said_once(pair: Neighbours, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 for everybody who waits for the same claim, and a new claim for who comes later."""
+    claims: list[int] = []
+
+    def gone(_leases: MemoryLeases, dataset_id: int, _replica: Replica, *, lease_s: float) -> None:
+        claims.append(dataset_id)
+        raise StoreUnavailable
+
+    monkeypatch.setattr(MemoryLeases, "claim", gone)
+    refused = await asyncio.gather(*(pair.other.ask(f"k{n}", FRESH) for n in range(5)))
+    assert {response.status_code for response in refused} == {503}
+    assert len(claims) < 5
+    monkeypatch.undo()
+    assert (await pair.other.ask("k0", FRESH)).status_code == 200
+
+
+def test_a_house_without_ownership_forwards_nothing(world: World, pair: Neighbours) -> None:
+    """Where nothing is held, each process answers for itself: the layer is not there."""
+    layers = [[layer.cls for layer in each.app.user_middleware] for each in (pair.other, world)]
+    assert [layer.count(Forwarding) for layer in layers] == [1, 0]  # type: ignore[arg-type]

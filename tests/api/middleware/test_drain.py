@@ -1,0 +1,60 @@
+"""A service that is leaving says so, refuses what is new, and answers what it has."""
+
+import asyncio
+
+from service.api.app import Edge
+from service.api.middleware.drain import Life
+from service.workflows.views import PendingAnswer
+from tests.api.world import COUNT, build_world
+
+
+async def test_new_requests_are_refused_and_probes_answered() -> None:
+    """503 `draining` with Retry-After and the end of the connection; /readyz says why, /livez stays."""
+    life = Life()
+    world = build_world(edge=Edge(life=life))
+    assert (await world.ask("before", COUNT.replace(b"20.0", b"21.0"))).status_code == 200
+    life.drain()
+    refused = await world.ask("after")
+    assert refused.status_code == 503
+    assert refused.json()["type"] == "urn:sparing:problem:draining"
+    assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
+    assert refused.headers["x-not-started"] == "1"
+    ready = await world.client.get("/readyz")
+    assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
+    assert (await world.client.get("/livez")).status_code == 200
+    assert len(world.house.ledger("care", cursor=None, limit=10).items) == 2
+    await world.client.aclose()
+    world.house.close()
+
+
+def test_whoever_has_to_know_is_told_when_it_begins() -> None:
+    """With every signal, and not before the first."""
+    told: list[bool] = []
+    life = Life(lambda: told.append(life.draining))
+    assert told == []
+    life.drain()
+    life.drain()
+    assert told == [True, True]
+
+
+async def test_what_was_accepted_is_answered() -> None:
+    """With the end of its connection."""
+    life = Life()
+    world = build_world(edge=Edge(life=life))
+    submit = world.house.submit
+    slow: list[PendingAnswer] = []
+
+    def submitted(*call: object) -> object:
+        pending = submit(*call)  # type: ignore[arg-type]
+        pending.add_done_callback(lambda _: life.drain())  # before anybody is told of the answer
+        slow.append(pending)
+        return pending
+
+    world.house.submit = submitted  # type: ignore[method-assign,assignment]
+    answer = asyncio.create_task(world.ask("k", COUNT.replace(b"20.0", b"21.0")))
+    response = await answer
+    assert response.status_code == 200
+    assert response.content == slow[0].result().body
+    assert response.headers["connection"] == "close"
+    await world.client.aclose()
+    world.house.close()

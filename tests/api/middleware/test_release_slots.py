@@ -1,0 +1,363 @@
+"""When a response leaves: on its slot whatever it is, and before the deadline whatever is still at work."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.middleware.release_schedule import Slots
+from service.api.middleware.release_slots import Deadline, Held, ReleaseSlots, declare
+from service.api.middleware.request_limits import Incidents
+from service.query.cost import PublicCost
+from service.workflows.admission import Ticket
+from service.workflows.memory_bound import MemoryBound
+from service.workflows.schedule import SlotRules
+from service.workflows.telemetry import Silent
+from tests.api.clocks import FakeTime, PassingDispatcher
+from tests.api.receiving import received
+
+MS = 1_000_000
+EVERY = [Held(paths=[re.compile("/.*")], slots=1)]
+RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
+
+
+class Counted(Silent):
+    """Counts overruns."""
+
+    def __init__(self) -> None:
+        self.overruns = 0
+
+    def slot_overrun(self) -> None:
+        self.overruns += 1
+
+
+class Stage:
+    """An application behind slots of 10 ms, on a time that passes when somebody waits.
+
+    It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`.
+    """
+
+    def __init__(
+        self, *steps_ms: float, cost_ms: float | None = None, status: int = 200, held: Sequence[Held] = EVERY
+    ) -> None:
+        self.time, self.telemetry = FakeTime(passing=True), Counted()
+        self.steps_ms, self.cost_ms, self.status = steps_ms, cost_ms, status
+        clock, slots = self.time.clock(), Slots(length_ns=10 * MS)
+        self.app = received(ReleaseSlots(self.work, slots=slots, clock=clock, held=held, telemetry=self.telemetry))
+
+    async def work(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take the whole request, the slots and the time."""
+        body = await Request(scope, receive).body()
+        if self.cost_ms is not None:
+            declare(scope, self._reserved(self.cost_ms))
+        for step_ms in self.steps_ms:
+            self.time.ns += int(step_ms * MS)
+        await PlainTextResponse(body or b"done", self.status)(scope, receive, send)
+
+    async def left_after_ms(self, path: str = "/", **options: Any) -> float:
+        """One request: how long after its arrival the response left."""
+        arrived = self.time.ns
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://sparing") as client:
+            await client.request("POST", path, **options)
+        return (self.time.ns - arrived) / MS
+
+    def _reserved(self, cost_ms: float) -> Ticket:
+        cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=7, working_bytes=0)
+        hold = MemoryBound(20).admit("ana", cost)
+        ticket = Ticket(cost, hold, PassingDispatcher(RULES, self.time))
+        ticket.reserve("ana", Job(), None)
+        return ticket
+
+
+class Job:
+    """Nothing to do."""
+
+    def begin(self, reservation: object) -> None:
+        """Its slots have come."""
+
+    def refuse(self) -> None:
+        """There is no room."""
+
+
+class TestReleaseSlots:
+    """The hold."""
+
+    @pytest.mark.parametrize("status", [200, 403, 422, 500, 503])
+    @pytest.mark.parametrize("taken_ms", [0, 0.1, 5, 9.999, 10])
+    async def test_whatever_is_ready_in_time_leaves_at_the_same_instant(self, taken_ms: float, status: int) -> None:
+        """How long it took and what it is make no difference."""
+        stage = Stage(taken_ms, status=status)
+        assert await stage.left_after_ms() == 10
+        assert stage.telemetry.overruns == 0
+
+    @pytest.mark.parametrize("taken_ms", [0, 20, 28])
+    async def test_a_response_with_a_reservation_leaves_when_that_ends(self, taken_ms: float) -> None:
+        """Three slots for 25 ms of public cost, from the slot after its arrival on; the work has 0.5 ms less."""
+        stage = Stage(taken_ms, cost_ms=25)
+        assert await stage.left_after_ms() == 40
+        assert stage.telemetry.overruns == 0
+
+    @pytest.mark.parametrize(
+        ("taken_ms", "left_ms"), [(10.001, 20), (19.9, 20), (20, 40), (39, 40), (40, 80), (99, 160)]
+    )
+    async def test_whatever_is_late_leaves_at_two_four_eight_times_its_delay(
+        self, taken_ms: float, left_ms: float
+    ) -> None:
+        """Never at how late it was; the operator's count moves by one."""
+        stage = Stage(taken_ms)
+        assert await stage.left_after_ms() == left_ms
+        assert stage.telemetry.overruns == 1
+
+    async def test_a_hundred_late_responses_within_a_minute_are_one_line_in_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Fewer are none: a stalled disk makes some. In the next minute the count begins anew."""
+        stage = Stage(11)
+        for _ in range(99):
+            await stage.left_after_ms()
+        assert caplog.records == []
+        for _ in range(30):
+            await stage.left_after_ms()
+        assert [record.name for record in caplog.records] == ["sparing.slots"]
+        stage.time.ns += 60_000 * MS
+        for _ in range(99):
+            await stage.left_after_ms()
+        assert len(caplog.records) == 1
+
+    async def test_a_reservation_that_is_overrun_is_doubled_from_its_arrival(self) -> None:
+        """A delay of 40 ms becomes 80 and then 160, whatever the slots were."""
+        assert await Stage(30, cost_ms=25).left_after_ms() == 80
+        assert await Stage(70, cost_ms=25).left_after_ms() == 160
+
+    async def test_a_body_that_is_slow_to_come_moves_the_instant(self) -> None:
+        """The delay counts from when the request is whole, which is the caller's own doing and no overrun."""
+        stage = Stage(4)
+
+        async def slowly() -> Any:
+            yield b"a"
+            stage.time.ns += 27 * MS
+            yield b"b"
+
+        assert await stage.left_after_ms(content=slowly()) == 40  # whole at 27, ready at 31
+        assert stage.telemetry.overruns == 0
+
+    async def test_each_path_has_its_own_delay_and_others_are_not_held(self) -> None:
+        """An analyst's, an individual's, and an operator's."""
+        held = [
+            Held(paths=[re.compile("/queries")], slots=1),
+            Held(paths=[re.compile("/me"), re.compile("/ledger")], slots=5),
+        ]
+        lefts = {
+            path: await Stage(3, held=held).left_after_ms(path) for path in ("/queries", "/me", "/ledger", "/livez")
+        }
+        assert lefts == {"/queries": 10, "/me": 50, "/ledger": 50, "/livez": 3}
+
+    async def test_nothing_is_sent_before_the_instant(self) -> None:
+        """Not even the status line; once it is out, the body follows at once."""
+        time, sent = FakeTime(), list[tuple[str, int]]()
+        layer = ReleaseSlots(
+            PlainTextResponse("done"),
+            slots=Slots(length_ns=10 * MS),
+            clock=time.clock(),
+            held=EVERY,
+            telemetry=Silent(),
+        )
+
+        async def send(message: Message) -> None:
+            sent.append((message["type"], time.ns))
+
+        scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {}}
+        start = time.ns
+        task = asyncio.create_task(layer(scope, _nothing, send))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        time.pass_to(start + 10 * MS - 1)
+        await asyncio.sleep(0)
+        assert sent == []
+        time.pass_to(start + 10 * MS)
+        await task
+        assert sent == [("http.response.start", start + 10 * MS), ("http.response.body", start + 10 * MS)]
+
+    async def test_the_lifespan_passes_through(self) -> None:
+        """Only requests are held."""
+        seen: list[str] = []
+
+        async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+            seen.append(scope["type"])
+
+        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), held=EVERY, telemetry=Silent())
+        for layer in (held, Deadline(inner, deadline_s=1, exempt=[])):
+            await layer({"type": "lifespan"}, _nothing, _nowhere)
+        assert seen == ["lifespan"] * 2
+
+
+class Slow:
+    """An application that works until it is let go, and notes how it ended."""
+
+    def __init__(self) -> None:
+        self.gate, self.ended = asyncio.Event(), asyncio.Event()
+        self.received: list[str] = []
+        self.outcome = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait, then answer."""
+        try:
+            await self.gate.wait()
+            self.received.append((await receive())["type"])
+            if scope["path"] == "/fails":
+                raise RuntimeError("Kari Nordmann, 42")
+            await PlainTextResponse("done")(scope, receive, send)
+            self.outcome = "answered"
+        except asyncio.CancelledError:
+            self.outcome = "cancelled"
+            raise
+        finally:
+            self.ended.set()
+
+
+async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> httpx.Response:
+    """One request to a slow application under a deadline."""
+    app = received(Incidents(Deadline(slow, deadline_s=deadline_s, exempt=[re.compile("/rows")])))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(Served(app)), base_url="http://sparing") as client:
+        return await client.get(path)
+
+
+class Served:
+    """What a server does with an application: it works in a task, and the client has its response when that is sent.
+
+    A client that is cancelled cancels the task.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answered = asyncio.Event()
+
+        async def send_seen(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                answered.set()
+
+        work = asyncio.ensure_future(self.app(scope, receive, send_seen))
+        work.add_done_callback(lambda _: answered.set())
+        try:
+            await answered.wait()
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        if work.done():
+            await work
+
+
+class TestDeadline:
+    """The end of patience."""
+
+    async def test_what_is_in_time_is_untouched(self) -> None:
+        """The answer itself."""
+        slow = Slow()
+        slow.gate.set()
+        assert (await late(slow, deadline_s=30)).text == "done"
+
+    @pytest.mark.parametrize("path", ["/", "/fails"])
+    async def test_what_is_late_is_refused_and_works_on(self, path: str, caplog: pytest.LogCaptureFixture) -> None:
+        """503 with Retry-After; the work is not cancelled, what it sends is dropped, what it fails with is not told."""
+        slow = Slow()
+        response = await late(slow, path)
+        assert response.status_code == 503
+        assert response.json()["type"] == "urn:sparing:problem:unavailable"
+        assert response.headers["retry-after"] == "1"
+        assert not slow.ended.is_set()
+        slow.gate.set()
+        await asyncio.wait_for(slow.ended.wait(), 30)
+        await asyncio.sleep(0)
+        assert slow.received == ["http.disconnect"]
+        assert slow.outcome == ("answered" if path == "/" else "")
+        assert "Kari" not in caplog.text
+
+    async def test_a_refusal_on_its_slot_outwaits_the_work(self) -> None:
+        """A server takes a request that returns unanswered for a broken one, and sends a 500 of its own."""
+        slow, time, sent = Slow(), FakeTime(), list[Message]()
+        deadline = Deadline(slow, deadline_s=0.001, exempt=[])
+        slots = Slots(length_ns=10 * MS)
+        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), held=EVERY, telemetry=Silent())
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {"type": "http", "path": "/", "method": "GET", "headers": [], "state": {"request_id": "r"}}
+        request = asyncio.create_task(held(scope, _nothing, send))
+        await asyncio.sleep(0.02)
+        slow.gate.set()
+        await slow.ended.wait()
+        await asyncio.sleep(0.01)
+        assert sent == []
+        assert not request.done()
+        time.pass_to(time.ns + 10 * MS)
+        await request
+        assert [message.get("status") for message in sent] == [503, None]
+
+    async def test_only_what_is_late_is_refused(self) -> None:
+        """Requests that came after it have their own time, and those before it are gone."""
+        early, late_one, young = Slow(), Slow(), Slow()
+        inside = {"/early": early, "/late": late_one, "/young": young}
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await inside[scope["path"]](scope, receive, send)
+
+        served = Served(received(Deadline(app, deadline_s=0.2, exempt=[])))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://sparing") as client:
+            requests = [asyncio.create_task(client.get(path)) for path in ("/early", "/late")]
+            early.gate.set()
+            await asyncio.sleep(0.15)
+            requests.append(asyncio.create_task(client.get("/young")))
+            responses = [await requests[0], await requests[1]]
+            young.gate.set()
+            responses.append(await requests[2])
+        late_one.gate.set()
+        assert [response.status_code for response in responses] == [200, 503, 200]
+
+    async def test_uploads_have_the_time_they_need(self) -> None:
+        """An exempt path is only passed on."""
+        slow = Slow()
+        asyncio.get_running_loop().call_later(0.05, slow.gate.set)
+        assert (await late(slow, "/rows", deadline_s=0.001)).text == "done"
+
+    async def test_what_has_begun_to_answer_is_let_finish(self) -> None:
+        """Half an answer and then a refusal would be neither."""
+        gate = asyncio.Event()
+
+        async def halting(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await gate.wait()
+            await send({"type": "http.response.body", "body": b"whole"})
+
+        asyncio.get_running_loop().call_later(0.05, gate.set)
+        transport = httpx.ASGITransport(received(Deadline(halting, deadline_s=0.01, exempt=[])))
+        async with httpx.AsyncClient(transport=transport, base_url="http://sparing") as client:
+            assert (await client.get("/")).text == "whole"
+
+    async def test_a_server_that_cancels_reaches_the_work(self) -> None:
+        """At the very end of a drain the server cancels what is left, and no task may outlive it."""
+        slow = Slow()
+        request = asyncio.create_task(late(slow, deadline_s=30))
+        await asyncio.sleep(0.01)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        await asyncio.wait_for(slow.ended.wait(), 30)
+        assert slow.outcome == "cancelled"
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _nowhere(message: Message) -> None:
+    return None

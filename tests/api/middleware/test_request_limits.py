@@ -1,0 +1,211 @@
+"""The layers right around the router, each alone around a few lines of ASGI."""
+
+import asyncio
+import logging
+import re
+import time
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.middleware.request_limits import Incidents, RequestLimits, ResponseAborted
+from tests.api.receiving import received, request
+
+SECRET = "Kari Nordmann, 42"
+
+
+async def echo_size(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the whole body and tell its size."""
+    body = await Request(scope, receive).body()
+    await PlainTextResponse(str(len(body)))(scope, receive, send)
+
+
+async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+    """Fail with a message that quotes a record."""
+    raise RuntimeError(SECRET)
+
+
+def limited(**options: float) -> ASGIApp:
+    """A reader of bodies behind limits: 100 bytes, 1,000 on /rows."""
+    bodies = {re.compile("/rows"): 1000}
+    return received(Incidents(Refusing(RequestLimits(echo_size, body_bytes_max=100, bodies=bodies, **options))))
+
+
+class Refusing:
+    """What FastAPI does with the exceptions that the limits raise while a body is read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.app(scope, receive, send)
+        except HTTPException as refusal:
+            await Response(status_code=refusal.status_code)(scope, receive, send)
+
+
+class TestIncidents:
+    """The last resort."""
+
+    async def test_the_reply_is_one_fixed_text(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Nothing of the exception reaches the caller or the log, but its kind and place do reach the log."""
+        with caplog.at_level(logging.ERROR):
+            response = await request(received(Incidents(fail)), headers={"X-Request-Id": "r1"})
+        assert response.status_code == 500
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json() == {
+            "type": "urn:sparing:problem:internal-error",
+            "title": "Something went wrong here; quote the request_id to the operator.",
+            "status": 500,
+            "detail": "Something went wrong here; quote the request_id to the operator.",
+            "request_id": "r1",
+        }
+        assert "request_id=r1 error=builtins.RuntimeError at=test_request_limits.fail:" in caplog.text
+        assert SECRET not in caplog.text
+
+    async def test_half_a_response_is_cut_off(self) -> None:
+        """What has begun cannot become a problem; the connection must not end as if all were said."""
+
+        async def half(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            raise RuntimeError(SECRET)
+
+        with pytest.raises(ResponseAborted) as caught:
+            await request(received(Incidents(half)))
+        assert SECRET not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+
+    async def test_a_caller_that_went_away_is_no_incident(self, caplog: pytest.LogCaptureFixture) -> None:
+        """There is nobody to answer and nothing to mend."""
+
+        async def gone(scope: Scope, receive: Receive, send: Send) -> None:
+            raise ClientDisconnect
+
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await Incidents(gone)({"type": "http", "state": {"request_id": "r"}}, _nothing, send)
+        assert sent == []
+        assert caplog.text == ""
+
+
+class TestRequestLimits:
+    """Bounds on what a request may take."""
+
+    async def test_a_body_within_its_limit_passes(self) -> None:
+        """The limit itself is allowed."""
+        assert (await request(limited(), "POST", content=b"x" * 100)).text == "100"
+
+    async def test_a_declared_length_beyond_the_limit_is_refused_unread(self) -> None:
+        """413, as a problem."""
+        response = await request(limited(), "POST", content=b"x" * 101)
+        assert response.status_code == 413
+        assert response.json()["type"] == "urn:sparing:problem:content-too-large"
+
+    async def test_a_length_that_is_no_number_is_refused(self) -> None:
+        """As is one that would slip under the limit by being negative."""
+        for declared in ("-1", "many", "1e3"):
+            response = await request(limited(), "POST", content=b"x", headers={"Content-Length": declared})
+            assert response.status_code == 413
+
+    async def test_an_undeclared_length_is_counted(self) -> None:
+        """A stream is cut off where it passes the limit."""
+
+        async def endless() -> object:
+            while True:
+                yield b"x" * 30
+
+        response = await request(limited(), "POST", content=endless())
+        assert response.status_code == 413
+
+    async def test_a_path_may_have_a_limit_of_its_own(self) -> None:
+        """Uploads are large."""
+        assert (await request(limited(), "POST", "/rows", content=b"x" * 1000)).text == "1000"
+        assert (await request(limited(), "POST", "/rows", content=b"x" * 1001)).status_code == 413
+        assert (await request(limited(), "POST", "/rows/x", content=b"x" * 1000)).status_code == 413
+
+    async def test_a_body_that_stops_coming_is_given_up(self) -> None:
+        """408 after the silence allowed."""
+
+        async def halting() -> object:
+            yield b"x"
+            await asyncio.sleep(5)
+
+        response = await request(limited(silence_s_max=0.05), "POST", content=halting())
+        assert response.status_code == 408
+
+    async def test_a_server_that_cancels_is_no_silence(self) -> None:
+        """Not even where both come at once: whoever cancels a task wants it to end."""
+        heard = asyncio.Event()
+
+        async def silent() -> Message:
+            heard.set()
+            await asyncio.sleep(5)
+            raise AssertionError
+
+        async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+
+        scope: Scope = {"type": "http", "path": "/", "query_string": b"", "headers": []}
+        for silence_s_max in (30, 0.01):
+            layer = RequestLimits(reads, body_bytes_max=1, bodies={}, silence_s_max=silence_s_max)
+            reading = asyncio.ensure_future(layer(scope, silent, _nowhere))
+            await heard.wait()
+            time.sleep(0.02)  # noqa: ASYNC251 - so that the loop finds both in one round
+            asyncio.get_running_loop().call_later(0, reading.cancel)
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            heard.clear()
+
+    async def test_waiting_for_the_disconnect_has_no_limit(self) -> None:
+        """Once the body is whole, silence is what an endpoint that waits wants to hear."""
+        calls = 0
+
+        async def receive() -> Message:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                return {"type": "http.request", "body": b"", "more_body": False}
+            await asyncio.sleep(0.1)
+            return {"type": "http.disconnect"}
+
+        async def patient(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            assert (await receive())["type"] == "http.disconnect"
+
+        scope: Scope = {"type": "http", "path": "/", "query_string": b"", "headers": []}
+        await RequestLimits(patient, body_bytes_max=1, bodies={}, silence_s_max=0.01)(scope, receive, _nowhere)
+        assert calls == 2
+
+    async def test_long_addresses_and_headers_are_refused(self) -> None:
+        """2 KiB of path and query, 16 KiB of headers."""
+        long_path = await request(limited(), path="/" + "x" * 2048)
+        long_query = await request(limited(), path="/?" + "x" * 2048)
+        headers = await request(limited(), headers={"X": "x" * 2**14})
+        assert [long_path.status_code, long_query.status_code, headers.status_code] == [414, 414, 431]
+
+
+async def test_the_lifespan_passes_through() -> None:
+    """Only requests are watched."""
+    seen: list[str] = []
+
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["type"])
+
+    for layer in (Incidents(inner), RequestLimits(inner, body_bytes_max=1, bodies={})):
+        await layer({"type": "lifespan"}, _nothing, _nowhere)
+    assert seen == ["lifespan"] * 2
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _nowhere(message: Message) -> None:
+    return None

@@ -1,0 +1,43 @@
+"""Requests are counted by the template of their path, whatever became of them."""
+
+from collections import Counter
+
+from service.api.app import Edge
+from service.api.middleware.request_metrics import UNMATCHED
+from service.workflows.telemetry import Silent
+from tests.api.route_table import ROUTES, served
+from tests.api.world import build_world
+
+
+class Tally(Silent):
+    """Counts requests."""
+
+    def __init__(self) -> None:
+        self.in_flight, self.ended = 0, Counter[tuple[str, int]]()
+
+    def request_began(self) -> None:
+        self.in_flight += 1
+
+    def request_ended(self, route: str, status: int) -> None:
+        self.in_flight -= 1
+        self.ended[route, status] += 1
+
+
+async def test_every_route_is_counted_by_its_template() -> None:
+    """No key of an individual, no name of a dataset: what could be counted is known before anybody asks."""
+    tally = Tally()
+    world = build_world(edge=Edge(telemetry=tally))
+    known = {f"{method} {path}" for method, path in served(world.app)} | {UNMATCHED}
+    for route in ROUTES:
+        for role in (None, *sorted(route.roles)):
+            await route.call(world, role)
+    for method, path in (("GET", "/nothing"), ("BREW", "/v1/queries"), ("DELETE", "/livez")):
+        await world.client.request(method, path)
+    await world.client.aclose()
+    world.house.close()
+    assert {route.replace(":path}", "}") for route, _ in tally.ended} <= known
+    assert tally.ended["POST /v1/datasets/{dataset}/queries", 200] == 1
+    assert tally.ended["POST /v1/datasets/{dataset}/queries", 401] == 1
+    assert tally.ended[UNMATCHED, 404] == 1
+    assert tally.ended[UNMATCHED, 405] == 2
+    assert tally.in_flight == 0

@@ -1,0 +1,120 @@
+"""The ledger, for those who check it."""
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+import rfc8785
+
+from service.api.models import without_counts
+from service.workflows.views import LedgerRow
+from sparing import Chain
+from sparing._chain import chain_of
+from tests.api.world import World
+
+COUNTS = {"charged", "left_out"}
+PUBLIC = (
+    *("format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma"),
+    *("grid_log2", "dimension", "worst_case_units", "worst_case_total_units", "values_sha256"),
+    *("analyst_id", "analyst", "asked_at"),
+)
+ROW = LedgerRow(
+    sequence=2,
+    query_id=UUID(int=1),
+    analyst="ana",
+    query={},
+    sigma=1.0,
+    grid=1.0,
+    dimension=1,
+    worst_case_rho="0.5",
+    charged=3,
+    left_out=1,
+    asked_at=datetime(2026, 11, 22, tzinfo=UTC),
+    epoch=1,
+    kind="query",
+    format=2,
+    mechanism="gaussian",
+    analyst_id=UUID(int=2),
+    query_sha256="",
+    query_hash="",
+    grid_log2=0,
+    worst_case_units="1",
+    worst_case_total_units="1",
+    values_sha256="",
+    private_digest="cc",
+    previous_hash="bb",
+    hash="aa",
+    is_checkable=True,
+)
+
+
+async def test_a_curator_sees_how_many_were_charged(world: World) -> None:
+    """Five people, all of whom could pay."""
+    page = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
+    (row,) = page["items"]
+    assert (row["charged"], row["left_out"]) == (5, 0)
+    assert (row["query_id"], row["analyst"], page["next"]) == (world.query_id, "analyst", None)
+
+
+async def test_an_auditor_sees_everything_else(world: World) -> None:
+    """The same rows without the counts of people."""
+    full = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
+    audited = (await world.call("auditor", "GET", "/v1/datasets/care/ledger")).json()
+    expected = [{name: value for name, value in row.items() if name not in COUNTS} for row in full["items"]]
+    assert audited == {"items": expected, "next": None}
+
+
+async def test_an_auditor_checks_the_chain_by_what_is_shown(world: World) -> None:
+    """Every hash of the rows, from the genesis on; and no change of a row goes unnoticed."""
+    for number in range(3):
+        await world.ask(f"k{number}", b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":%d}}' % (30 + number))
+    rows = (await world.call("auditor", "GET", "/v1/datasets/care/ledger")).json()["items"]
+
+    def chains(rows: list[dict[str, Any]]) -> list[bool]:
+        previous = [*(row["hash"] for row in rows[1:]), rows[-1]["previous_hash"]]
+        return [
+            row["previous_hash"] == before and hash_of(row) == row["hash"]
+            for row, before in zip(rows, previous, strict=True)
+        ]
+
+    assert chains(rows) == [True] * 4
+    assert chain_of(rows) == Chain(entries=4, checked=4, hash=rows[0]["hash"], broken=())
+    assert all(row["is_checkable"] for row in rows)
+    other = {"sigma": 31.5, "worst_case_units": "1", "analyst": "eve", "values_sha256": "00" * 32, "epoch": 2}
+    for name, value in other.items():
+        assert chains([rows[0] | {name: value}, *rows[1:]]) == [False, True, True, True], name
+    assert chains([rows[0], rows[2], rows[3]]) == [False, True, True]
+    for row in rows:
+        assert hashlib.sha256(rfc8785.dumps(row["query"])).hexdigest() == row["query_sha256"]
+
+
+def hash_of(row: dict[str, Any]) -> str:
+    """What docs/operations.md says of it."""
+    public = hashlib.sha256(rfc8785.dumps({name: row[name] for name in PUBLIC})).digest()
+    parts = (bytes.fromhex(row["previous_hash"]), public, bytes.fromhex(row["private_digest"]))
+    return hashlib.sha256(b"sparing ledger 2\0" + b"".join(parts)).hexdigest()
+
+
+@pytest.mark.parametrize(("format_", "follows_first"), [(1, False), (1, True), (2, True)])
+def test_no_hash_is_shown_that_commits_to_numbers_of_people(*, format_: int, follows_first: bool) -> None:
+    """Nor one from which such a hash follows: the first of format 2 keeps its own, whose private digest is secret."""
+    row = replace(ROW, format=format_, is_checkable=format_ != 1 and not follows_first)
+    shown = without_counts(row)
+    assert (shown.previous_hash, shown.private_digest) == (None, None)
+    assert shown.hash == (None if format_ == 1 else "aa")
+
+
+async def test_the_pages_follow_each_other(world: World) -> None:
+    """A cursor leads on, to every entry once."""
+    for number in range(3):
+        await world.ask(f"k{number}", b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":%d}}' % (30 + number))
+    seen: list[int] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await world.call("auditor", "GET", f"/v1/datasets/care/ledger?limit=2{cursor}")).json()
+        seen += [row["sequence"] for row in page["items"]]
+        cursor = None if page["next"] is None else f"&cursor={page['next']}"
+    assert seen == [4, 3, 2, 1]

@@ -1,0 +1,244 @@
+"""The curator's calls."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.route_table import REGISTRATION
+from tests.api.world import CSV, TABLES, World
+
+ROWS = "/v1/datasets/care/tables/people/rows"
+
+
+def registration(**changes: Any) -> dict[str, Any]:
+    """The body that registers a new dataset, with changes."""
+    return {**REGISTRATION, **changes}
+
+
+class TestRegister:
+    """A dataset's guarantee and schema, for good."""
+
+    async def test_the_reply_states_the_budget(self, world: World) -> None:
+        """In rho, in units and as mu."""
+        response = await world.call("curator", "POST", "/v1/datasets", json=registration(guarantee={"rho": "0.5"}))
+        body = response.json()
+        assert response.status_code == 201
+        assert (body["budget_rho"], body["budget_units"], body["mu"]) == ("0.5", 2**39, pytest.approx(1.0))
+        assert (body["rule"], body["capacity"], body["epoch"], body["limit_floor_rho"]) == ("skip", 10, 1, "0.5")
+        assert body["guarantee"] == {"epsilon": None, "delta": None}
+
+    async def test_numbers_may_come_as_json_numbers(self, world: World) -> None:
+        """As people write them."""
+        body = registration(guarantee={"epsilon": 1, "delta": 1e-6})
+        response = await world.call("curator", "POST", "/v1/datasets", json=body)
+        assert (response.status_code, response.json()["guarantee"]) == (201, {"epsilon": "1", "delta": "0.000001"})
+
+    @pytest.mark.parametrize(
+        ("changes", "field"),
+        [
+            ({"name": "Not A Name"}, "name"),
+            ({"guarantee": {}}, "guarantee"),
+            ({"guarantee": {"epsilon": "1"}}, "guarantee"),
+            ({"guarantee": {"epsilon": "1", "delta": "1e-6", "rho": "1"}}, "guarantee"),
+            ({"guarantee": {"rho": "-1"}}, "guarantee.rho"),
+            ({"guarantee": {"rho": "NaN"}}, "guarantee.rho"),
+            ({"guarantee": {"rho": "1e-20"}}, "guarantee"),
+            ({"capacity": 0}, "capacity"),
+            ({"capacity": "10"}, "capacity"),
+            ({"rule": "drop"}, "rule"),
+            ({"limit_floor_rho": "100000"}, "limit_floor_rho"),
+            ({"tables": {}}, "tables"),
+            (
+                {"tables": {"people": {**TABLES["people"], "columns": {"age": {"type": "float"}}}}},
+                "tables.people.columns.age",
+            ),
+            (
+                {"tables": {"people": {**TABLES["people"], "columns": {"age": {"type": "integer", "lower": 0}}}}},
+                "tables.people.columns.age.upper",
+            ),
+            ({"extra": 1}, "extra"),
+        ],
+    )
+    async def test_what_is_wrong_is_named(self, world: World, changes: dict[str, Any], field: str) -> None:
+        """By the field as it stands in the body."""
+        response = await world.call("curator", "POST", "/v1/datasets", json=registration(**changes))
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field)
+
+
+class TestRows:
+    """Appending, all or nothing."""
+
+    async def test_the_reply_counts_for_the_curator(self, world: World) -> None:
+        """Rows, people, and what was clipped, out of domain or missing."""
+        rows = b"person_id,country,age\nfa,XX,130\ngo,,\n"
+        response = await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
+        report = response.json()
+        assert (response.status_code, report["rows"], report["individuals"]) == (200, 2, 2)
+        assert (report["clipped"]["age"], report["out_of_domain"]["country"]) == (1, 1)
+        assert (report["nulls"]["age"], report["nulls"]["country"]) == (1, 1)
+
+    async def test_every_format_is_told_by_its_content_type(self, world: World) -> None:
+        """NDJSON here; the engine's tests know all four."""
+        headers = {"Content-Type": "application/x-ndjson; charset=utf-8"}
+        rows = b'{"person_id":"fa","country":"NO","age":1}\n'
+        assert (await world.call("curator", "POST", ROWS, headers=headers, content=rows)).json()["rows"] == 1
+
+    async def test_one_bad_row_refuses_all(self, world: World) -> None:
+        """Named by row and column; nobody joined."""
+        rows = b"person_id,country,age\nfa,NO,1\nada,NO,2\n"
+        response = await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "rows[2].person_id")
+        assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 5
+
+    async def test_an_unknown_table_is_not_found(self, world: World) -> None:
+        """As everything unknown is."""
+        response = await world.call("curator", "POST", ROWS.replace("people", "pets"), headers=CSV, content=b"a\n")
+        assert response.status_code == 404
+
+
+class TestPeople:
+    """Budgets and erasure."""
+
+    async def test_everybody_has_an_account(self, world: World) -> None:
+        """Page by page, each person once."""
+        keys: list[str] = []
+        path: str | None = "/v1/datasets/care/budgets?limit=2"
+        while path is not None:
+            page = (await world.call("curator", "GET", path)).json()
+            assert set(page["items"][0] if page["items"] else ACCOUNT) >= ACCOUNT
+            keys += [row["key"] for row in page["items"]]
+            path = page["next"] and f"/v1/datasets/care/budgets?limit=2&cursor={page['next']}"
+        assert sorted(keys) == ["ada", "bo", "cy", "di", "ed"]
+
+    async def test_the_summary_speaks_of_all(self, world: World) -> None:
+        """How many, how many exhausted, and the shares that remain."""
+        summary = (await world.call("curator", "GET", "/v1/datasets/care/budgets/summary")).json()
+        assert (summary["individuals"], summary["exhausted"], summary["sequence"]) == (5, 0, 1)
+        assert sum(share["individuals"] for share in summary["remaining_share_histogram"]) == 5
+
+    async def test_an_erased_individual_is_gone(self, world: World) -> None:
+        """204 without a body, and then there is nobody of that key."""
+        path = "/v1/datasets/care/individuals/bo"
+        first, second = [await world.call("curator", "DELETE", path) for _ in range(2)]
+        assert (first.status_code, first.content, second.status_code) == (204, b"", 404)
+        assert "content-type" not in first.headers
+
+    async def test_a_key_may_hold_a_slash(self, world: World) -> None:
+        """Whoever can be registered can be erased."""
+        rows = b"person_id,country,age\na/b c,NO,1\n"
+        await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
+        for path in ("/v1/datasets/care/individuals/a/b%20c",):
+            assert (await world.call("curator", "DELETE", path)).status_code == 204
+
+    @pytest.mark.parametrize("limit", ["0", "1001", "-1", "many", "1.5"])
+    async def test_a_limit_out_of_bounds_is_refused(self, world: World, limit: str) -> None:
+        """1 to 1000."""
+        response = await world.call("curator", "GET", f"/v1/datasets/care/budgets?limit={limit}")
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "limit")
+
+    @pytest.mark.parametrize("cursor", ["x", "-1", "x" * 600, "%00"])
+    async def test_a_cursor_of_nobodys_is_refused(self, world: World, cursor: str) -> None:
+        """By name."""
+        for listing in ("datasets/care/budgets", "datasets/care/acts", "datasets/care/ledger", "principals"):
+            response = await world.call("curator", "GET", f"/v1/{listing}?cursor={cursor}")
+            assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "cursor")
+
+
+class TestActs:
+    """What was done to a dataset."""
+
+    async def test_acts_are_told_without_the_key_of_whoever_was_erased(self, world: World) -> None:
+        """Newest first, page by page."""
+        lowered = await world.call("individual", "POST", "/v1/me/budgets/care/lower", json={"limit_rho": "0.5"})
+        assert lowered.status_code == 200
+        assert (await world.call("curator", "DELETE", "/v1/datasets/care/individuals/bo")).status_code == 204
+        first = (await world.call("curator", "GET", "/v1/datasets/care/acts?limit=2")).json()
+        second = (await world.call("curator", "GET", f"/v1/datasets/care/acts?limit=2&cursor={first['next']}")).json()
+        assert [set(item) for item in first["items"]] == [ACT, ACT]
+        shown = [(item["act"], item["individual"], item["detail"]) for item in (*first["items"], *second["items"])]
+        assert shown == [
+            ("erase", None, {}),
+            ("limit", "ada", {"limit_rho": "0.5"}),
+            ("rows", None, {"table": "people", "rows": 5, "individuals": 5}),
+        ]
+        assert second["next"] is None
+
+    async def test_a_curator_sees_the_acts_of_its_own_dataset_alone(self, world: World) -> None:
+        """Another's is not found, as what does not exist."""
+        assert (await world.call("curator", "POST", "/v1/datasets", json=registration())).status_code == 201
+        world.enrol("bound", "curator", dataset="new")
+        assert (await world.call("bound", "GET", "/v1/datasets/new/acts")).json() == {"items": [], "next": None}
+        assert (await world.call("bound", "GET", "/v1/datasets/care/acts")).status_code == 404
+
+
+ACT = {"number", "act", "sequence", "at", "individual", "detail"}
+ACCOUNT = {
+    "key",
+    "budget_rho",
+    "spent_rho",
+    "remaining_rho",
+    "spent_units",
+    "budget_units",
+    "queries_charged",
+    "queries_left_out",
+}
+
+
+class TestEpochs:
+    """When data should be asked about afresh."""
+
+    async def test_the_next_epoch_is_public(self, world: World) -> None:
+        """It is told in the reply, in the schema, and in every answer from then on."""
+        opened = await world.call("curator", "POST", "/v1/datasets/care/epochs")
+        assert (opened.status_code, opened.json()) == (201, {"epoch": 2})
+        assert (await world.call("analyst", "GET", "/v1/datasets/care")).json()["epoch"] == 2
+        answer = (await world.ask("again")).json()
+        assert (answer["epoch"], answer["reused"]) == (2, False)
+
+
+class TestPrincipals:
+    """Keys, shown once."""
+
+    async def test_the_key_opens_and_is_shown_once(self, world: World) -> None:
+        """In the reply to its making, and nowhere after."""
+        wish = {"role": "analyst", "name": "new", "dataset": "care", "allowance_rho": "0.25"}
+        made = await world.call("curator", "POST", "/v1/principals", json=wish)
+        body = made.json()
+        assert made.status_code == 201
+        assert {name: body[name] for name in wish} == wish
+        assert body["individual"] is None
+        world.keys["new"] = body["key"]
+        assert (await world.call("new", "GET", "/v1/allowances")).json()[0]["allowance_rho"] == "0.25"
+        listed = (await world.call("curator", "GET", "/v1/principals")).text
+        assert body["id"] in listed
+        assert body["key"] not in listed
+        assert body["key"].rsplit("_", 1)[1] not in listed
+
+    async def test_a_revoked_key_stops_at_once(self, world: World) -> None:
+        """And can be revoked once."""
+        path = f"/v1/principals/{world.ids['analyst']}"
+        first, second = [await world.call("curator", "DELETE", path) for _ in range(2)]
+        assert (first.status_code, second.status_code) == (204, 404)
+        assert (await world.call("analyst", "GET", "/v1/allowances")).status_code == 401
+
+    @pytest.mark.parametrize(
+        ("wish", "field"),
+        [
+            ({"role": "owner", "name": "x"}, "role"),
+            ({"role": "analyst"}, "name"),
+            ({"role": "analyst", "name": ""}, "name"),
+            ({"role": "analyst", "name": "x", "dataset": "nowhere"}, "dataset"),
+            ({"role": "analyst", "name": "x", "dataset": 7}, "dataset"),
+            ({"role": "individual", "name": "x", "dataset": "care"}, "individual"),
+            ({"role": "individual", "name": "x", "individual": "ada"}, "dataset"),
+            ({"role": "individual", "name": "x", "dataset": "care", "individual": "a\0"}, "individual"),
+            ({"role": "curator", "name": "x", "allowance_rho": "1"}, "allowance_rho"),
+            ({"role": "analyst", "name": "x", "allowance_rho": "-1"}, "allowance_rho"),
+            ({"role": "analyst", "name": "x", "allowance_rho": "Infinity"}, "allowance_rho"),
+            ({"role": "analyst", "name": "x", "admin": True}, "admin"),
+        ],
+    )
+    async def test_what_is_wrong_is_named(self, world: World, wish: dict[str, Any], field: str) -> None:
+        """And no key is made."""
+        response = await world.call("curator", "POST", "/v1/principals", json=wish)
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (422, field)

@@ -1,0 +1,27 @@
+"""What a reader gets instead of a workflow's view."""
+
+from dataclasses import fields
+from uuid import uuid4
+
+from service.api.models import AuditedRow, CuratedDataset, NewPrincipal
+from service.workflows.views import DatasetCounts, LedgerRow, Principal, PublicDataset
+
+
+def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:
+    """A field added to the ledger has to be decided on here."""
+    names = {each.name for each in fields(LedgerRow)} - {each.name for each in fields(AuditedRow)}
+    assert names == {"charged", "left_out"}
+
+
+def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
+    """Every field of both."""
+    expected = {each.name for view in (PublicDataset, DatasetCounts) for each in fields(view)}
+    assert {each.name for each in fields(CuratedDataset)} == expected
+
+
+def test_a_new_key_does_not_show_itself() -> None:
+    """A log of the reply would otherwise hold it."""
+    principal = Principal(id=uuid4(), role="analyst", name="x", dataset=None, individual=None, allowance_units=2**39)
+    made = NewPrincipal.of(principal, "sparing_secret")
+    assert made.allowance_rho == "0.5"
+    assert "sparing_secret" not in repr(made)
