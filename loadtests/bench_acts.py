@@ -30,12 +30,12 @@ from service.store.entropy import system_entropy
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
 from service.testing.witness import MemoryWitness
-from service.workflows.desk import Act
-from service.workflows.house import House
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.state import DatasetState
-from service.workflows.views import Principal
+from service.workflows.datasets import Registration
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.views import Principal
+from service.workflows.replica import House
+from service.workflows.writer.committer import Act
+from service.workflows.writer.state import DatasetState
 
 PEOPLE = 1_000_000
 EVENTS = 1_000_000

@@ -30,15 +30,15 @@ from service.store.entropy import system_entropy
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore
 from service.testing.witness import MemoryWitness
-from service.workflows.amending import amend_erased
-from service.workflows.ledger import FORMAT, LedgerEntry
-from service.workflows.pieces import Measure, Quantities, pieces_of
-from service.workflows.records import DatasetRecord, Head, WitnessRecord
-from service.workflows.secrets import Pepper
-from service.workflows.state import DatasetState
-from service.workflows.threads import DatasetWriter
-from service.workflows.views import Guarantee
-from service.workflows.witnessing import Guard, witness_name
+from service.workflows.maintenance.amend import amend_erased
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.ledger_entry import FORMAT, LedgerEntry
+from service.workflows.model.pieces import Measure, Quantities, pieces_of
+from service.workflows.model.rows import DatasetRecord, Head, WitnessRecord
+from service.workflows.model.views import Guarantee
+from service.workflows.rollback.guard import Guard, witness_name
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
 
 PEOPLE = 10**6
 DENSE = 100

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_schedule import Slots
 from service.api.middleware.release_slots import Held, ReleaseSlots
-from service.workflows.telemetry import SILENT
+from service.workflows.ports.telemetry import SILENT
 
 SLOT_MS = 10
 REQUESTS = 1000

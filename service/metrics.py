@@ -20,7 +20,7 @@ from prometheus_client import (
     start_http_server,
 )
 
-from service.workflows.telemetry import Commit
+from service.workflows.ports.telemetry import Commit
 
 LABELS: Final = frozenset({"route", "status", "kind", "le"})
 """Every label that any metric may have."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.records import Asked
+from service.workflows.model.rows import Asked
 
 WAIT_S = 60
 

@@ -16,18 +16,18 @@ from service.query.parse import parse_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.testing.witness import MemoryWitness
-from service.workflows.admission import Admission
-from service.workflows.caching import Cache
-from service.workflows.house import House
-from service.workflows.ownership import Ownership
-from service.workflows.ports import CommitRejected, Store, Witness
-from service.workflows.records import Asked, DatasetRecord
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.telemetry import SILENT, Telemetry
-from service.workflows.views import Principal, StoredAnswer
-from service.workflows.witnessing import Guard
-from service.workflows.writer import Line
+from service.workflows.admission.admission import Admission
+from service.workflows.datasets import Registration
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import Asked, DatasetRecord
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.ports.cache import Cache
+from service.workflows.ports.store import CommitRejected, Store, Witness
+from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.replica import House
+from service.workflows.replication.ownership import Ownership
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.queue import Line
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
 PEOPLE = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.pieces import WHOLE, Measure, Quantities
+from service.workflows.model.pieces import WHOLE, Measure, Quantities
 
 PAGE_SLOTS = 65_536
 ENTRIES = """

@@ -31,9 +31,9 @@ from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
 from service.api.routes import analyst, auditor, curator, datasets, health, individual
 from service.failpoints import armed
-from service.workflows.house import House
-from service.workflows.telemetry import SILENT as UNHEARD
-from service.workflows.telemetry import Telemetry
+from service.workflows.ports.telemetry import SILENT as UNHEARD
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.replica import House
 
 BODY_BYTES_MAX = 256 * 1024
 FORWARDED_FOR_S = 1.0

@@ -18,9 +18,9 @@ from starlette.concurrency import run_in_threadpool
 from service.api.problems import unauthorized
 from service.api.read_slots import turn_of
 from service.failpoints import reach
-from service.workflows.errors import NotFound
-from service.workflows.house import House
-from service.workflows.views import Principal, Role
+from service.workflows.model.errors import NotFound
+from service.workflows.model.views import Principal, Role
+from service.workflows.replica import House
 
 API_KEY_LENGTH_MAX = 256
 

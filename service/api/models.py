@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import Field
 
 from service.core.units import rho_of_units
-from service.workflows.ledger import Kind
-from service.workflows.views import DatasetView, LedgerRow, Principal, PublicDataset, Role
+from service.workflows.model.ledger_entry import Kind
+from service.workflows.model.views import DatasetView, LedgerRow, Principal, PublicDataset, Role
 
 Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digits=60)]
 

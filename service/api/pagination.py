@@ -9,8 +9,8 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Query
 
-from service.workflows.errors import InvalidRequest
-from service.workflows.views import Page
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.views import Page
 
 LIMIT_DEFAULT = 100
 

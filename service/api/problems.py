@@ -20,7 +20,7 @@ The statuses, drawn:
     503  unavailable, ledger-rollback, witness-lost, ledger-damaged, not-ready, draining
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
-(`service.workflows.errors`), validation errors speak of the request, and `internal_error` answers all else.
+(`service.workflows.model.errors`), validation errors speak of the request, and `internal_error` answers all else.
 """
 
 import json
@@ -37,7 +37,7 @@ from starlette.types import Scope
 
 from service.api.validation_errors import field_errors
 from service.query.problems import FieldError, QueryProblem
-from service.workflows.errors import (
+from service.workflows.model.errors import (
     AllowanceExceeded,
     Busy,
     Fenced,
@@ -51,7 +51,7 @@ from service.workflows.errors import (
     WitnessLost,
     WorkflowError,
 )
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -17,9 +17,9 @@ from service.api.middleware.release_slots import declare
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.house import House
-from service.workflows.submission import Unit
-from service.workflows.views import PendingAnswer, Principal, StoredAnswer
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.replica import House
+from service.workflows.writer.submission import PendingAnswer, Unit
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
 

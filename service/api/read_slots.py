@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 
 from service.api.middleware.release_slots import declare
 from service.api.pagination import LIMIT_DEFAULT
-from service.workflows.admission import Admission, Ticket
-from service.workflows.errors import Busy
-from service.workflows.schedule import Reservation
-from service.workflows.views import Principal
+from service.workflows.admission.admission import Admission, Ticket
+from service.workflows.admission.schedule import Reservation
+from service.workflows.model.errors import Busy
+from service.workflows.model.views import Principal
 
 READ_BYTES: Final = 2**16
 ITEM_BYTES: Final = 2**10

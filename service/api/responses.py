@@ -14,8 +14,8 @@ from fastapi import Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.workflows.admission import Ticket
-from service.workflows.views import HALF_WIDTH, StoredAnswer
+from service.workflows.admission.admission import Ticket
+from service.workflows.model.views import HALF_WIDTH, StoredAnswer
 
 JSON = "application/json"
 NPY = "application/x-npy"

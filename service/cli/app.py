@@ -91,7 +91,7 @@ def create(
 ) -> None:
     """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
     from service.run.composition import premises
-    from service.workflows.errors import WorkflowError
+    from service.workflows.model.errors import WorkflowError
 
     with premises(settings_of(home)) as opened:
         try:

@@ -21,7 +21,7 @@ ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, 
 def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
     from service.run.composition import premises
-    from service.workflows.verifying import verify_all
+    from service.workflows.maintenance.verify.report import verify_all
 
     settings = settings_of(home)
     _refuse_missing(settings)
@@ -49,9 +49,9 @@ def reconcile(
     """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
     from service.run.adapters import now
     from service.run.composition import premises
-    from service.workflows.errors import WorkflowError
-    from service.workflows.reconciling import after, before, plan_of
-    from service.workflows.reconciling import reconcile as run_reconcile
+    from service.workflows.maintenance.reconcile import after, before, plan_of
+    from service.workflows.maintenance.reconcile import reconcile as run_reconcile
+    from service.workflows.model.errors import WorkflowError
 
     units = None if burn_rho is None else _units(burn_rho)
     with premises(settings_of(home)) as opened:
@@ -78,8 +78,8 @@ def rebuild_answer(
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
     from service.run.composition import premises
-    from service.workflows.errors import WorkflowError
-    from service.workflows.rebuilding import rebuild
+    from service.workflows.maintenance.rebuild_answer import rebuild
+    from service.workflows.model.errors import WorkflowError
 
     with premises(settings_of(home)) as opened:
         try:
@@ -99,9 +99,9 @@ def prune(
     """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
     from service.run.composition import premises
     from service.store.entropy import system_entropy
-    from service.workflows.errors import WorkflowError
-    from service.workflows.pruning import Damaged
-    from service.workflows.pruning import prune as run_prune
+    from service.workflows.maintenance.prune import Damaged
+    from service.workflows.maintenance.prune import prune as run_prune
+    from service.workflows.model.errors import WorkflowError
 
     bound = _bound(before)
     with premises(settings_of(home)) as opened:

@@ -21,17 +21,17 @@ from service.store.redis.sealed import SealedCache
 from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
-from service.workflows.admission import Admission
-from service.workflows.caching import Cache
-from service.workflows.house import House
-from service.workflows.limiting import Limiter, Rate
-from service.workflows.memory_bound import MemoryBound
-from service.workflows.ownership import Ownership
-from service.workflows.ports import Witness
-from service.workflows.records import Replica
-from service.workflows.scheduler import Scheduler, slot_rules
-from service.workflows.secrets import Pepper
-from service.workflows.telemetry import Telemetry
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.rate_limit import Limiter, Rate
+from service.workflows.admission.scheduler import Scheduler, slot_rules
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import Replica
+from service.workflows.ports.cache import Cache
+from service.workflows.ports.store import Witness
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.replica import House
+from service.workflows.replication.ownership import Ownership
 
 _NS_PER_MS: Final = 1_000_000
 _SCHEDULED_PERCENT: Final = 95
@@ -85,8 +85,8 @@ def furnished(
         opened.enter_context(closing(house))
         house.check_witnesses()
         if serves:
-            house.lines.check_ledgers()
-            house.lines.amend_ledgers()
+            house.check_ledgers()
+            house.amend_ledgers()
         yield Premises(house=house, store=store, witness=witness, servers=servers)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.run.home import servers_of
 from service.run.listening import end_if_asked
 from service.settings import Settings
-from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
     from service.run.adapters import Premises

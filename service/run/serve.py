@@ -22,11 +22,11 @@ from service.run.listening import (
     url_of,
 )
 from service.settings import Settings
-from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer
-    from service.workflows.house import House
+    from service.workflows.replica import House
 
 Watch = Callable[["House"], None]
 

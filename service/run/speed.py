@@ -11,7 +11,7 @@ from service.embedded.home import open_home, write_private
 from service.query.cost import Speed
 from service.settings import Settings
 from service.store.entropy import system_entropy
-from service.workflows.calibration import measured_commit_ns, measured_commits, measured_speed
+from service.workflows.maintenance.calibration import measured_commit_ns, measured_commits, measured_speed
 
 log = logging.getLogger("sparing.speed")
 

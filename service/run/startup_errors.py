@@ -6,6 +6,6 @@ from service.embedded import EmbeddedServerError
 from service.store.postgres.pepper_proof import OtherPepper
 from service.store.postgres.pool import UnsafeDatabase
 from service.store.postgres.store import StrangeDatabase
-from service.workflows.ports import StoreUnavailable
+from service.workflows.ports.store import StoreUnavailable
 
 KNOWN: Final = (EmbeddedServerError, UnsafeDatabase, StrangeDatabase, OtherPepper, StoreUnavailable, OSError)

@@ -13,8 +13,8 @@ from service.api.middleware.drain import Life
 from service.api.middleware.release_schedule import Slots
 from service.run.listening import ENDING
 from service.settings import Settings
-from service.workflows.house import House
-from service.workflows.telemetry import Telemetry
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.replica import House
 
 
 class GracefulServer(uvicorn.Server):

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from service.workflows.records import Lease, Replica
+from service.workflows.model.rows import Lease, Replica
 
 
 class MemoryLeases:

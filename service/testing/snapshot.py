@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.coding import coding_of
 from service.testing.tables import Dataset, chosen, first_of
-from service.workflows.amendments import Amendment, OwnPart
-from service.workflows.encoded_charges import EncodedCharges
-from service.workflows.journal import JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.records import (
+from service.workflows.model.amendments import Amendment, OwnPart
+from service.workflows.model.encoded_charges import EncodedCharges
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import (
     ActRecord,
     Address,
     AnswerRecord,

@@ -9,10 +9,9 @@ from uuid import UUID
 
 from service.testing.tables import Dataset, Kept, first_of
 from service.testing.transaction import MemoryTransaction
-from service.workflows.errors import NameTaken
-from service.workflows.ledger import LedgerEntry, PublicEntry
-from service.workflows.ports import Outdated
-from service.workflows.records import (
+from service.workflows.model.errors import NameTaken
+from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
+from service.workflows.model.rows import (
     AnswerRecord,
     Asked,
     Checkpoint,
@@ -24,6 +23,7 @@ from service.workflows.records import (
     ReleasePlace,
     ReleaseRecord,
 )
+from service.workflows.ports.store import Outdated
 
 
 class MemoryProposal:

@@ -14,10 +14,10 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.workflows.amendments import Amendment, Rewritten
-from service.workflows.journal import TOUCHED, JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.records import (
+from service.workflows.model.amendments import Amendment, Rewritten
+from service.workflows.model.journal import TOUCHED, JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import (
     ERASED_NAME,
     ActRecord,
     Address,

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from service.core.units import CHARGE_UNITS_MAX
 from service.testing.snapshot import MemoryReading
 from service.testing.tables import Dataset, Kept
-from service.workflows.amendments import Rewritten
-from service.workflows.journal import JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import CommitRejected, StoreUnavailable
-from service.workflows.records import AnswerRecord, Asked, Codes, StoredPage
+from service.workflows.model.amendments import Rewritten
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import AnswerRecord, Asked, Codes, StoredPage
+from service.workflows.ports.store import CommitRejected, StoreUnavailable
 
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
 """The codes that Postgres gives for the same."""

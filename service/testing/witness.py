@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
 
 
 class MemoryWitness:

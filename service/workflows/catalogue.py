@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from service.core.budget import mu_of_units
 from service.core.units import rho_of_units
-from service.workflows.ports import Store
-from service.workflows.records import DatasetRecord
-from service.workflows.views import DatasetCounts, DatasetView, PublicDataset
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import DatasetCounts, DatasetView, PublicDataset
+from service.workflows.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

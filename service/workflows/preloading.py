@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from service.workflows.errors import WorkflowError
-from service.workflows.incidents import report_incident
-from service.workflows.lines import Lines
-from service.workflows.ports import Store, StoreUnavailable
+from service.incidents import report_incident
+from service.workflows.model.errors import WorkflowError
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.writer.registry import Lines
 
 
 def preload(store: Store, lines: Lines, claims: Callable[[int], bool]) -> None:

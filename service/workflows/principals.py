@@ -9,11 +9,11 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from service.core.units import rho_of_units, units_down
-from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.ports import Store
-from service.workflows.records import PrincipalRecord
-from service.workflows.secrets import Pepper, new_api_key, split_api_key
-from service.workflows.views import Page, Principal, PrincipalRow, Role
+from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.rows import PrincipalRecord
+from service.workflows.model.views import Page, Principal, PrincipalRow, Role
+from service.workflows.ports.store import Store
 
 Clock = Callable[[], datetime]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from service.workflows.lines import Lines
-from service.workflows.ports import Store
+from service.workflows.ports.store import Store
+from service.workflows.writer.registry import Lines
 
 READY_FOR: Final = timedelta(seconds=1)
 

@@ -12,16 +12,16 @@ from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.schema import EventsTable, IndividualsTable
-from service.workflows.acting import Preparation
-from service.workflows.desk import Act
-from service.workflows.errors import FieldError, InvalidRequest, NotFound
-from service.workflows.journal import told_slots
-from service.workflows.ports import LongAct, Transaction
-from service.workflows.prepared import Ground
-from service.workflows.records import DatasetRecord
-from service.workflows.secrets import Pepper
-from service.workflows.state import DatasetState
-from service.workflows.views import UploadReport
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import FieldError, InvalidRequest, NotFound
+from service.workflows.model.journal import told_slots
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import UploadReport
+from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.writer.committer import Act
+from service.workflows.writer.operations import Preparation
+from service.workflows.writer.prepared import Ground
+from service.workflows.writer.state import DatasetState
 
 _UNKNOWN = -1
 _ERRORS_MAX = 20

@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
-from service.workflows.schedule import Request, SlotRules
-from service.workflows.scheduler import Committing, Dispatcher, Job
+from service.workflows.admission.schedule import Request, SlotRules
+from service.workflows.admission.scheduler import Committing, Dispatcher, Job
 
 
 class FakeTime:

@@ -18,11 +18,11 @@ from service.store.entropy import system_entropy
 from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.house import House
-from service.workflows.ownership import Ownership
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Lease, Replica
-from service.workflows.telemetry import Silent
+from service.workflows.model.rows import Lease, Replica
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.telemetry import Silent
+from service.workflows.replica import House
+from service.workflows.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of
 
 PATIENCE_S = 30.0

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.middleware.drain import Life
 from service.api.middleware.request_context import Reception
-from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import SILENT, Telemetry
 
 
 def received(app: ASGIApp, *, life: Life | None = None, telemetry: Telemetry = SILENT) -> Reception:

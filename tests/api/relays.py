@@ -15,10 +15,10 @@ from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Bod
 from service.api.middleware.chunked_body import Undelivered
 from service.api.problems import response_of
 from service.testing.leases import MemoryLeases
-from service.workflows.errors import Unavailable
-from service.workflows.ownership import Ownership
-from service.workflows.records import Replica
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Replica
+from service.workflows.replication.ownership import Ownership
 from tests.api.neighbours import bound, served, url_of
 from tests.api.receiving import received
 

@@ -10,8 +10,8 @@ from starlette.types import Message
 from service.api.app import Edge
 from service.api.middleware.release_schedule import Slots
 from service.query.cost import Speed
-from service.workflows.admission import Admission
-from service.workflows.scheduler import Dispatcher, slot_rules
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.scheduler import Dispatcher, slot_rules
 from tests.api.clocks import FakeTime
 from tests.api.world import World, build_world
 

@@ -8,8 +8,8 @@ import pytest
 from fastapi import APIRouter, Depends
 
 from service.api.auth import Guard, GuardedRoute, Recognition, guarded_router
-from service.workflows.errors import Unavailable
-from service.workflows.views import Principal
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.views import Principal
 from tests.api.route_table import PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 from uuid import uuid4
 
 from service.api.models import AuditedRow, CuratedDataset, NewPrincipal
-from service.workflows.views import DatasetCounts, LedgerRow, Principal, PublicDataset
+from service.workflows.model.views import DatasetCounts, LedgerRow, Principal, PublicDataset
 
 
 def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.api.pagination import opaque, place_of
-from service.workflows.errors import InvalidRequest
-from service.workflows.views import Page
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.views import Page
 
 ASCII = st.text(alphabet=st.characters(max_codepoint=127), max_size=60)
 

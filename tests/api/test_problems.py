@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 
 from service.api.problems import MEDIA_TYPE, STATUSES, Problem, Refusal, problem_bytes, problem_of
 from service.query.problems import QueryProblem
-from service.workflows import errors
-from service.workflows.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
-from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
+from service.workflows.model import errors
+from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
+from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World
 

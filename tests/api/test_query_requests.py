@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from service.api.problems import Refusal
 from service.api.query_requests import arrived, checked_key
-from service.workflows.errors import AllowanceExceeded
-from service.workflows.views import PendingAnswer, StoredAnswer
+from service.workflows.model.errors import AllowanceExceeded
+from service.workflows.model.views import StoredAnswer
+from service.workflows.writer.submission import PendingAnswer
 from tests.api.slotted import MS, Client, Slotted, settled
 from tests.api.world import COUNT
 

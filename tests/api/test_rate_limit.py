@@ -4,8 +4,8 @@ from math import ceil
 
 from service.store.redis.sealed import SealedCache
 from service.testing.cache import MemoryShelf, Room
-from service.workflows.caching import NoCache
-from service.workflows.limiting import Limiter, Rate
+from service.workflows.admission.rate_limit import Limiter, Rate
+from service.workflows.ports.cache import NoCache
 from tests.api.test_problems import check_shape
 from tests.api.world import COUNT, World
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.workflows.admission import Admission
-from service.workflows.scheduler import START_NS
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.scheduler import START_NS
 from tests.api.slotted import MS, SLOT, Client, Slotted, eventually, settled
 from tests.api.world import COUNT, build_world
 

@@ -13,11 +13,11 @@ from service.api.middleware.release_schedule import Slots
 from service.query.cost import Speed
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.admission import Admission
-from service.workflows.ports import CommitUnclear, StoreUnavailable
-from service.workflows.records import Asked
-from service.workflows.scheduler import slot_rules
-from service.workflows.telemetry import Silent
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.scheduler import slot_rules
+from service.workflows.model.rows import Asked
+from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from service.workflows.ports.telemetry import Silent
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.route_table import ROUTES
 from tests.api.world import COUNT, World, build_world
@@ -153,7 +153,7 @@ async def test_a_refusal_before_admission_leaves_a_slot_later(timed: Timed) -> N
 
 async def test_busy_leaves_a_slot_later(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is reserved for a request for which there is no room, however wide."""
-    monkeypatch.setattr("service.workflows.schedule.WAITING_MAX", 0)
+    monkeypatch.setattr("service.workflows.admission.schedule.WAITING_MAX", 0)
     assert await timed.ask(FRESH) == (429, 10)
     assert await timed.ask(WIDE) == (429, 10)
     assert timed.overruns.count == 0

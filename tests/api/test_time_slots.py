@@ -18,11 +18,11 @@ from service.api.middleware.release_slots import tickets_of
 from service.query.cost import Speed
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.admission import Admission
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Asked as Looked
-from service.workflows.schedule import Request
-from service.workflows.scheduler import Scheduler, slot_rules
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.schedule import Request
+from service.workflows.admission.scheduler import Scheduler, slot_rules
+from service.workflows.model.rows import Asked as Looked
+from service.workflows.ports.store import StoreUnavailable
 from tests.api.world import COUNT, World, build_world
 from tests.workflows.slotwise import Asked, Slotwise
 

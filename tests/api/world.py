@@ -14,13 +14,13 @@ from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.admission import Admission
-from service.workflows.house import House
-from service.workflows.ownership import Ownership
-from service.workflows.ports import Witness
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.views import Role
+from service.workflows.admission.admission import Admission
+from service.workflows.datasets import Registration
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.views import Role
+from service.workflows.ports.store import Witness
+from service.workflows.replica import House
+from service.workflows.replication.ownership import Ownership
 
 ROLES: tuple[Role, ...] = ("curator", "analyst", "individual", "auditor")
 TABLES: dict[str, Any] = {

@@ -30,6 +30,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         {"api", "embedded", "failpoints", "incidents", "metrics", "query", "settings", "store", "workflows"}
     ),
 }
+# The folders of workflows: each may import those before it. After them come the use cases (the modules beside the
+# folders), then one facade for each audience, then replica.py.
+WORKFLOWS_ORDER = "model ports rollback replication admission writer reads maintenance queries".split()
+USE_CASES = len(WORKFLOWS_ORDER)
+
 ROOMS_AT_THE_EDGE = frozenset({"__init__", "__main__", "cli"})  # they start things, and may import every room
 
 # Where a foreign package may be imported. What is not listed may be imported anywhere outside the pure rooms.
@@ -91,6 +96,29 @@ def inward_only(module: Module) -> list[str]:
         if parts[0] == "service" and len(parts) > 1 and parts[1] not in allowed | {module.room}:
             complaints.append(f"{module.path}:{line} imports {name}, which lies further out than {module.room}")
     return complaints
+
+
+def workflows_in_order(module: Module) -> list[str]:
+    """Inside workflows a module imports its own folder, folders before it in WORKFLOWS_ORDER, and nothing after it."""
+    if module.room != "workflows":
+        return []
+    rank = _rank(module.path.removesuffix(".py").replace("/", "."))
+    return [
+        f"{module.path}:{line} imports {name}, which comes after it in the order of workflows"
+        for line, name in imports(module)
+        if name.startswith("service.workflows.") and _rank(name) > rank
+    ]
+
+
+def _rank(name: str) -> int:
+    """The place of a module of workflows in the order."""
+    part = name.split(".")[2]
+    if part in WORKFLOWS_ORDER:
+        return WORKFLOWS_ORDER.index(part)
+    return USE_CASES + (part in _FACADES) + 2 * (part == "replica")
+
+
+_FACADES = frozenset({"analyst", "auditor", "curator", "individual"})
 
 
 def foreign_packages_at_home(module: Module) -> list[str]:

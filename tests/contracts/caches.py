@@ -11,10 +11,10 @@ import numpy as np
 from service.store.redis.client import RedisShelf
 from service.store.redis.sealed import SealedCache
 from service.testing.cache import MemoryShelf, Room
-from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.ledger import LedgerEntry
-from service.workflows.records import Head
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import Head
+from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
 from tests.contracts.stores import entry, reply
 
 GENESIS = bytes(31) + b"g"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.workflows.ports import Store
-from service.workflows.records import DatasetRecord
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import Store
 from tests.contracts.stores import STORES, dataset, open_store
 
 

@@ -14,11 +14,11 @@ from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
-from service.workflows.ledger import EncodedCharges, LedgerEntry, answer_digest, chain_hash
-from service.workflows.pieces import Measure, Quantities, pieces_of
-from service.workflows.ports import Store
-from service.workflows.records import AnswerRecord, DatasetRecord, Head
-from service.workflows.views import Guarantee
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, answer_digest, chain_hash
+from service.workflows.model.pieces import Measure, Quantities, pieces_of
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
+from service.workflows.model.views import Guarantee
+from service.workflows.ports.store import Store
 from tests.keys import LEDGER_KEY
 
 STORES = ("memory", "postgres")

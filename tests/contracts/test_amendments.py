@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.workflows.amendments import CHARGES, Amendment, Rewritten
-from service.workflows.ledger import LedgerEntry
-from service.workflows.pieces import STRETCH_SLOTS, WHOLE
-from service.workflows.ports import LongAct, Store
-from service.workflows.records import DatasetRecord
+from service.workflows.model.amendments import CHARGES, Amendment, Rewritten
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import LongAct, Store
 from tests.contracts.stores import entry, second_entry
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
-from service.workflows.caching import Cache, News, SharedEntry
+from service.workflows.ports.cache import Cache, News, SharedEntry
 from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, news, shared_reply
 from tests.contracts.stores import ANALYST
 

@@ -11,8 +11,8 @@ import pytest
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
 from service.testing.leases import MemoryLeases
-from service.workflows.ports import Leases
-from service.workflows.records import Replica
+from service.workflows.model.rows import Replica
+from service.workflows.ports.store import Leases
 from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
-from service.workflows.ledger import LedgerEntry, replay
-from service.workflows.ports import Store
-from service.workflows.records import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
+from service.workflows.model.ledger_entry import LedgerEntry, replay
+from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
+from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry, totals
 
 pytestmark = pytest.mark.slow

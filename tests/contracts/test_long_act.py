@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.workflows.ports import Store
-from service.workflows.records import DatasetRecord
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import Store
 from tests.contracts.stores import entry, reply
 
 pytestmark = pytest.mark.slow

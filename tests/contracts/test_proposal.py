@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.workflows.ledger import EncodedCharges, LedgerEntry
-from service.workflows.ports import Outdated, Store
-from service.workflows.records import AnswerRecord, Asked, DatasetRecord, Head
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry
+from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
+from service.workflows.ports.store import Outdated, Store
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow

@@ -6,10 +6,10 @@ import pytest
 
 from service.query.canonical import canonical_bytes, query_hash
 from service.query.parse import parse_query
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Outdated, Store
-from service.workflows.rebuilding import rebuild
-from service.workflows.records import Asked, DatasetRecord
+from service.workflows.maintenance.rebuild_answer import rebuild
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import Asked, DatasetRecord
+from service.workflows.ports.store import Outdated, Store
 from tests.contracts.stores import ANALYST, reply, second_entry
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import CommitRejected, Proposal, Store, Transaction
-from service.workflows.records import AnswerRecord, Asked, DatasetRecord
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
+from service.workflows.ports.store import CommitRejected, Proposal, Store, Transaction
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow

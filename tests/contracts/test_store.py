@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from service.core.units import CHARGE_UNITS_MAX
 from service.query.coding import coding_of
 from service.query.schema import Schema
-from service.workflows.errors import NameTaken
-from service.workflows.journal import JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Store
-from service.workflows.records import (
+from service.workflows.model.errors import NameTaken
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import (
     ERASED_NAME,
     AnswerRecord,
     Asked,
@@ -29,6 +28,7 @@ from service.workflows.records import (
     ReleasePlace,
     ReleaseRecord,
 )
+from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, AT, burn, dataset, entry, reply
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from service.workflows.ports import Store
-from service.workflows.records import AnswerRecord, DatasetRecord
+from service.workflows.model.rows import AnswerRecord, DatasetRecord
+from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
 
 pytestmark = pytest.mark.slow

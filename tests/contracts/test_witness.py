@@ -11,9 +11,9 @@ from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.testing.witness import MemoryWitness
-from service.workflows.ports import Witness
-from service.workflows.records import WitnessRecord
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import Witness
 
 DATASET = "survey-" + "0f" * 32
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=2**40, hash=bytes(31) + b"a")

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.pieces import WHOLE
+from service.workflows.model.pieces import WHOLE
 from tests.sealed_accounts import charged_in
 
 Connection = psycopg.Connection[tuple[Any, ...]]

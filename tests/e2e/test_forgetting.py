@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.pieces import WHOLE
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.pieces import WHOLE
 from tests.contracts.stores import ANALYST, entry, reply
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
 from tests.e2e.processes import new_key, served

@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from service.workflows.ownership import LEASE_S
+from service.workflows.replication.ownership import LEASE_S
 from tests.e2e.processes import sparing
 from tests.e2e.surveys import Survey, ask, insist, surveyed
 from tests.e2e.test_process import client

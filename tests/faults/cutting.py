@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
-from service.workflows.errors import Unavailable
-from service.workflows.house import House
+from service.workflows.model.errors import Unavailable
+from service.workflows.replica import House
 from tests.faults.history import Attempt
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.stage import NAMES, QUESTIONS, Stage, open_house

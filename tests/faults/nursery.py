@@ -84,10 +84,11 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
 
 def _shorten_stretches(entries: int) -> None:
     """So that few entries are several stretches of an erasure's amendments, of one write for each, and of a pruning."""
-    from service.workflows import amending, pruning  # noqa: PLC0415 - the same
+    from service.workflows.maintenance import amend as amend_module  # noqa: PLC0415 - the same
+    from service.workflows.maintenance import prune as prune_module  # noqa: PLC0415 - the same
 
-    amending.STRETCH_ENTRIES = pruning.STRETCH_ENTRIES = entries  # type: ignore[misc]
-    amending._AT_ONCE = 1  # type: ignore[misc]
+    amend_module.STRETCH_ENTRIES = prune_module.STRETCH_ENTRIES = entries  # type: ignore[misc]
+    amend_module._AT_ONCE = 1  # type: ignore[misc]
 
 
 if __name__ == "__main__":

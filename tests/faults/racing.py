@@ -14,11 +14,11 @@ import psycopg
 
 from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
-from service.workflows.errors import Unavailable
-from service.workflows.house import House
-from service.workflows.registration import Registration
-from service.workflows.verifying import verify_all
-from service.workflows.views import Principal
+from service.workflows.datasets import Registration
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.views import Principal
+from service.workflows.replica import House
 from tests.faults.stage import LEDGER_KEY, open_house
 from tests.sealed_accounts import spent_in
 

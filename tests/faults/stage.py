@@ -17,13 +17,13 @@ from service.run.adapters import now
 from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.testing.witness import MemoryWitness
-from service.workflows.house import House
-from service.workflows.ports import Store, Witness
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
-from service.workflows.views import Principal
-from service.workflows.witnessing import witness_name
+from service.workflows.datasets import Registration
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import Store, Witness
+from service.workflows.replica import House
+from service.workflows.rollback.guard import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
 from tests.sealed_accounts import spent_in

@@ -20,10 +20,10 @@ from service.store.entropy import system_entropy
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.house import House
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
 from service.workflows.readiness import READY_FOR
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
+from service.workflows.replica import House
 from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, Settings, World, build_world
 from tests.faults.messages import Journeys

@@ -16,9 +16,9 @@ from service.store.postgres.store import PostgresStore
 from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.redis import RedisWitness
 from service.testing.witness import MemoryWitness
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
-from service.workflows.views import Principal
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.views import Principal
 from tests.contracts.caches import caches
 from tests.faults.meddling import OwnValkey
 from tests.houses import ask, upload

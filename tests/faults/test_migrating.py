@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from service.store.postgres.migrate import migrate
-from service.workflows.ledger import chain_hash
+from service.workflows.model.ledger_entry import chain_hash
 from tests.contracts.stores import dataset, entry, open_store, reply, second_entry
 from tests.e2e.workers import await_that
 from tests.store.postgres.test_schema import alembic

@@ -21,10 +21,10 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.records import Codes, Individuals
-from service.workflows.state import DatasetState
-from service.workflows.views import Principal
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.rows import Codes, Individuals
+from service.workflows.model.views import Principal
+from service.workflows.writer.state import DatasetState
 from tests.engine.test_inverted import ALWAYS, NEVER, answered
 from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 

@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from service.engine.pages import PAGE_SLOTS, slots_on
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.records import Checkpoint
-from service.workflows.state import DatasetState
-from service.workflows.verify_journal import check_journal
-from service.workflows.verify_ledger import LedgerReplay, Stored
+from service.workflows.maintenance.verify.journal import check_journal
+from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
+from service.workflows.model.rows import Checkpoint
+from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import dataset, entry, reply, totals
 
 PAGES = 3

@@ -31,12 +31,12 @@ from service.query.parse import parse_query
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import InvalidRequest, KeyConflict
-from service.workflows.house import House
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
-from service.workflows.views import Principal
+from service.workflows.datasets import Registration
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import InvalidRequest, KeyConflict
+from service.workflows.model.views import Principal
+from service.workflows.replica import House
 from tests.keys import LEDGER_KEY
 from tests.laws.reference import UNIT, ReferenceDataset
 from tests.sealed_accounts import spent_in

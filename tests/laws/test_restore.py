@@ -32,16 +32,16 @@ from numpy.typing import NDArray
 from service.query.parse import parse_query
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import Fenced
-from service.workflows.house import House
-from service.workflows.ledger import replay
-from service.workflows.promising import promised
-from service.workflows.reconciling import reconcile
-from service.workflows.records import Head
-from service.workflows.registration import Registration
-from service.workflows.secrets import Pepper
-from service.workflows.verifying import verify_all
-from service.workflows.views import Principal
+from service.workflows.datasets import Registration
+from service.workflows.maintenance.reconcile import reconcile
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Fenced
+from service.workflows.model.ledger_entry import replay
+from service.workflows.model.rows import Head
+from service.workflows.model.views import Principal
+from service.workflows.reads.promised_limit import promised
+from service.workflows.replica import House
 from tests.houses import SeededEntropy
 from tests.laws.test_filter import registration
 

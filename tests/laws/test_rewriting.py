@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from numpy.typing import NDArray
 
-from service.workflows.amending import amend_erased
-from service.workflows.errors import InvalidRequest
-from service.workflows.pruning import prune
-from service.workflows.threads import DatasetWriter
+from service.workflows.maintenance.amend import amend_erased
+from service.workflows.maintenance.prune import prune
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.writer.threads import DatasetWriter
 from tests.laws.test_restore import KEYS, NAME, RestoreMachine
 
 

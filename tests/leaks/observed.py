@@ -19,9 +19,9 @@ from service.api.middleware.release_slots import ReleaseSlots
 from service.run import adapters
 from service.run.serve import serve
 from service.settings import Settings
-from service.workflows.schedule import Request, SlotRules
-from service.workflows.scheduler import Scheduler
-from service.workflows.submission import Submission
+from service.workflows.admission.schedule import Request, SlotRules
+from service.workflows.admission.scheduler import Scheduler
+from service.workflows.writer.submission import Submission
 
 FORMER_SLOTS = "former-slots"
 

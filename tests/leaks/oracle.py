@@ -1,6 +1,6 @@
 """Which slots each request gets and when its answer leaves, computed from arrivals, disconnects and public costs alone.
 
-Written from the rules of docs/decisions/0024, not from `service.workflows.schedule`: lists that are searched, no heap,
+Written from the rules of docs/decisions/0024, not from `admission.schedule`: lists that are searched, no heap,
 and no state that is not rebuilt from the events. The rules:
 
 - Slots begin at whole multiples of their length. A request may begin in the first slot after its arrival that is free.
@@ -12,7 +12,7 @@ and no state that is not rebuilt from the events. The rules:
 - A disconnect before the first slot removes a request. A request that could not leave before its deadline is refused.
 - After `BUSY_SLOTS` slots in a row one stays free.
 
-Whether a request is let in at all is decided before (`tests/workflows/test_schedule.py`); here all have been.
+Whether a request is let in at all is decided before (`tests/workflows/admission/test_schedule.py`); here all have been.
 """
 
 from collections.abc import Iterable, Sequence

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.workflows.house import House
-from service.workflows.ledger import LedgerEntry
-from service.workflows.views import MyBudget, Principal
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.views import MyBudget, Principal
+from service.workflows.replica import House
 from tests.leaks.worlds import KINDS, World, lived, public_parts, released, slot_of_one
 
 pytestmark = pytest.mark.slow

@@ -27,10 +27,10 @@ from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.testing.witness import MemoryWitness
-from service.workflows.house import House
-from service.workflows.pieces import Measure, Quantities
-from service.workflows.registration import Registration
-from service.workflows.views import Role
+from service.workflows.datasets import Registration
+from service.workflows.model.pieces import Measure, Quantities
+from service.workflows.model.views import Role
+from service.workflows.replica import House
 from tests.houses import SeededEntropy, open_house
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
@@ -261,7 +261,7 @@ def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
             amounts=uniform(int(norms[0]), norms.size) if are_equal else norms,
         )
 
-    monkeypatch.setattr("service.workflows.answering.quantities", encoded)
+    monkeypatch.setattr("service.workflows.writer.batch.quantities", encoded)
 
 
 @pytest.mark.parametrize(

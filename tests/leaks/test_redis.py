@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from service.store.witness.redis import RedisWitness
-from service.workflows.records import WitnessRecord
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import WitnessRecord
 from tests.contracts.caches import account_slice, caches
 from tests.leaks.opaque import fixed_in, fixed_places, written
 from tests.store.witness.earlier import clear_value

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.house import House
-from service.workflows.telemetry import SILENT
+from service.workflows.ports.telemetry import SILENT
+from service.workflows.replica import House
 from tests.houses import SeededEntropy, open_house
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy

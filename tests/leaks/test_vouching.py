@@ -14,10 +14,10 @@ from service.query.parse import parse_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import InvalidRequest
-from service.workflows.house import House
-from service.workflows.records import Asked, WitnessRecord
-from service.workflows.views import Principal, StoredAnswer
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import Asked, WitnessRecord
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.replica import House
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
 
@@ -159,7 +159,7 @@ def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     def vouch_for(self: Any, _seq: int, head: Any) -> None:
         self.vouch(head)
 
-    monkeypatch.setattr("service.workflows.witnessing.Guard.vouch_for", vouch_for)
+    monkeypatch.setattr("service.workflows.rollback.guard.Guard.vouch_for", vouch_for)
     ours, theirs = read_after(nothing), read_after(pause)
     assert {what for what in ours if ours[what] != theirs[what]} == {"release"}
     assert "write" in theirs["release"]

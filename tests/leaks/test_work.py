@@ -17,8 +17,8 @@ from service.core.release import answer
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
-from service.workflows.answering import exact_sum, quantities
-from service.workflows.pieces import pieces_of
+from service.workflows.model.pieces import pieces_of
+from service.workflows.writer.batch import exact_sum, quantities
 from tests.core.injected import seeded
 from tests.engine.worlds import Row, memory_of, planned
 

@@ -19,9 +19,9 @@ import orjson
 
 from service.api.app import Edge, create_app
 from service.testing.store import MemoryStore
-from service.workflows.house import House
-from service.workflows.ledger import LedgerEntry
-from service.workflows.telemetry import SILENT, Telemetry
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.replica import House
 from tests.houses import SeededEntropy, open_house, register, upload
 
 N = 40

@@ -248,18 +248,18 @@ MUTANTS = [
     Mutant(
         name="more noise than is asked for is reused",
         incident="An answer of an earlier version, which read more noise out of the same words, stands for today's.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None",
         put="if entry is not None else None",
-        killed_by="tests/workflows/test_answering.py::test_an_answer_with_more_noise_than_is_asked_for_is_not_reused",
+        killed_by="tests/workflows/writer/test_batch.py::test_an_answer_with_more_noise_than_is_asked_for_is_not_reused",
     ),
     Mutant(
         name="a reused answer states the half width of today's plan",
         incident="Sigma is the released one's and the half width beside it another's.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),",
         put="plan.half_width_95,",
-        killed_by="tests/workflows/test_answering.py::"
+        killed_by="tests/workflows/writer/test_batch.py::"
         "test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has",
     ),
 ]

@@ -6,18 +6,18 @@ MUTANTS = [
     Mutant(
         name="trust Redis spent",
         incident="Entries of another history are debited: people who are out of budget can pay again.",
-        file="service/workflows/tail.py",
+        file="service/workflows/replication/tail.py",
         find="return chained if own_hash == head.hash else []",
         put="return chained",
-        killed_by="tests/workflows/test_tail.py::test_another_history_of_the_same_length_is_not_used",
+        killed_by="tests/workflows/replication/test_tail.py::test_another_history_of_the_same_length_is_not_used",
     ),
     Mutant(
         name="an entry's own hash is not checked",
         incident="Whoever changes the charges of a shared entry and leaves its hash makes people richer.",
-        file="service/workflows/tail.py",
+        file="service/workflows/replication/tail.py",
         find="if entry.is_itself}",
         put="if entry.hash}",
-        killed_by="tests/workflows/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
+        killed_by="tests/workflows/replication/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
     ),
     Mutant(
         name="cache answer under wrong principal",
@@ -30,10 +30,10 @@ MUTANTS = [
     Mutant(
         name="page without seq",
         incident="An individual is shown a budget as it was before the last questions.",
-        file="service/workflows/accounts.py",
+        file="service/workflows/reads/accounts.py",
         find="if each.place == wanted.place}",
         put="if each.place.genesis == wanted.place.genesis}",
-        killed_by="tests/workflows/test_accounts.py::test_slices_of_another_moment_are_as_good_as_none",
+        killed_by="tests/workflows/reads/test_accounts.py::test_slices_of_another_moment_are_as_good_as_none",
     ),
     Mutant(
         name="a slice moves back",
@@ -70,26 +70,26 @@ MUTANTS = [
     Mutant(
         name="a reply of a ledger that is gone",
         incident="After a restore a replica hands out an answer whose entry was burned, and others answer anew.",
-        file="service/workflows/recalling.py",
+        file="service/workflows/queries/answer_lookup.py",
         find="return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None",
         put="return shared if head.fence else None",
-        killed_by="tests/workflows/test_recalling.py::test_a_reply_of_another_history_is_not_given",
+        killed_by="tests/workflows/queries/test_answer_lookup.py::test_a_reply_of_another_history_is_not_given",
     ),
     Mutant(
         name="shared before it is witnessed",
         incident="Another replica hands out an answer that no witness knows; a restore forgets that it was given.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find='        self._guard.vouch(head)\n        reach("witnessed")\n',
         put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
         '        self._guard.vouch(head)\n        reach("witnessed")\n',
-        killed_by="tests/workflows/test_recalling.py::test_what_no_witness_knows_is_told_to_nobody",
+        killed_by="tests/workflows/queries/test_answer_lookup.py::test_what_no_witness_knows_is_told_to_nobody",
     ),
     Mutant(
         name="the cache shuts the door",
         incident="Whoever owns Redis keeps an analyst out for ever.",
-        file="service/workflows/limiting.py",
+        file="service/workflows/admission/rate_limit.py",
         find="wait_s > 0 and not is_quiet:",
         put="wait_s > 0:",
-        killed_by="tests/workflows/test_limiting.py::test_whoever_was_quiet_is_let_in_whatever_the_cache_says",
+        killed_by="tests/workflows/admission/test_rate_limit.py::test_whoever_was_quiet_is_let_in_whatever_the_cache_says",
     ),
 ]

@@ -2,13 +2,13 @@
 
 from tests.mutants.mutant import Mutant
 
-STATE = "tests/workflows/test_state.py::test_counters_are_those_of_the_ledger"
+STATE = "tests/workflows/writer/test_state.py::test_counters_are_those_of_the_ledger"
 
 MUTANTS = [
     Mutant(
         name="a page of people left out is not written",
         incident="After a restart an individual is told of fewer queries that left it out than there were.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        if left_out.size > 0:\n",
         put="        if left_out.size < 0:\n",
         killed_by=STATE,
@@ -16,7 +16,7 @@ MUTANTS = [
     Mutant(
         name="who was left out is counted twice",
         incident="A page was stored after the checkpoint: the entries since leave people out once more.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="            left_out = left_out[misses[left_out >> PAGE_BITS]]\n",
         put="",
         killed_by=STATE,
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="a burn is counted as a query",
         incident="An individual is told of a query that nobody asked.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find='        if entry.kind == "query":\n',
         put="        if entry.seq:\n",
         killed_by=STATE,
@@ -32,10 +32,10 @@ MUTANTS = [
     Mutant(
         name="a refused proposal stays counted",
         incident="Each batch that another replica has overtaken counts its queries twice.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="                self._trial.counted.append((charged, left_out))\n",
         put="                pass\n",
-        killed_by="tests/workflows/test_proposing.py::test_a_refused_proposal_leaves_memory_as_it_was",
+        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
     ),
     Mutant(
         name="a burn is counted in SQL",
@@ -48,10 +48,10 @@ MUTANTS = [
     Mutant(
         name="a damaged counter passes",
         incident="Somebody who owns the database hides that an individual was left out, and `verify` finds all well.",
-        file="service/workflows/verify_totals.py",
+        file="service/workflows/maintenance/verify/totals.py",
         find="return [totals.spent, totals.charged, totals.left_out]",
         put="return [totals.spent, totals.charged, totals.charged]",
-        killed_by="tests/workflows/test_verifying.py::test_every_damage_is_named",
+        killed_by="tests/workflows/maintenance/verify/test_report.py::test_every_damage_is_named",
     ),
     Mutant(
         name="an account reads pieces as long as they are",

@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant(
         name="an erased person's key is remembered",
         incident="For a second after an erasure the erased person's API key still opens.",
-        file="service/workflows/house.py",
+        file="service/workflows/replica.py",
         find="        self._principals.forget_individual(dataset, key)\n",
         put="",
         killed_by="tests/api/routes/test_individual.py::test_an_erased_individual_is_told_nothing",
@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         name="how many paid, in the answer",
         incident="The active set's size is an unaccounted release in every reply.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find='        "reused": reused,\n',
         put='        "reused": reused,\n        "charged": entry.charged_count,\n',
         killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",
@@ -165,14 +165,14 @@ MUTANTS = [
         file="service/testing/tables.py",
         find='people.get(act.detail.get("slot", -1))',
         put="next((each for each in people.values() if each.key is not None), None)",
-        killed_by="tests/workflows/test_act_log.py::test_an_erased_key_does_not_come_back",
+        killed_by="tests/workflows/reads/test_act_log.py::test_an_erased_key_does_not_come_back",
     ),
     Mutant(
         name="the log tells all of an act",
         incident="What a later kind of act keeps for replicas alone is shown to curators.",
-        file="service/workflows/act_log.py",
+        file="service/workflows/reads/act_log.py",
         find="plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}",
         put="plain = {name: detail[name] for name in detail if name not in _TOLD_AS_RHO.get(act, {})}",
-        killed_by="tests/workflows/test_act_log.py::test_an_act_of_a_kind_that_is_not_known_tells_that_it_was_done",
+        killed_by="tests/workflows/reads/test_act_log.py::test_an_act_of_a_kind_that_is_not_known_tells_that_it_was_done",
     ),
 ]

@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-WRITER = "tests/workflows/test_writer.py"
-ACTING = "tests/workflows/test_acting.py"
+WRITER = "tests/workflows/writer/test_queue.py"
+ACTING = "tests/workflows/writer/test_operations.py"
 PAGES = "tests/contracts/test_checkpoints.py"
 CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_tail_are_the_ledger_whatever_happens_when"
 FOLLOWING = "tests/laws/test_acts.py::test_a_memory_that_follows_holds_what_a_start_would_load"
@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         name="key without its analyst",
         incident="Two analysts choose the same key, and one gets the other's answer.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="known = self.answers.get(question.address)",
         put="known = next((it for (_, key), it in self.answers.items() if key == question.key), None)",
         killed_by=f"{SIMULATION}[0]",
@@ -21,7 +21,7 @@ MUTANTS = [
     Mutant(
         name="same key, other body accepted",
         incident="A changed question gets the old answer, and the analyst believes it.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="if known is not None and known.request_hash != question.request_hash:",
         put="if known is not None and not known.request_hash:",
         killed_by=f"{WRITER}::test_another_query_under_a_used_key_is_refused",
@@ -37,7 +37,7 @@ MUTANTS = [
     Mutant(
         name="charge kept after a failed commit",
         incident="Memory keeps a debit that the ledger never saw: people are left out who could pay.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="        except StoreUnavailable:\n            self.state.doubt()\n",
         put="        except StoreUnavailable:\n",
         killed_by=f"{WRITER}::test_a_failed_commit_leaves_no_debit_behind",
@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant(
         name="refund on error",
         incident="A commit whose reply was lost is taken back in memory; the next query spends it again.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="            self.state.doubt()\n            return self._read_outcomes(questions)",
         put="            self.state.memory.accounts.spent[:] = 0\n            return self._read_outcomes(questions)",
         killed_by=f"{SIMULATION}[0]",
@@ -53,7 +53,7 @@ MUTANTS = [
     Mutant(
         name="re-noise on an unclear commit",
         incident="The batch is run again with fresh noise while its first outcome is not known.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="return self._read_outcomes(questions)",
         put="return self._transact(questions)",
         killed_by=f"{WRITER}::test_an_unclear_commit_is_read_never_redone",
@@ -61,7 +61,7 @@ MUTANTS = [
     Mutant(
         name="re-noise on retry",
         incident="A key that is known is executed again: averaging by retry.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="        if known is None:\n",
         put="        if known is None or question.address not in self.worst_cases:\n",
         killed_by=f"{WRITER}::test_a_retry_returns_the_same_bytes_and_charges_nobody",
@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="answered before the commit",
         incident="Answers leave although COMMIT failed: a release that the ledger does not know.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find='        transaction.commit()\n        self._telemetry.committed("questions")\n',
         put="        try:\n            transaction.commit()\n"
         "        except (CommitUnclear, StoreUnavailable):\n            pass\n",
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="a reused answer is not stored",
         incident="Alone in its batch it was never committed: its key forgot it, and paid again in the next epoch.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="        if self.fresh:\n",
         put="        if self.entries:\n",
         killed_by=f"{WRITER}::test_a_reused_answer_belongs_to_its_key_for_good",
@@ -86,7 +86,7 @@ MUTANTS = [
     Mutant(
         name="reuse of another query",
         incident="A question is answered with whatever was asked last in its batch.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find="if entry.query_hash == plan.query_hash)",
         put="if entry.dimension == plan.dimension)",
         killed_by="tests/workflows/test_batch.py::test_only_the_same_question_is_answered_from_the_batch",
@@ -94,7 +94,7 @@ MUTANTS = [
     Mutant(
         name="allowance forgets the batch",
         incident="Many questions sent at once pass an allowance that is good for one.",
-        file="service/workflows/answering.py",
+        file="service/workflows/writer/batch.py",
         find=" + self.worst_cases.get(analyst.id, 0)\n        if",
         put="\n        if",
         killed_by="tests/workflows/test_batch.py::test_an_allowance_is_spent_by_every_question_of_the_batch",
@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         name="a dataset's analyst asks another",
         incident="A key made for one dataset opens all of them.",
-        file="service/workflows/house.py",
+        file="service/workflows/replica.py",
         find="        if principal.dataset not in (None, name):",
         put="        if principal.dataset == name + name:",
         killed_by=f"{WRITER}::test_an_analyst_sees_only_its_dataset",
@@ -134,7 +134,7 @@ MUTANTS = [
     Mutant(
         name="what was prepared is taken, whatever came between",
         incident="People who join while a restore is reconciled join with the budget that the restore has forgotten.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="            act.ground.check(self.state, act.transaction.head)\n",
         put="",
         killed_by=f"{ACTING}::test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms",
@@ -150,15 +150,15 @@ MUTANTS = [
     Mutant(
         name="half a load is a version",
         incident="Found by the simulation: records whose load was cut short passed for the version held before.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        self.doubt_all()  # until",
         put="        self.doubt()  # until",
-        killed_by="tests/workflows/test_state.py::test_a_load_cut_short_is_begun_again",
+        killed_by="tests/workflows/writer/test_state.py::test_a_load_cut_short_is_begun_again",
     ),
     Mutant(
         name="checkpoint without the right sequence",
         incident="Pages say they are an entry older than they are: a restart charges that entry twice.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="            self._page_seqs[page.number] = page.seq",
         put="            self._page_seqs[page.number] = 0",
         killed_by=CHECKPOINTS,
@@ -166,7 +166,7 @@ MUTANTS = [
     Mutant(
         name="checkpoint of the last copy alone",
         incident="Pages that changed between a lost checkpoint and this one are not written: their charges are gone.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="np.flatnonzero(self._page_seqs > self._checkpoint_seq)",
         put="np.flatnonzero(self._page_seqs > self._copied_seq)",
         killed_by=CHECKPOINTS,
@@ -174,7 +174,7 @@ MUTANTS = [
     Mutant(
         name="checkpoint before the commit is known",
         incident="A debit that the ledger never saw is written for good: people are left out who could pay.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        if self.seq == _NEVER:\n            return False\n",
         put="        if self.seq == _NEVER:\n            self.seq = self._checkpoint_seq\n",
         killed_by=f"{SIMULATION}[0]",
@@ -214,15 +214,15 @@ MUTANTS = [
     Mutant(
         name="pages gone back are not noticed",
         incident="A replica does not write again the pages that a restore has set back.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        if self._checkpoint_seq > head.checkpoint_seq:",
         put="        if self._checkpoint_seq < 0:",
-        killed_by="tests/workflows/test_state.py::test_pages_that_have_gone_back_are_loaded_again",
+        killed_by="tests/workflows/writer/test_state.py::test_pages_that_have_gone_back_are_loaded_again",
     ),
     Mutant(
         name="records of an older version",
         incident="A replica goes on answering about people whom another replica has erased.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        if (self.data_version, self._journal_hash) != (head.data_version, head.journal_hash):",
         put="        if self.data_version == _NEVER:",
         killed_by=f"{SIMULATION}[0]",
@@ -230,7 +230,7 @@ MUTANTS = [
     Mutant(
         name="an erasure elsewhere is not followed",
         incident="A replica goes on counting, and charging, somebody whom another replica has erased.",
-        file="service/workflows/following.py",
+        file="service/workflows/replication/act_changes.py",
         find="emptied=union([erased])",
         put="emptied=union([erased[:0]])",
         killed_by=FOLLOWING,
@@ -238,7 +238,7 @@ MUTANTS = [
     Mutant(
         name="a lowered limit elsewhere is not followed",
         incident="A replica goes on charging somebody up to a limit that was lowered at another replica.",
-        file="service/workflows/following.py",
+        file="service/workflows/replication/act_changes.py",
         find="            memory.accounts.limit[slot] = limit\n",
         put="            pass\n",
         killed_by=FOLLOWING,
@@ -246,15 +246,15 @@ MUTANTS = [
     Mutant(
         name="acts of another history are followed",
         incident="After a restore a replica adds the new acts to people whom the backup does not have.",
-        file="service/workflows/following.py",
+        file="service/workflows/replication/act_changes.py",
         find="is_dense and is_chained and",
         put="is_dense and",
-        killed_by="tests/workflows/test_state.py::test_acts_of_another_history_are_not_followed",
+        killed_by="tests/workflows/writer/test_state.py::test_acts_of_another_history_are_not_followed",
     ),
     Mutant(
         name="a limit can be raised",
         incident="An individual, or whoever has the key, raises a limit above what the dataset promises.",
-        file="service/workflows/reading.py",
+        file="service/workflows/reads/ledger.py",
         find="if limit_units > own.limit:",
         put="if limit_units > 2**61:",
         killed_by="tests/api/routes/test_individual.py::test_a_limit_can_be_lowered_and_never_raised",
@@ -262,7 +262,7 @@ MUTANTS = [
     Mutant(
         name="a chain that is not checked",
         incident="Whoever edits a ledger row and its successors' hashes is not found out.",
-        file="service/workflows/ledger.py",
+        file="service/workflows/model/ledger_entry.py",
         find='b"sparing ledger 1\\0" + entry.previous_hash + canonical_json',
         put='b"sparing ledger 1\\0" + canonical_json',
         killed_by="tests/workflows/test_chain.py::test_a_hash_of_format_1_binds_every_field_and_the_row_before",

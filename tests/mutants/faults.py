@@ -9,7 +9,7 @@ MUTANTS = [
     Mutant(
         name="an unseen commit counts as undone",
         incident="An answer that is in the ledger is refused; whoever asks again under a fresh key pays twice.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="return self._read_outcomes(questions)",
         put="return [Unavailable() for _ in questions]",
         killed_by=f"{CUTTING}[REPLIED]",
@@ -17,7 +17,7 @@ MUTANTS = [
     Mutant(
         name="an unseen commit is read without the lock",
         incident="A commit that is still on its way is not seen, and counts as undone.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find="with self._guard.transaction(lock=True, asked=asked) as transaction:\n"
         "                    known = transaction.known.answers",
         put="with self._guard.transaction(lock=False, asked=asked) as transaction:\n"
@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         name="released before it is witnessed",
         incident="A backup restored after the answer has left is not noticed, and the budget is new.",
-        file="service/workflows/desk.py",
+        file="service/workflows/writer/committer.py",
         find='        self._guard.vouch(head)\n        reach("witnessed")\n',
         put='        reach("witnessed")\n',
         killed_by="tests/faults/test_killing.py::test_one_replica_dies_and_nothing_is_lost_or_doubled[done]",
@@ -86,18 +86,18 @@ MUTANTS = [
     Mutant(
         name="debits of a refused proposal stay",
         incident="Memory believes that people have spent what nobody was told: they run out too early.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="            trial.take_back(self.memory.counters)\n",
         put="",
-        killed_by="tests/workflows/test_proposing.py::test_a_refused_proposal_leaves_memory_as_it_was",
+        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
     ),
     Mutant(
         name="debits of a rejected batch stay",
         incident="Each try of a rejected query takes from the accounts in memory what the ledger never charged.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        except (CommitRejected, Outdated):\n",
         put="        except Outdated:\n",
-        killed_by="tests/workflows/test_desk.py::test_a_rejected_question_leaves_nothing_in_doubt[memory]",
+        killed_by="tests/workflows/writer/test_committer.py::test_a_rejected_question_leaves_nothing_in_doubt[memory]",
     ),
     Mutant(
         name="a rejection taken for an unclear commit",
@@ -105,14 +105,14 @@ MUTANTS = [
         file="service/store/postgres/errors.py",
         find="fault.sqlstate.startswith(_REPEATING)",
         put="fault.sqlstate.startswith(())",
-        killed_by="tests/workflows/test_desk.py::test_neighbours_of_a_rejected_question_are_answered[postgres]",
+        killed_by="tests/workflows/writer/test_committer.py::test_neighbours_of_a_rejected_question_are_answered[postgres]",
     ),
     Mutant(
         name="pages of a refused proposal are ahead",
         incident="What another replica charges next is skipped as if the page had it already: budgets are un-spent.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="            self._trial.note(self._page_seqs, pages)\n",
         put="",
-        killed_by="tests/workflows/test_recalling.py::test_replicas_agree_on_what_was_spent",
+        killed_by="tests/workflows/queries/test_answer_lookup.py::test_replicas_agree_on_what_was_spent",
     ),
 ]

@@ -6,10 +6,10 @@ MUTANTS = [
     Mutant(
         name="a lease counts from the reply",
         incident="A renewal is slow on its way, and two processes work on a dataset in two timetables.",
-        file="service/workflows/ownership.py",
+        file="service/workflows/replication/ownership.py",
         find="return _Known(lease.replica, sent + left_s)",
         put="return _Known(lease.replica, self._clock() + left_s)",
-        killed_by="tests/workflows/test_ownership.py::test_a_process_stops_being_the_owner_before_another_can_be",
+        killed_by="tests/workflows/replication/test_ownership.py::test_a_process_stops_being_the_owner_before_another_can_be",
     ),
     Mutant(
         name="a lease that is in force is taken",
@@ -22,18 +22,18 @@ MUTANTS = [
     Mutant(
         name="everybody works on everything",
         incident="A process loads a dataset that another owns, and each shows the other's durations.",
-        file="service/workflows/lines.py",
+        file="service/workflows/writer/registry.py",
         find="if not self._admits(record.id):",
         put="if self._admits(record.id) is None:",
-        killed_by="tests/workflows/test_ownership.py::test_a_house_works_only_on_what_it_owns",
+        killed_by="tests/workflows/replication/test_ownership.py::test_a_house_works_only_on_what_it_owns",
     ),
     Mutant(
         name="a moved dataset stays in memory",
         incident="A process that has lost a dataset catches up with its new owner for ever, and takes its processor.",
-        file="service/workflows/ownership.py",
+        file="service/workflows/replication/ownership.py",
         find="        if elsewhere:\n            self._moved(elsewhere)",
         put="        if not leases:\n            self._moved(elsewhere)",
-        killed_by="tests/workflows/test_ownership.py::test_a_line_is_closed_when_its_dataset_has_moved",
+        killed_by="tests/workflows/replication/test_ownership.py::test_a_line_is_closed_when_its_dataset_has_moved",
     ),
     Mutant(
         name="keys for whoever answers",

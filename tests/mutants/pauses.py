@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FILTER = "tests/core/test_renyi_filter.py"
 RESTORE = "tests/laws/test_restore.py"
-REPLICA = "tests/workflows/test_following.py::test_a_pause_counts_in_the_next_query_of_another_replica"
+REPLICA = "tests/workflows/replication/test_act_changes.py::test_a_pause_counts_in_the_next_query_of_another_replica"
 CONTRACT = "tests/contracts/test_store.py"
 MIGRATION = "tests/store/postgres/test_pauses.py"
 KNOWN = f"{MIGRATION}::test_a_pause_becomes_one_where_the_limit_before_it_is_known[False]"
@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         name="a pause is a limit to a burn",
         incident="Pause, restore a backup, burn nothing, resume: what the restore has forgotten is had again.",
-        file="service/workflows/burning.py",
+        file="service/workflows/maintenance/burn.py",
         find="charges = np.minimum(left, units)",
         put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
         killed_by="tests/laws/test_pauses.py::test_nobody_ever_pays_more_than_the_limit_by_pausing",
@@ -37,7 +37,7 @@ MUTANTS = [
     Mutant(
         name="a pause is a limit to a burn, by hand",
         incident="The same, in the one history that shows it.",
-        file="service/workflows/burning.py",
+        file="service/workflows/maintenance/burn.py",
         find="charges = np.minimum(left, units)",
         put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
         killed_by=f"{RESTORE}::test_nothing_that_was_forgotten_is_had_again_by_pausing[True]",
@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant(
         name="a pause elsewhere is not followed",
         incident="A replica goes on charging somebody who has paused at another replica.",
-        file="service/workflows/following.py",
+        file="service/workflows/replication/act_changes.py",
         find="            memory.accounts.paused[slot] = paused\n",
         put="            pass\n",
         killed_by=REPLICA,
@@ -53,7 +53,7 @@ MUTANTS = [
     Mutant(
         name="a pause is forgotten at a start",
         incident="After a restart everybody who has paused is charged again.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        self.memory.accounts.paused[accounts.slots] = accounts.paused\n",
         put="",
         killed_by=REPLICA,

@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-AMENDING = "tests/workflows/test_amending.py"
-PRUNING = "tests/workflows/test_pruning.py"
+AMENDING = "tests/workflows/maintenance/test_amend.py"
+PRUNING = "tests/workflows/maintenance/test_prune.py"
 REWRITTEN = "tests/workflows/test_verifying_rewritten.py"
 KILLED = "tests/faults/test_rewriting.py"
 NAMED = f"{REWRITTEN}::test_every_damage_to_a_rewritten_ledger_is_named"
@@ -12,7 +12,7 @@ MUTANTS = [
     Mutant(
         name="an erased individual's norm stays in the ledger",
         incident="The record is gone, and its value can be worked out of what it was charged.",
-        file="service/workflows/amending.py",
+        file="service/workflows/maintenance/amend.py",
         find='        transaction.amend(waiting)\n        reach("amending")\n',
         put='        reach("amending")\n',
         killed_by=f"{AMENDING}::test_every_entry_forgets_the_erased_and_all_accounts_stay",
@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         name="a replica replays an amended entry",
         incident="The erased person comes back there with a budget from which those charges are missing.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="if changes.rewritten_seq > self.seq:",
         put="if changes.rewritten_seq < 0:",
         killed_by=f"{AMENDING}::test_a_replica_that_is_behind_takes_totals_from_the_pages",
@@ -28,7 +28,7 @@ MUTANTS = [
     Mutant(
         name="an entry is amended before a checkpoint has it",
         incident="The next start replays it, and the charges of the erased are forgotten.",
-        file="service/workflows/amending.py",
+        file="service/workflows/maintenance/amend.py",
         find="        if head.checkpoint_seq < stretch.to:\n",
         put="        if head.checkpoint_seq < 0:\n",
         killed_by=f"{AMENDING}::test_a_start_after_the_amendments_has_every_charge",
@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant(
         name="two processes do one stretch",
         incident="Two replicas start on one erasure; the second says that nothing was amended, and is believed.",
-        file="service/workflows/amending.py",
+        file="service/workflows/maintenance/amend.py",
         find="        if _next_of(transaction) != stretch:",
         put="        if stretch.to < 0:",
         killed_by=f"{AMENDING}::test_a_stretch_that_another_process_has_done_is_not_done_again",
@@ -44,7 +44,7 @@ MUTANTS = [
     Mutant(
         name="a rewritten entry is replayed",
         incident="A head that is set back has the erased debited nothing, and nobody notices.",
-        file="service/workflows/state.py",
+        file="service/workflows/writer/state.py",
         find="        if entry.is_rewritten:",
         put="        if entry.seq < 0:",
         killed_by=f"{AMENDING}::test_a_rewritten_entry_is_never_replayed",
@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         name="an amendment that nobody journalled passes",
         incident="Whoever holds pepper and database takes people out of entries at will.",
-        file="service/workflows/verify_amendments.py",
+        file="service/workflows/maintenance/verify/amendments.py",
         find="if amendments_digest(rows).hex() != digest:",
         put="if len(digest) == 0:",
         killed_by=f"{NAMED}[an amendment is deleted]",
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         name="content that no amendment leads to passes",
         incident="An erasure is undone from a backup, and `verify` finds all well.",
-        file="service/workflows/verify_amendments.py",
+        file="service/workflows/maintenance/verify/amendments.py",
         find="            if leads_to != held:\n",
         put="            if held == b'':\n",
         killed_by=f"{REWRITTEN}::test_a_piece_that_was_put_back_is_found",
@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         name="what the erased have spent may shrink",
         incident="The account of an erased person is lowered, and the person comes back with a new budget.",
-        file="service/workflows/verify_ledger.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find="        if self.totals.missing_units != 0:\n",
         put="        if self.totals.missing_units < 0:\n",
         killed_by=f"{NAMED}[an account of an erased individual forgets]",
@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant(
         name="totals of a pruning are believed",
         incident="After a pruning everybody's spent total is whatever somebody wrote.",
-        file="service/workflows/verify_pruning.py",
+        file="service/workflows/maintenance/verify/pruning.py",
         find='            if digest != act.detail["totals"]:\n',
         put='            if digest == act.detail["totals"][:1]:\n',
         killed_by=f"{NAMED}[the totals of a pruning are others]",
@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="a damaged ledger is pruned",
         incident="What would have shown the damage is dropped for good.",
-        file="service/workflows/pruning.py",
+        file="service/workflows/maintenance/prune.py",
         find="    if report.findings:\n",
         put="    if len(report.findings) > 1000:\n",
         killed_by=f"{PRUNING}::test_a_damaged_ledger_is_not_pruned",
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         name="a pruning takes another's place",
         incident="Two commands run side by side; the totals of the slower one are of entries that are gone.",
-        file="service/workflows/pruning.py",
+        file="service/workflows/maintenance/prune.py",
         find="        if transaction.head.pruned_seq != seq_before:",
         put="        if seq_before < 0:",
         killed_by=f"{PRUNING}::test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time",
@@ -116,15 +116,15 @@ MUTANTS = [
     Mutant(
         name="an erasure that a death interrupted is left so",
         incident="The individual's norms stay in the ledger until the next erasure of anybody, if there is one.",
-        file="service/workflows/lines.py",
-        find="                    self._amender.ask(record, opened)\n",
-        put="                    pass\n",
+        file="service/workflows/maintenance/amender.py",
+        find="        self.ask(record, writer)\n",
+        put="        pass\n",
         killed_by=f"{KILLED}::test_amendments_go_on_wherever_a_process_is_killed",
     ),
     Mutant(
         name="a repeated pruning drops what is new alone",
         incident="After a death in the middle, norms that the journal calls pruned stay in the database.",
-        file="service/workflows/pruning.py",
+        file="service/workflows/maintenance/prune.py",
         find="        for after in range(0, seq, STRETCH_ENTRIES):\n",
         put="        for after in range(seq_before, seq, STRETCH_ENTRIES):\n",
         killed_by=f"{KILLED}::test_a_pruning_ends_when_it_is_repeated_wherever_it_was_killed",

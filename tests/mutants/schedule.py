@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="an arrival at a slot's beginning counts",
         incident="Whether a request is in the slot depends on how quickly the server noticed it.",
-        file="service/workflows/schedule.py",
+        file="service/workflows/admission/schedule.py",
         find="(self._arriving[0].arrived_ns // self.rules.slot_ns + 1) * self.rules.slot_ns\n"
         "        return max(self._free_ns, after_arrival_ns)\n",
         put="-(-self._arriving[0].arrived_ns // self.rules.slot_ns) * self.rules.slot_ns\n"
@@ -15,30 +15,30 @@ MUTANTS = [
         "            request = self._arriving.popleft()\n"
         "            self._turns.put(request.principal, request.cost.time_ns, request)\n"
         "        return at_ns\n",
-        killed_by="tests/workflows/test_schedule.py::"
+        killed_by="tests/workflows/admission/test_schedule.py::"
         "test_reservations_are_whole_slots_that_follow_the_arrivals_and_never_overlap",
     ),
     Mutant(
         name="an arrival while responses leave is in their slot",
         incident="The slot of a request tells whether the thread of the slots was late.",
-        file="service/workflows/scheduler.py",
+        file="service/workflows/admission/scheduler.py",
         find="arrived_ns=now_ns,",
         put="arrived_ns=now_ns - START_NS,",
-        killed_by="tests/workflows/test_scheduler.py::TestBegin::"
+        killed_by="tests/workflows/admission/test_scheduler.py::TestBegin::"
         "test_what_arrives_after_the_slot_has_begun_is_not_in_it",
     ),
     Mutant(
         name="a turn ignores the cost",
         incident="An analyst with expensive queries gets as many turns as one with cheap ones, and all the time.",
-        file="service/workflows/fair_queue.py",
+        file="service/workflows/admission/fair_queue.py",
         find="self._ends[principal] = tag + cost",
         put="self._ends[principal] = tag + min(cost, 1)",
-        killed_by="tests/workflows/test_fair_queue.py::test_the_order_is_that_of_start_time_fair_queueing",
+        killed_by="tests/workflows/admission/test_fair_queue.py::test_the_order_is_that_of_start_time_fair_queueing",
     ),
     Mutant(
         name="no turns without slots",
         incident="With slots off, one analyst's crowd is answered before anybody else's only query.",
-        file="service/workflows/writer.py",
+        file="service/workflows/writer/queue.py",
         find="self._turns.put(item.analyst_id, item.cost.time_ns, item)",
         put="self._turns.put(None, item.cost.time_ns, item)",
         killed_by="tests/workflows/test_turns.py::test_one_analysts_crowd_does_not_hold_up_anothers_query[200]",
@@ -71,39 +71,39 @@ MUTANTS = [
     Mutant(
         name="memory is released with each say",
         incident="A response that is said to have left twice frees what others hold, and the bound is none.",
-        file="service/workflows/memory_bound.py",
+        file="service/workflows/admission/memory_bound.py",
         find="bound, self._bound = self._bound, None",
         put="bound = self._bound",
-        killed_by="tests/workflows/test_memory_bound.py::test_it_is_given_back_once",
+        killed_by="tests/workflows/admission/test_memory_bound.py::test_it_is_given_back_once",
     ),
     Mutant(
         name="one principal may take all memory",
         incident="One analyst's wide queries keep every other analyst out.",
-        file="service/workflows/memory_bound.py",
+        file="service/workflows/admission/memory_bound.py",
         find="self._used_bytes() + own_bytes <= self.bytes_max",
         put="self._used_bytes() <= self.bytes_max",
-        killed_by="tests/workflows/test_memory_bound.py::test_one_principal_cannot_keep_others_out",
+        killed_by="tests/workflows/admission/test_memory_bound.py::test_one_principal_cannot_keep_others_out",
     ),
     Mutant(
         name="an act begins in a reserved slot",
         incident="An individual's pause makes an analyst's answer late, and so shows.",
-        file="service/workflows/scheduler.py",
+        file="service/workflows/admission/scheduler.py",
         find=" and self._schedule.is_free(slot_ns)",
         put="",
-        killed_by="tests/workflows/test_scheduler.py::TestActs::test_none_begins_in_a_slot_that_is_reserved",
+        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_none_begins_in_a_slot_that_is_reserved",
     ),
     Mutant(
         name="no slot is left for acts",
         incident="While analysts ask without end, nobody can pause, erase or upload.",
-        file="service/workflows/schedule.py",
+        file="service/workflows/admission/schedule.py",
         find="            self._free_ns += self.rules.slot_ns\n",
         put="            self._free_ns += 0\n",
-        killed_by="tests/workflows/test_scheduler.py::TestActs::test_under_load_a_slot_is_left_for_them",
+        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_under_load_a_slot_is_left_for_them",
     ),
     Mutant(
         name="the cost counts the people that are there",
         incident="The delay of a query, and the header that states it, tell how many people the dataset has.",
-        file="service/workflows/submitting.py",
+        file="service/workflows/queries/submit.py",
         find="cost = total_cost([self._admission.cost_of(question.plan, record) for question in questions])",
         put="import dataclasses\n"
         "        count = line.submit_look(lambda state: state.memory.accounts.spent.size).result()\n"
@@ -146,34 +146,34 @@ MUTANTS = [
     Mutant(
         name="a cancelled request keeps its slots",
         incident="Asking and leaving, an analyst has the whole time of the server for nothing.",
-        file="service/workflows/schedule.py",
+        file="service/workflows/admission/schedule.py",
         find="            self._arriving.remove(request)\n",
         put="            pass\n",
-        killed_by="tests/workflows/test_schedule.py::TestCancel::test_before_its_slots_it_frees_them",
+        killed_by="tests/workflows/admission/test_schedule.py::TestCancel::test_before_its_slots_it_frees_them",
     ),
     Mutant(
         name="what has slots is cancelled while the writer is late",
         incident="The next sequence number tells whether the work before took long.",
-        file="service/workflows/submission.py",
+        file="service/workflows/writer/submission.py",
         find="if self.ticket is not None and not self.ticket.cancel():",
         put="if self.ticket is not None and not (self.ticket.cancel() or True):",
-        killed_by="tests/workflows/test_submission.py::test_slots_that_have_come_are_begun_however_late_the_writer_is",
+        killed_by="tests/workflows/writer/test_submission.py::test_slots_that_have_come_are_begun_however_late_the_writer_is",
     ),
     Mutant(
         name="the estimate ignores what is shared",
         incident="Requests are admitted that cannot leave in time, and hear so only when their time is over.",
-        file="service/workflows/schedule.py",
+        file="service/workflows/admission/schedule.py",
         find="        return begins_ns + work_ns + reservations * each_ns\n",
         put="        return begins_ns + work_ns + 0 * (reservations + each_ns)\n",
-        killed_by="tests/workflows/test_schedule.py::test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it",
+        killed_by="tests/workflows/admission/test_schedule.py::test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it",
     ),
     Mutant(
         name="a commit takes no time",
         incident="Every answer of a full reservation is late.",
-        file="service/workflows/schedule.py",
+        file="service/workflows/admission/schedule.py",
         find="work_ns + commits * self.commit_ns + self.margin_ns",
         put="work_ns + self.margin_ns",
-        killed_by="tests/workflows/test_schedule.py::test_a_plain_simulation_gives_the_same_reservations",
+        killed_by="tests/workflows/admission/test_schedule.py::test_a_plain_simulation_gives_the_same_reservations",
     ),
     Mutant(
         name="a listing costs nothing for its length",

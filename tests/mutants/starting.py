@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-CHECK = "tests/workflows/test_start_check.py"
-CHECKS = "tests/workflows/test_start_checks.py"
+CHECK = "tests/workflows/maintenance/test_start_check.py"
+CHECKS = "tests/workflows/maintenance/test_start_checks.py"
 PEPPERS = "tests/store/postgres/test_pepper_proof.py"
 LAST_LOOK = (
     "tests/e2e/test_process.py::test_a_signal_whose_exception_is_dropped_ends_a_start"
@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="an entry that is not what was written passes a start",
         incident="A disk flips a bit of a charge, and the service goes on answering from the ledger that it is in.",
-        file="service/workflows/start_check.py",
+        file="service/workflows/maintenance/start_check.py",
         find="return entry.is_itself",
         put="return entry.is_itself or True",
         killed_by=f"{CHECK}::test_every_damage_is_named[values-64]",
@@ -23,7 +23,7 @@ MUTANTS = [
     Mutant(
         name="where one piece meets the next nothing is compared",
         incident="A stretch of entries is made anew, whole in itself, and the start takes it for the ledger.",
-        file="service/workflows/start_check.py",
+        file="service/workflows/maintenance/start_check.py",
         find="            self._expect(entry.hash)\n",
         put="            if entry.seq != seqs[0] or entry.seq == head.seq:\n                self._expect(entry.hash)\n",
         killed_by=f"{CHECK}::test_every_damage_is_named[an entry made anew-1]",
@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         name="a check reads the whole ledger",
         incident="A ledger of years is read at every start, which takes hours from everybody's queries.",
-        file="service/workflows/start_check.py",
+        file="service/workflows/maintenance/start_check.py",
         find="limit = min(PIECE_ENTRIES, self._entries_max - self.entries)",
         put="limit = PIECE_ENTRIES",
         killed_by=f"{CHECK}::test_what_lies_before_the_last_entries_is_not_looked_at[2]",
@@ -39,7 +39,7 @@ MUTANTS = [
     Mutant(
         name="a head that was vouched for is answered from",
         incident="The damage is in the log, and the analyst who asked last goes on being answered.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="        if self._is_damaged:\n            return LedgerDamaged.slug\n",
         put="",
         killed_by=f"{CHECKS}::test_everything_is_refused_from_then_on",

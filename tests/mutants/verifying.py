@@ -2,15 +2,15 @@
 
 from tests.mutants.mutant import Mutant
 
-VERIFYING = "tests/workflows/test_verifying.py"
-REBUILDING = "tests/workflows/test_rebuilding.py"
+VERIFYING = "tests/workflows/maintenance/verify/test_report.py"
+REBUILDING = "tests/workflows/maintenance/test_rebuild_answer.py"
 NAMED = f"{VERIFYING}::test_every_damage_is_named"
 
 MUTANTS = [
     Mutant(
         name="an edited answer passes",
         incident="Whoever owns the database changes what was released, and `verify` says that all is well.",
-        file="service/workflows/verify_answers.py",
+        file="service/workflows/maintenance/verify/answers.py",
         find="if answer.body == today or answer.body in bodies:",
         put="if said:",
         killed_by=f"{NAMED}[an answer's values are edited]",
@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant(
         name="a deleted answer passes",
         incident="The same key draws noise and charges again, and nobody learns that it was answered before.",
-        file="service/workflows/verify_answers.py",
+        file="service/workflows/maintenance/verify/answers.py",
         find='if entry.kind == "query" and fresh == 0:',
         put='if entry.kind == "burn" and fresh == 0:',
         killed_by=f"{NAMED}[a fresh answer is deleted]",
@@ -26,7 +26,7 @@ MUTANTS = [
     Mutant(
         name="a doubled limit passes",
         incident="Somebody pays 0.881 of a promised 0.5.",
-        file="service/workflows/verify_accounts.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="slots[are_exact & (limits != given)]",
         put="slots[are_exact & (limits < given)]",
         killed_by=f"{NAMED}[everybody's limit is doubled]",
@@ -34,7 +34,7 @@ MUTANTS = [
     Mutant(
         name="a limit put back hides what was spent",
         incident="The limit is raised, spent and lowered again: the promise is broken and the row looks right.",
-        file="service/workflows/verify_accounts.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="over = np.flatnonzero(spent > largest)",
         put="over = np.flatnonzero(spent < 0)",
         killed_by=f"{VERIFYING}::test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_now",
@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="a doubled budget passes",
         incident="The dataset's guarantee is twice what its curator stated.",
-        file="service/workflows/verify_registration.py",
+        file="service/workflows/maintenance/verify/registration.py",
         find="if any(genesis(record.name, each) == record.genesis for each in _registrations(record)):",
         put="if any(genesis(record.name, each) for each in _registrations(record)):",
         killed_by=f"{NAMED}[the budget is doubled]",
@@ -50,7 +50,7 @@ MUTANTS = [
     Mutant(
         name="a budget that its epsilon does not give passes",
         incident="An (epsilon, delta) guarantee is charged up to another budget.",
-        file="service/workflows/verify_registration.py",
+        file="service/workflows/maintenance/verify/registration.py",
         find="if units != record.budget_units:",
         put="if units > record.budget_units:",
         killed_by=f"{VERIFYING}::test_an_epsilon_gives_its_budget",
@@ -58,7 +58,7 @@ MUTANTS = [
     Mutant(
         name="zeroed worst cases pass",
         incident="An analyst's allowance begins again.",
-        file="service/workflows/verify_ledger.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find="            if held != given:",
         put="            if held > given:",
         killed_by=f"{NAMED}[worst cases are zeroed]",
@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant(
         name="a changed act passes",
         incident="The journal says that a limit was never lowered.",
-        file="service/workflows/verify_journal.py",
+        file="service/workflows/maintenance/verify/journal.py",
         find="return made.hash == act.hash",
         put="return made.previous_hash == act.previous_hash",
         killed_by=f"{NAMED}[a journal row is changed]",
@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         name="the last acts may be missing",
         incident="An erasure is deleted from the journal.",
-        file="service/workflows/verify_journal.py",
+        file="service/workflows/maintenance/verify/journal.py",
         find='"data_version": count,',
         put='"data_version": head.data_version,',
         killed_by=f"{NAMED}[the last journal rows are deleted]",
@@ -82,7 +82,7 @@ MUTANTS = [
     Mutant(
         name="the last entries may be missing",
         incident="The last charges are deleted, and the head is believed.",
-        file="service/workflows/verify_ledger.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find="if head.seq != self.last_seq:",
         put="if head.seq < self.last_seq:",
         killed_by=f"{NAMED}[the last entries are deleted]",
@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         name="who is left out may be anybody",
         incident="A limit that somebody brought along is doubled, and the entries that prove it are not asked.",
-        file="service/workflows/verify_ledger.py",
+        file="service/workflows/maintenance/verify/ledger.py",
         find=">= priced.of_left_out\n",
         put="> 2 * priced.of_left_out\n",
         killed_by=f"{VERIFYING}::test_who_was_left_out_could_not_have_paid",
@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         name="nobody looks at who was left out",
         incident="People are left out of answers at will, and the ledger is said to be sound.",
-        file="service/workflows/verify_participation.py",
+        file="service/workflows/maintenance/verify/participation.py",
         find="slots[~active & ~have_paused & can_pay & is_certain]",
         put="slots[~active & have_paused & can_pay & is_certain]",
         killed_by=f"{VERIFYING}::test_who_takes_part_is_worked_out_anew",
@@ -106,7 +106,7 @@ MUTANTS = [
     Mutant(
         name="whoever pauses may be charged",
         incident="A pause is passed over by a faulty filter, and the ledger is said to be sound.",
-        file="service/workflows/verify_participation.py",
+        file="service/workflows/maintenance/verify/participation.py",
         find="slots[active & have_paused]",
         put="slots[~active & have_paused]",
         killed_by=f"{VERIFYING}::test_who_takes_part_is_worked_out_anew",
@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="a limit holds for entries before it was lowered",
         incident="A sound ledger is reported as broken as soon as somebody lowers a limit.",
-        file="service/workflows/verify_participation.py",
+        file="service/workflows/maintenance/verify/participation.py",
         find="self._acts[0].at_seq < before",
         put="self._acts[0].at_seq <= before",
         killed_by=f"{VERIFYING}::test_limits_count_from_when_they_were_lowered",
@@ -122,7 +122,7 @@ MUTANTS = [
     Mutant(
         name="numbers of people are bound without a salt",
         incident="An auditor tries numbers of people until the digest fits.",
-        file="service/workflows/ledger.py",
+        file="service/workflows/model/ledger_entry.py",
         find='b"sparing private 2\\0" + entry.salt',
         put='b"sparing private 2\\0"',
         killed_by="tests/workflows/test_chain.py::test_an_auditor_who_tries_every_number_of_people_finds_none",
@@ -146,15 +146,15 @@ MUTANTS = [
     Mutant(
         name="sizes of pieces tell how many",
         incident="The size of a piece moves with each person that a query touches.",
-        file="service/workflows/pieces.py",
+        file="service/workflows/model/pieces.py",
         find="return max(-(-size // step) * step, BYTES_MIN)",
         put="return size",
-        killed_by="tests/workflows/test_pieces.py::test_one_more_or_less_changes_no_size",
+        killed_by="tests/workflows/model/test_pieces.py::test_one_more_or_less_changes_no_size",
     ),
     Mutant(
         name="a tombstone may have a key",
         incident="An erased person is back, and the journal that says otherwise is not asked.",
-        file="service/workflows/verify_accounts.py",
+        file="service/workflows/maintenance/verify/accounts.py",
         find="slots[present & ~given]",
         put="slots[present & given & ~given]",
         killed_by=f"{NAMED}[an erased person has a key again]",
@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant(
         name="any key gets a deleted answer",
         incident="An answer goes back under a mistyped key: the right one draws noise and charges everybody again.",
-        file="service/workflows/rebuilding.py",
+        file="service/workflows/maintenance/rebuild_answer.py",
         find="if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:",
         put="if not key.isascii() or not key:",
         killed_by=f"{REBUILDING}::test_only_the_key_that_it_was_first_given_to_gets_it",
@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant(
         name="an answer is made of an entry that is not in the chain",
         incident="Whoever edits an entry and its hash has the service sign an answer that was never given.",
-        file="service/workflows/rebuilding.py",
+        file="service/workflows/maintenance/rebuild_answer.py",
         find="if entry.hash != (found[1].previous_hash if len(found) > 1 else snapshot.head.hash):",
         put="if entry.hash != (found[1].previous_hash if len(found) > 1 else entry.hash):",
         killed_by=f"{REBUILDING}::test_an_entry_that_is_not_what_was_written_gives_no_answer",
@@ -178,7 +178,7 @@ MUTANTS = [
     Mutant(
         name="a moved answer is made a second time",
         incident="One release is given to two principals, each of whom is told that it was asked for them.",
-        file="service/workflows/rebuilding.py",
+        file="service/workflows/maintenance/rebuild_answer.py",
         find="if each.body == answer.body and is_elsewhere:",
         put='if each.body == b"" and is_elsewhere:',
         killed_by=f"{REBUILDING}::test_an_answer_that_was_moved_is_not_made_twice",

@@ -4,14 +4,14 @@ from tests.mutants.mutant import Mutant
 
 CONTRACT = "tests/contracts/test_witness.py"
 GUARD = "tests/workflows/test_guard.py"
-WITNESSING = "tests/workflows/test_witnessing.py"
+WITNESSING = "tests/workflows/rollback/test_guard.py"
 STORES = "tests/store/witness"
 
 MUTANTS = [
     Mutant(
         name="witness None = 0",
         incident="Whoever deletes the witness makes a restored backup look like the newest database.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="return WitnessLost() if transaction.head.seq > 0 else None",
         put="return None",
         killed_by=f"{WITNESSING}::test_a_lost_witness_is_never_made_anew_in_silence",
@@ -19,7 +19,7 @@ MUTANTS = [
     Mutant(
         name="an unreadable witness is an empty one",
         incident="A disk that is away at the start opens a dataset that nobody could hold against anything.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="            self._is_unreadable = True\n            raise Unavailable from fault",
         put="            self._is_unreadable = bool(fault)\n            return []",
         killed_by=f"{WITNESSING}::test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one",
@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         name="a database behind its witness is opened",
         incident="A restored backup answers at once: every budget that was spent since is new.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="return Fenced() if unaccounted(dataset, transaction, history) else None",
         put="return None",
         killed_by=f"{WITNESSING}::test_everything_is_closed_behind_the_witness",
@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         name="what was read is taken for told",
         incident="An answer that only Redis had heard of leaves again, and a power cut takes every trace of it.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="if self._told is not None and self._told.position >= ours.position:",
         put="if self._known is not None and self._known.position >= ours.position:",
         killed_by=f"{WITNESSING}::test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before",
@@ -43,7 +43,7 @@ MUTANTS = [
     Mutant(
         name="a number of a lost history is taken for told",
         incident="After a restore an answer is fetched that no witness knows, for its number was known once.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="if told is None or told.fence != head.fence or told.seq < seq:",
         put="if told is None or told.seq < seq:",
         killed_by=f"{WITNESSING}::test_who_slept_through_a_restore_takes_no_number_for_told",
@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="acts are witnessed by whoever reads next",
         incident="After a pause, an analyst's next look at an answer waits for a write to the witness.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="if told is None or told.fence != head.fence or told.seq < seq:",
         put="if told is None or told.fence != head.fence or told.seq < seq or told.acts < head.data_version:",
         killed_by="tests/leaks/test_vouching.py::test_what_an_analyst_reads_is_vouched_for_alike[paused]",
@@ -59,7 +59,7 @@ MUTANTS = [
     Mutant(
         name="another history of the same length",
         incident="A clone takes the database's place, and what was answered from the original is in nobody's account.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="return record.hash == (",
         put="return True or (",
         killed_by=f"{WITNESSING}::test_a_history_of_the_same_length_put_under_a_running_house_is_noticed",
@@ -67,7 +67,7 @@ MUTANTS = [
     Mutant(
         name="the witnessed hash is not compared",
         incident="A database and its clone answer in turn, each with the whole budget.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="if _continues(record, head) and hashes.get(record.seq) == record.hash]",
         put="if _continues(record, head) and record.seq in hashes]",
         killed_by=f"{WITNESSING}::test_a_clone_that_writes_first_is_found_out_at_the_next_write",
@@ -75,7 +75,7 @@ MUTANTS = [
     Mutant(
         name="a guard waits for a second connection",
         incident="Replicas that meet for the first time hold a connection each, wait for another, and answer nobody.",
-        file="service/workflows/witnessing.py",
+        file="service/workflows/rollback/guard.py",
         find="                begun_meanwhile = lock and self._known is None"
         " and self._tell(transaction.head) is not None\n",
         put="                if lock and self._known is None:\n                    self.vouch(transaction.head)\n",
@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="less than the worst case is burned",
         incident="Of several answers that were lost only the first is paid for.",
-        file="service/workflows/reconciling.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="total = max(each.worst_case_total_units for each in lost)",
         put="total = min(each.worst_case_total_units for each in lost)",
         killed_by=f"{WITNESSING}::test_what_was_lost_is_burned_for_everybody_and_no_more",
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         name="a saturated sum is taken at its word",
         incident="Once the sum of worst cases has lost count, what was lost costs nothing.",
-        file="service/workflows/reconciling.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="missing = CHARGE_UNITS_MAX if total >= CHARGE_UNITS_MAX else max(total - base_units, burn_units)",
         put="missing = max(total - base_units, burn_units)",
         killed_by=f"{WITNESSING}::test_a_sum_that_has_lost_count_burns_everything",
@@ -100,7 +100,7 @@ MUTANTS = [
     Mutant(
         name="a burn does not raise the fence",
         incident="The copy that was given up goes on beside the reconciled one.",
-        file="service/workflows/reconciling.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="fence=max(head.fence, *(each.fence for each in history)) + 1,",
         put="fence=head.fence,",
         killed_by=f"{WITNESSING}::test_what_was_lost_is_burned_for_everybody_and_no_more",
@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         name="a fence that was witnessed is not counted",
         incident="Two copies of a database are reconciled to the same fence, and neither knows of the other.",
-        file="service/workflows/reconciling.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="fence=max(head.fence, *(each.fence for each in history)) + 1,",
         put="fence=head.fence + 1,",
         killed_by=f"{WITNESSING}::test_people_lost_with_another_history_are_counted_as_lost",
@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         name="the fence is not compared",
         incident="A history that was given up is put back, and passes for what came after it.",
-        file="service/workflows/records.py",
+        file="service/workflows/model/rows.py",
         find="return self.fence, self.seq, self.acts",
         put="return 0 * self.fence, self.seq, self.acts",
         killed_by=f"{CONTRACT}::test_a_witness_moves_only_forward[memory]",
@@ -124,7 +124,7 @@ MUTANTS = [
     Mutant(
         name="a burn skips the erased",
         incident="Whoever left, came back and left again with the restore comes back with what was spent.",
-        file="service/workflows/burning.py",
+        file="service/workflows/maintenance/burn.py",
         find="slots, accounts = np.sort(transaction.individuals().slots), state.memory.accounts",
         put="people, accounts = transaction.individuals(), state.memory.accounts\n"
         "    slots = np.sort(people.slots[people.present])",
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         name="as many people are the same people",
         incident="People of a history that was given up are forgotten, because others have taken their slots.",
-        file="service/workflows/reconciling.py",
+        file="service/workflows/maintenance/reconcile.py",
         find="each.fence == shared.fence and each.slots <= shared.slots for each in lost",
         put="each.slots <= shared.slots for each in lost",
         killed_by=f"{WITNESSING}::test_people_lost_with_another_history_are_counted_as_lost",

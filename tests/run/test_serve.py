@@ -28,9 +28,9 @@ def test_servers_are_under_way_before_most_is_imported() -> None:
     """What serving needs before it can launch them is a third of all; numpy tells that the rest is not there yet."""
     lines = (
         "import sys, service.cli.app, service.run.serve",
-        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
+        "print('numpy' in sys.modules, 'service.workflows.replica' in sys.modules, 'uvicorn' in sys.modules)",
         "import service.run.adapters",
-        "print('numpy' in sys.modules, 'service.workflows.house' in sys.modules, 'uvicorn' in sys.modules)",
+        "print('numpy' in sys.modules, 'service.workflows.replica' in sys.modules, 'uvicorn' in sys.modules)",
     )
     printed = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
     assert printed.stdout.split() == ["False", "False", "False", "True", "True", "False"]

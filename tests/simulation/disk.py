@@ -14,8 +14,8 @@ from typing import Any
 
 from service.testing.store import MemoryProposal, MemoryStore
 from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
-from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
-from service.workflows.records import Asked, Checkpoint, Head
+from service.workflows.model.rows import Asked, Checkpoint, Head
+from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.houses import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 

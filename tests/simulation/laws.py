@@ -15,10 +15,10 @@ from service.core.noise import rounded_gaussian
 from service.engine.pages import PageTotals
 from service.query.parse import parse_query
 from service.query.plan import compile_query
-from service.workflows.ledger import LedgerEntry, chain_hash
-from service.workflows.records import DatasetRecord
-from service.workflows.state import DatasetState
-from service.workflows.views import BudgetRow
+from service.workflows.model.ledger_entry import LedgerEntry, chain_hash
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import BudgetRow
+from service.workflows.writer.state import DatasetState
 from tests.laws.reference import ReferenceDataset
 from tests.simulation.disk import SimulatedTransaction
 from tests.simulation.requests import ANALYSTS, Ask, Look, Pause

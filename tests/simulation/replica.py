@@ -8,18 +8,18 @@ from typing import TypeVar
 
 from service.core.noise import Entropy
 from service.store.redis.sealed import SealedCache
-from service.workflows.desk import Act
-from service.workflows.house import House
-from service.workflows.ports import Transaction, Witness
-from service.workflows.prepared import Prepared
-from service.workflows.recalling import Recall
-from service.workflows.records import DatasetRecord
-from service.workflows.secrets import Pepper
-from service.workflows.sharing import Exchange
-from service.workflows.state import DatasetState
-from service.workflows.views import BudgetRow, Page
-from service.workflows.witnessing import Guard
-from service.workflows.writer import Line, Look
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import BudgetRow, Page
+from service.workflows.ports.store import Transaction, Witness
+from service.workflows.queries.answer_lookup import Recall
+from service.workflows.replica import House
+from service.workflows.replication.exchange import Exchange
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.committer import Act
+from service.workflows.writer.prepared import Prepared
+from service.workflows.writer.queue import Line, Look
+from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler

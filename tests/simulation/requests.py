@@ -12,9 +12,9 @@ from uuid import UUID
 import orjson
 
 from service.query.parse import parse_query
-from service.workflows.errors import InvalidRequest, NotFound
-from service.workflows.house import House
-from service.workflows.views import Principal, StoredAnswer
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.replica import House
 from tests.laws.reference import ReferenceDataset
 
 DATASET = "survey"

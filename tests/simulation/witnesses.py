@@ -9,8 +9,8 @@ from random import Random
 from types import TracebackType
 
 from service.testing.witness import MemoryWitness
-from service.workflows.ports import WitnessUnavailable
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import WitnessUnavailable
 from tests.simulation.scheduler import Scheduler
 
 AWAY = 0.05

@@ -12,10 +12,10 @@ from zlib import crc32
 from service.store.witness.combined import SeveralWitnesses
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
-from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
-from service.workflows.registration import Registration, register
-from service.workflows.verifying import verify_all
+from service.workflows.datasets import Registration, register
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
+from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 from tests.houses import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws

@@ -11,10 +11,10 @@ import numpy as np
 
 from service.store.redis.sealed import SealedCache
 from service.testing.store import MemoryStore
-from service.workflows.house import House
-from service.workflows.ports import Store, Witness
-from service.workflows.views import Principal
-from service.workflows.writer import Line
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import Store, Witness
+from service.workflows.replica import House
+from service.workflows.writer.queue import Line
 from tests.contracts.caches import PATIENCE_S, caches
 from tests.houses import SeededEntropy, open_house, register, upload
 

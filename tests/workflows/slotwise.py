@@ -7,7 +7,7 @@ whose turn it is begin together. Nothing is kept between two slots but the queue
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from service.workflows.schedule import SlotRules
+from service.workflows.admission.schedule import SlotRules
 
 SHARED = 16
 """What shares a reservation needs no more slots than this."""

@@ -8,8 +8,9 @@ import pytest
 
 from service.query.parse import parse_query
 from service.testing.store import MemoryStore
-from service.workflows.errors import AllowanceExceeded
-from service.workflows.views import PendingAnswer, Principal
+from service.workflows.model.errors import AllowanceExceeded
+from service.workflows.model.views import Principal
+from service.workflows.writer.submission import PendingAnswer
 from tests.houses import PassiveHouse, SeededEntropy, analyst, open_house, register, upload
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.testing.store import MemoryStore
-from service.workflows.house import House
+from service.workflows.replica import House
 from tests.houses import analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from service.query.canonical_json import canonical_json
-from service.workflows.ledger import EncodedCharges, LedgerEntry, chain_hash, private_digest, public_facts
-from service.workflows.records import Head
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, chain_hash, private_digest, public_facts
+from service.workflows.model.rows import Head
 from tests.contracts.stores import entry, second_entry
 
 HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=0, slots=4, worst_case_units=0, checkpoint_seq=0)

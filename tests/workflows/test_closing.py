@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.workflows.errors import Unavailable
-from service.workflows.house import House
-from service.workflows.submission import Submission
+from service.workflows.model.errors import Unavailable
+from service.workflows.replica import House
+from service.workflows.writer.submission import Submission
 from tests.gates import GatedStore
 from tests.houses import analyst, ask, open_house, register, upload
 
@@ -106,7 +106,7 @@ def test_a_line_that_does_not_end_is_left_behind(
     house: House, store: GatedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing has a bound; what the line had not committed was promised to nobody."""
-    monkeypatch.setattr("service.workflows.lines.CLOSING_S", 0.05)
+    monkeypatch.setattr("service.workflows.writer.registry.CLOSING_S", 0.05)
     who = analyst(house)
     store.gate.clear()
     promise = house.submit(who, "one", "k", QUERY)

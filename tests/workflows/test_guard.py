@@ -15,10 +15,10 @@ from service.store.witness.file import FileWitness
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import Fenced
-from service.workflows.ports import Store, StoreUnavailable
-from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
-from service.workflows.witnessing import Guard, witness_name
+from service.workflows.model.errors import Fenced
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.rollback.guard import Guard, witness_name
 from tests.contracts.stores import dataset
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.keys import LEDGER_KEY

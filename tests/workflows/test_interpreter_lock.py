@@ -9,7 +9,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.testing.store import MemoryStore
-from service.workflows.ledger import LedgerEntry
+from service.workflows.model.ledger_entry import LedgerEntry
 from tests.bystander import bystander
 from tests.houses import PassiveHouse, analyst, open_house, register, upload
 

@@ -9,10 +9,10 @@ from types import FrameType
 import pytest
 
 from service.testing.store import MemoryStore
-from service.workflows.errors import Fenced
-from service.workflows.house import House
-from service.workflows.records import WitnessRecord
-from service.workflows.witnessing import judge, unaccounted
+from service.workflows.model.errors import Fenced
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.replica import House
+from service.workflows.rollback.guard import judge, unaccounted
 from tests.houses import analyst, ask, open_house, register, upload
 
 LONG = 1000

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.workflows.state import DatasetState
-from service.workflows.threads import DatasetWriter
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
 from tests.gates import GatedStore
 from tests.houses import PassiveHouse, SeededEntropy, analyst, ask, open_house, register, upload
 

@@ -10,12 +10,12 @@ import pytest
 from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
-from service.workflows.errors import Fenced
-from service.workflows.house import House
-from service.workflows.ownership import Ownership
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Replica
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Fenced
+from service.workflows.model.rows import Replica
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.replica import House
+from service.workflows.replication.ownership import Ownership
 from tests.houses import analyst, ask, open_house, register, upload
 
 NAMES = ("one", "two", "three")

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from service.testing.store import MemoryStore
-from service.workflows.errors import InvalidRequest, NotFound
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.rows import PrincipalRecord
 from service.workflows.principals import REMEMBERED_FOR, Principals
-from service.workflows.records import PrincipalRecord
-from service.workflows.secrets import Pepper
 from tests.houses import CLOCK
 
 

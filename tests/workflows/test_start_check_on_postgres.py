@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.start_check import StartCheck
+from service.workflows.maintenance.start_check import StartCheck
 from tests.houses import open_house
 from tests.keys import LEDGER_KEY
-from tests.workflows.test_verifying import history
+from tests.workflows.maintenance.verify.test_report import history
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,11 @@ import pytest
 
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.answering import Outcome, Question
-from service.workflows.house import House
-from service.workflows.submitting import compiled
-from service.workflows.views import PendingAnswer, Principal
+from service.workflows.model.views import Principal
+from service.workflows.queries.submit import compiled
+from service.workflows.replica import House
+from service.workflows.writer.batch import Outcome, Question
+from service.workflows.writer.submission import PendingAnswer
 from tests.houses import analyst, open_house, register, upload
 
 WAIT_S = 30
@@ -65,7 +66,7 @@ def test_one_analysts_crowd_does_not_hold_up_anothers_query(
     house: House, monkeypatch: pytest.MonkeyPatch, crowd: int
 ) -> None:
     """Behind hundreds of queries of one analyst, another's one is in the next commit."""
-    monkeypatch.setattr("service.workflows.writer.BATCH_MAX", 16)
+    monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 16)
     many, one = analyst(house), analyst(house, "bo")
     with crowded(house):
         waiting = submitted(house, many, crowd)
@@ -78,7 +79,7 @@ def test_one_analysts_crowd_does_not_hold_up_anothers_query(
 
 def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
-    monkeypatch.setattr("service.workflows.writer.BATCH_MAX", 1)
+    monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 1)
     dear, cheap = analyst(house), analyst(house, "bo")
     with crowded(house):
         batches = [
@@ -95,7 +96,7 @@ def test_a_commit_takes_no_more_answers_than_its_bound(house: House, monkeypatch
     """What does not fit waits for the next commit, and what fits in none has one to itself."""
     who, record = analyst(house), house.lines.record("survey")
     cost = house.admission.cost_of(compiled(query(0, item="wide"), record), record)
-    monkeypatch.setattr("service.workflows.writer.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
+    monkeypatch.setattr("service.workflows.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
     desk, batches = house.lines.line(record).desk, list[int]()
     real = desk.answer
 

@@ -3,8 +3,8 @@
 import pytest
 
 from service.testing.store import MemoryStore
-from service.workflows.errors import InvalidRequest
-from service.workflows.verifying import verify_all
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest
 from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 
 

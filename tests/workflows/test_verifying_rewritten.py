@@ -9,10 +9,10 @@ import pytest
 
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.store import PostgresStore
-from service.workflows.amending import amend_erased
-from service.workflows.pieces import WHOLE, Piece
-from service.workflows.pruning import prune
-from service.workflows.verifying import verify_all
+from service.workflows.maintenance.amend import amend_erased
+from service.workflows.maintenance.prune import prune
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.pieces import WHOLE, Piece
 from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import Damage

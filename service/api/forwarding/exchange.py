@@ -19,10 +19,10 @@ from service.api.forwarding.connection import RawHeaders, Wire, WireLost
 from service.api.middleware.chunked_body import DELIVERED_BYTES_PER_S, DELIVERY_S, Undelivered
 from service.api.middleware.drain import NOT_STARTED
 from service.api.problems import request_id_of
-from service.workflows.errors import Unavailable
-from service.workflows.incidents import report_incident
-from service.workflows.ownership import Ownership
-from service.workflows.records import Replica
+from service.incidents import report_incident
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Replica
+from service.workflows.replication.ownership import Ownership
 
 GREETING_PATH: Final = "/forwarding"
 CHALLENGE_HEADER: Final = b"x-sparing-challenge"

@@ -1,4 +1,4 @@
-"""Requests that concern one dataset go to the process that owns it (`service.workflows.ownership`).
+"""Requests that concern one dataset go to the process that owns it (`service.workflows.replication.ownership`).
 
 A request concerns the dataset that its caller is bound to, or else the one that its path names. It is forwarded at most
 once, whole and as it came. The receiver asks again for the key, the rate limit and everything else, so that the
@@ -21,9 +21,9 @@ from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP
 from service.api.middleware.drain import NOT_STARTED
 from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
-from service.workflows.errors import NotFound, Unavailable
-from service.workflows.ownership import Ownership
-from service.workflows.records import DatasetRecord, Replica
+from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.rows import DatasetRecord, Replica
+from service.workflows.replication.ownership import Ownership
 
 METHODS: Final = frozenset({"GET", "POST", "DELETE"})
 """Other methods have no route: each process refuses them by itself."""

@@ -2,7 +2,7 @@
 
 A server that is given a body whole keeps what the client does not read in a buffer of its own, for as long as the
 connection lasts, and what the request was admitted for no longer counts it. Piece by piece the body stays with the
-request, whose memory is counted until the last piece has left (`service.workflows.memory_bound`).
+request, whose memory is counted until the last piece has left (`service.workflows.admission.memory_bound`).
 """
 
 import asyncio

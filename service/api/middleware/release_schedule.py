@@ -1,7 +1,7 @@
 """The arithmetic of departures: the instants at which responses may leave, and no others.
 
 Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
-schedule leaves when its reservation ends (`service.workflows.schedule`). Every other held response, a refusal before
+schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before
 anything was reserved or a read by an individual, leaves a fixed number of slots after its request was whole. A response
 that is not ready by then leaves when twice its delay is over, or four times, or eight: of how late it was, an observer
 sees the number of doublings. All numbers are ns.

@@ -17,9 +17,9 @@ from service.api.middleware.release_clock import ReleaseClock
 from service.api.middleware.release_schedule import Slots
 from service.api.middleware.shared_timeout import Patience
 from service.api.problems import request_id_of, response_of
-from service.workflows.admission import Ticket
-from service.workflows.errors import Unavailable
-from service.workflows.telemetry import Telemetry
+from service.workflows.admission.admission import Ticket
+from service.workflows.model.errors import Unavailable
+from service.workflows.ports.telemetry import Telemetry
 
 log = logging.getLogger("sparing.slots")
 

@@ -19,7 +19,7 @@ from service.api.middleware.drain import Life, draining
 from service.api.middleware.release_slots import tickets_of
 from service.api.middleware.request_metrics import RequestCount
 from service.api.problems import response_of
-from service.workflows.telemetry import Telemetry
+from service.workflows.ports.telemetry import Telemetry
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 

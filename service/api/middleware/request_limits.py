@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.shared_timeout import Patience
 from service.api.problems import internal_error, request_id_of, response_of
-from service.workflows.incidents import report_incident
+from service.incidents import report_incident
 
 
 class ResponseAborted(Exception):

@@ -2,7 +2,7 @@
 
 from starlette.types import Scope
 
-from service.workflows.telemetry import Telemetry
+from service.workflows.ports.telemetry import Telemetry
 
 UNMATCHED = "unmatched"
 FORWARDED = "forwarded"

@@ -3,7 +3,7 @@
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.models import AuditedRow, without_counts
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.workflows.views import LedgerRow, Page
+from service.workflows.model.views import LedgerRow, Page
 
 router = guarded_router("curator", "auditor")
 

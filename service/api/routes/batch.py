@@ -19,13 +19,13 @@ from service.api.auth import the_house
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
 from service.api.query_requests import Admitted, arrived, checked_key
 from service.api.responses import Answer
+from service.incidents import report_incident
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.errors import InvalidRequest
-from service.workflows.house import House
-from service.workflows.incidents import report_incident
-from service.workflows.submission import refused
-from service.workflows.views import PendingAnswer, Principal
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.views import Principal
+from service.workflows.replica import House
+from service.workflows.writer.submission import PendingAnswer, refused
 
 ENTRIES_MAX = 256
 

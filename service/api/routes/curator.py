@@ -11,8 +11,8 @@ from service.api.auth import TheHouse, guarded_router
 from service.api.models import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import UPLOAD_BODY, Spooled
-from service.workflows.registration import Registration
-from service.workflows.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
+from service.workflows.datasets import Registration
+from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
 
 router = guarded_router("curator")
 house_router = guarded_router("curator", whole_house=True)  # datasets and keys are handed out here

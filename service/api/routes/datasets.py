@@ -2,7 +2,7 @@
 
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.models import CuratedDataset, for_curator
-from service.workflows.views import PublicDataset
+from service.workflows.model.views import PublicDataset
 
 router = guarded_router("curator", "analyst")
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from service.api.auth import Caller, TheHouse, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.workflows.views import MyBudget, Page, Receipt
+from service.workflows.model.views import MyBudget, Page, Receipt
 
 router = guarded_router("individual")
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from service.store.postgres.data_tables import unpacked
-from service.workflows.records import Individuals
+from service.workflows.model.rows import Individuals
 
 EXTENT: Final = """
 SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s

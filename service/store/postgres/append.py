@@ -21,8 +21,8 @@ from service.store.postgres.rows import (
     piece_rows,
 )
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.ledger import LedgerEntry
-from service.workflows.records import AnswerRecord, Head
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import AnswerRecord, Head
 
 RowTypes = Mapping[str, int]
 """By table, the number that a database has given to the type of its rows."""

@@ -9,9 +9,9 @@ from service.store.postgres.append import Extension
 from service.store.postgres.connection import Session
 from service.store.postgres.errors import committing
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import Outdated
-from service.workflows.records import AnswerRecord, Asked, Head, Known
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import AnswerRecord, Asked, Head, Known
+from service.workflows.ports.store import Outdated
 
 
 class PostgresProposal:

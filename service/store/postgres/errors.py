@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from service.workflows.ports import CommitRejected, CommitUnclear, StoreUnavailable
+from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
 
 _REPEATING: Final = ("22", "23")
 """The classes of SQLSTATE for data exceptions and violated constraints: the same values fail again."""

@@ -10,8 +10,8 @@ from typing import Any, Final
 import psycopg
 
 from service.store.postgres.pool import Sessions
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Lease, Replica
+from service.workflows.model.rows import Lease, Replica
+from service.workflows.ports.store import StoreUnavailable
 
 _SESSIONS_MAX: Final = 2
 _TIMEOUT_MS: Final = 1000

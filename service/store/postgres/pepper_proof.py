@@ -10,7 +10,7 @@ from typing import Final
 
 from service.store.postgres.pool import Sessions
 from service.store.postgres.sealing import LedgerSeal, Unreadable
-from service.workflows.pieces import WHOLE
+from service.workflows.model.pieces import WHOLE
 
 __all__ = ["OtherPepper", "refuse_other_pepper"]
 

@@ -14,7 +14,7 @@ from psycopg_pool import ConnectionPool
 from service.failpoints import watch
 from service.store.postgres.connection import Session
 from service.store.postgres.errors import translated
-from service.workflows.ports import CommitUnclear, StoreUnavailable
+from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 
 LONG_MAX: Final = 2
 """Long acts of one process at a time; they have so many connections more than all else together."""

@@ -11,10 +11,10 @@ from typing import Any, Final
 from service.store.postgres.errors import translated
 from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
 from service.store.postgres.snapshot import PostgresReading
-from service.workflows.amendments import Amendment, OwnPart, Rewritten
-from service.workflows.encoded_charges import EncodedCharges
-from service.workflows.pieces import WHOLE, Piece, number_for
-from service.workflows.records import StoredPage
+from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
+from service.workflows.model.encoded_charges import EncodedCharges
+from service.workflows.model.pieces import WHOLE, Piece, number_for
+from service.workflows.model.rows import StoredPage
 
 _REVISIONS: Final = 2**32
 PARTS_AT_ONCE: Final = 64

@@ -13,7 +13,7 @@ import numpy as np
 
 from service.engine.pages import PageTotals
 from service.store.postgres.sealing import LedgerSeal, Unreadable
-from service.workflows.entry_fields import (
+from service.workflows.model.entry_fields import (
     ENTRY_FIELDS,
     PUBLIC_FIELDS,
     EntryField,
@@ -22,9 +22,9 @@ from service.workflows.entry_fields import (
     entry_values,
     public_from,
 )
-from service.workflows.ledger import LedgerEntry, PublicEntry
-from service.workflows.pieces import WHOLE, Piece
-from service.workflows.records import AnswerRecord, StoredPage
+from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
+from service.workflows.model.pieces import WHOLE, Piece
+from service.workflows.model.rows import AnswerRecord, StoredPage
 
 _RESERVED: Final = {"values"}
 _UNITS: Final = np.dtype(">i8")

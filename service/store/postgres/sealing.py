@@ -12,7 +12,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from service.workflows.pieces import Piece
+from service.workflows.model.pieces import Piece
 
 __all__ = ["SEAL_BYTES", "LedgerSeal", "Unreadable"]
 

@@ -42,10 +42,10 @@ from service.store.postgres.rows import (
     page_of,
 )
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.journal import TOUCHED, JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.pieces import number_for
-from service.workflows.records import (
+from service.workflows.model.journal import TOUCHED, JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.pieces import number_for
+from service.workflows.model.rows import (
     ActRecord,
     AnswerRecord,
     Codes,

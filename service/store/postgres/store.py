@@ -21,9 +21,8 @@ from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, li
 from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
-from service.workflows.errors import NameTaken
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import (
+from service.workflows.model.errors import NameTaken
+from service.workflows.model.rows import (
     Asked,
     Checkpoint,
     DatasetRecord,
@@ -33,7 +32,8 @@ from service.workflows.records import (
     ReleasePlace,
     ReleaseRecord,
 )
-from service.workflows.views import Guarantee
+from service.workflows.model.views import Guarantee
+from service.workflows.ports.store import StoreUnavailable
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
 _PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"

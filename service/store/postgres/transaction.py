@@ -17,10 +17,10 @@ from service.store.postgres.new_individuals import COPY_INDIVIDUALS, copy_indivi
 from service.store.postgres.rewritten_entries import PostgresAmending
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.sealing import LedgerSeal
-from service.workflows.journal import JournalAct
-from service.workflows.ledger import LedgerEntry
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import ERASED_NAME, AnswerRecord, Asked, Codes, Head, Known
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, Head, Known
+from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 

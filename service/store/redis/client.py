@@ -13,10 +13,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from service.incidents import report_incident
 from service.store.redis.deadline_socket import punctual_connections
 from service.store.redis.sealed import Item, Swap
 from service.store.redis.sealing import STAMP_BYTES
-from service.workflows.incidents import report_incident
 
 REST_S: Final = 1.0
 """How long a server that failed is left alone."""

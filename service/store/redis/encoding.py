@@ -9,11 +9,11 @@ from uuid import UUID
 import numpy as np
 import orjson
 
-from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
-from service.workflows.ledger import LedgerEntry
-from service.workflows.pieces import Piece
-from service.workflows.records import AnswerRecord
+from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.pieces import Piece
+from service.workflows.model.rows import AnswerRecord
+from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1

@@ -7,9 +7,9 @@ import orjson
 
 from service.store.redis import encoding
 from service.store.redis.sealing import Seal
-from service.workflows.caching import AccountSlice, News, Shared, SharedEntry, SharedReply
-from service.workflows.ledger import LedgerEntry
-from service.workflows.records import Address
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import Address
+from service.workflows.ports.cache import AccountSlice, News, Shared, SharedEntry, SharedReply
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from service.workflows.incidents import report_incident
-from service.workflows.ports import Witness, WitnessUnavailable
-from service.workflows.records import WitnessRecord
+from service.incidents import report_incident
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import Witness, WitnessUnavailable
 
 _REST_S: Final = 5.0
 

@@ -17,8 +17,8 @@ from typing import Final
 
 from service.embedded.home import sync_directory
 from service.store.witness.record_format import RECORD_BYTES, decode, encode
-from service.workflows.ports import WitnessUnavailable
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import WitnessUnavailable
 
 _BLOCK_BYTES: Final = 512 * RECORD_BYTES
 _KEPT_WHOLE: Final = 2048

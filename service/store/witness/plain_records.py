@@ -8,7 +8,7 @@ from hmac import compare_digest
 from typing import Final
 
 from service.store.witness.record_format import RECORD_BYTES, decode
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
 
 _POSITION_BYTES: Final = 60  # fence, sequence and acts, written out for a script that compared them
 

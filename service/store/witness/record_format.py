@@ -4,7 +4,7 @@ import hashlib
 import struct
 from typing import Final
 
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
 
 _LAYOUT: Final = struct.Struct(">16s5Q8x32s")  # a mark, five numbers, a gap, the hash of the ledger's last entry
 _MARK: Final = b"sparing witness1"

@@ -11,9 +11,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.api.forwarding.exchange import IDLE_S, KEPT_BYTES_MAX
 from service.api.middleware.chunked_body import Undelivered
-from service.workflows.errors import Unavailable
-from service.workflows.records import Replica
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Replica
 from tests.api.neighbours import bound, until, url_of
 from tests.api.relays import Clock, Owner, answered, carried, connected, echo
 

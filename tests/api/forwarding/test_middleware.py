@@ -8,11 +8,11 @@ import pytest
 from service.api.forwarding.exchange import HOP_HEADER
 from service.api.forwarding.middleware import Forwarding
 from service.testing.leases import MemoryLeases
-from service.workflows.caching import NoCache
-from service.workflows.limiting import Limiter, Rate
-from service.workflows.ownership import LEASE_S
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Replica
+from service.workflows.admission.rate_limit import Limiter, Rate
+from service.workflows.model.rows import Replica
+from service.workflows.ports.cache import NoCache
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.replication.ownership import LEASE_S
 from tests.api.neighbours import Neighbours, neighbours, visible
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import COUNT, CSV, PEOPLE, World

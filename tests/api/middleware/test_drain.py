@@ -4,7 +4,7 @@ import asyncio
 
 from service.api.app import Edge
 from service.api.middleware.drain import Life
-from service.workflows.views import PendingAnswer
+from service.workflows.writer.submission import PendingAnswer
 from tests.api.world import COUNT, build_world
 
 

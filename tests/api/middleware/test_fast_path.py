@@ -11,8 +11,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.api.auth import Guard
 from service.api.middleware.fast_path import HotRoute, HotRoutes, whole_body
-from service.workflows.errors import NotFound, Unavailable
-from service.workflows.views import Principal
+from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.views import Principal
 from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World, build_world
 

@@ -15,10 +15,10 @@ from service.api.middleware.release_schedule import Slots
 from service.api.middleware.release_slots import Deadline, Held, ReleaseSlots, declare
 from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
-from service.workflows.admission import Ticket
-from service.workflows.memory_bound import MemoryBound
-from service.workflows.schedule import SlotRules
-from service.workflows.telemetry import Silent
+from service.workflows.admission.admission import Ticket
+from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.schedule import SlotRules
+from service.workflows.ports.telemetry import Silent
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import received
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from service.api.app import Edge
 from service.api.middleware.request_metrics import UNMATCHED
-from service.workflows.telemetry import Silent
+from service.workflows.ports.telemetry import Silent
 from tests.api.route_table import ROUTES, served
 from tests.api.world import build_world
 

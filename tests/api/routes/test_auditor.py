@@ -10,7 +10,7 @@ import pytest
 import rfc8785
 
 from service.api.models import without_counts
-from service.workflows.views import LedgerRow
+from service.workflows.model.views import LedgerRow
 from sparing import Chain
 from sparing._chain import chain_of
 from tests.api.world import World

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.api.routes.batch import ENTRIES_MAX, Entry, parse_batch
 from service.query.parse import parse_query
-from service.workflows.errors import InvalidRequest
+from service.workflows.model.errors import InvalidRequest
 from tests.api.world import COUNT, World, build_world
 from tests.houses import REJECTED_SIGMA, RejectingStore
 
@@ -114,7 +114,7 @@ class TestAnswers:
         assert (alone.status_code, alone.json()["type"]) == (500, "urn:sparing:problem:internal-error")
         assert "Retry-After" not in alone.headers
         assert "code=23514" in caplog.text
-        assert "request_id=r7 error=service.workflows.ports.CommitRejected" in caplog.text
+        assert "request_id=r7 error=service.workflows.ports.store.CommitRejected" in caplog.text
         await world.client.aclose()
         world.house.close()
 

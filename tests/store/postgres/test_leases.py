@@ -10,8 +10,8 @@ import pytest
 
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports import StoreUnavailable
-from service.workflows.records import Replica
+from service.workflows.model.rows import Replica
+from service.workflows.ports.store import StoreUnavailable
 from tests.contracts.stores import dataset
 from tests.keys import LEDGER_KEY
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from service.store.postgres.connection import Connection
 from service.store.postgres.ledger_listings import OWN_SINCE, PADDING
 from service.store.postgres.transaction import PostgresTransaction
-from service.workflows.ledger import EncodedCharges
+from service.workflows.model.ledger_entry import EncodedCharges
 from tests.contracts.stores import dataset, open_store, reply, second_entry
 
 pytestmark = pytest.mark.slow

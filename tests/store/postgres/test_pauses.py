@@ -14,10 +14,10 @@ from sqlalchemy.exc import ProgrammingError
 from service.query.schema import Schema
 from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.store import PostgresStore
-from service.workflows.journal import JournalAct, told_slots
-from service.workflows.records import Checkpoint, DatasetRecord, OwnAccount
-from service.workflows.state import DatasetState
-from service.workflows.verifying import verify_all
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.journal import JournalAct, told_slots
+from service.workflows.model.rows import Checkpoint, DatasetRecord, OwnAccount
+from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import SCHEMA, burn, dataset, entry, open_store, reply, totals
 
 pytestmark = pytest.mark.slow

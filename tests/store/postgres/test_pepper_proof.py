@@ -7,7 +7,7 @@ import pytest
 
 from service.store.postgres.pepper_proof import OtherPepper
 from service.store.postgres.store import PostgresStore
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
 from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
 from tests.store.postgres.test_schema import alembic
 

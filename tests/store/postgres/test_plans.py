@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports import Proposal, Transaction
-from service.workflows.records import Asked, Checkpoint, DatasetRecord, Head
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
+from service.workflows.ports.store import Proposal, Transaction
 from tests.contracts.stores import ANALYST, dataset, entry, reply
 from tests.keys import LEDGER_KEY
 

@@ -9,9 +9,9 @@ import pytest
 from service.engine.pages import PageTotals
 from service.store.postgres.sealing import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
-from service.workflows.pieces import STRETCH_SLOTS, Piece
-from service.workflows.ports import LongAct, StoreUnavailable
-from service.workflows.records import StoredPage
+from service.workflows.model.pieces import STRETCH_SLOTS, Piece
+from service.workflows.model.rows import StoredPage
+from service.workflows.ports.store import LongAct, StoreUnavailable
 from tests.contracts.stores import dataset, second_entry
 from tests.e2e.workers import await_that
 from tests.keys import LEDGER_KEY

@@ -23,10 +23,10 @@ from service.store.postgres.migrate import MIGRATIONS, migrate
 from service.store.postgres.pool import UnsafeDatabase
 from service.store.postgres.store import PostgresStore, StrangeDatabase
 from service.store.postgres.tables import METADATA, sqlalchemy_url
-from service.workflows.ledger import chain_hash
-from service.workflows.ports import CommitRejected, CommitUnclear
-from service.workflows.records import Asked, Checkpoint, DatasetRecord
-from service.workflows.state import DatasetState
+from service.workflows.model.ledger_entry import chain_hash
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
+from service.workflows.ports.store import CommitRejected, CommitUnclear
+from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply, totals
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 from service.store.postgres.append import Extension
 from service.store.postgres.connection import Session
 from service.store.postgres.sealing import LedgerSeal, Unreadable
-from service.workflows.pieces import Piece
-from service.workflows.ports import CommitRejected
+from service.workflows.model.pieces import Piece
+from service.workflows.ports.store import CommitRejected
 from tests.contracts.stores import dataset, open_store, reply, second_entry
 from tests.keys import LEDGER_KEY
 

@@ -14,8 +14,8 @@ from service.store.postgres.data_tables import records_tables
 from service.store.postgres.pool import Sessions
 from service.store.postgres.snapshot import PostgresReading
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
-from service.workflows.records import Asked, Head
+from service.workflows.model.rows import Asked, Head
+from service.workflows.ports.store import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 from tests.keys import LEDGER_KEY
 

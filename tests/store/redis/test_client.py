@@ -10,7 +10,7 @@ import redis
 
 from service.store.redis.client import LIFETIME_S, REST_S, RedisShelf
 from service.store.redis.sealed import SealedCache
-from service.workflows.caching import SharedEntry
+from service.workflows.ports.cache import SharedEntry
 from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, news, shared_reply
 from tests.contracts.stores import ANALYST
 from tests.faults.meddling import OwnValkey

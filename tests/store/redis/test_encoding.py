@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.store.redis import encoding
-from service.workflows.caching import AccountSlice, News, Place, SharedReply
-from service.workflows.records import AnswerRecord
+from service.workflows.model.rows import AnswerRecord
+from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
 
 NUMBERS = st.integers(0, 2**62)
 BLOBS = st.binary(max_size=100)

@@ -1,8 +1,8 @@
 """What earlier versions left in Redis: a witness record that says in the clear how far a dataset has come."""
 
 from service.store.witness.record_format import encode
-from service.workflows.records import WitnessRecord
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import WitnessRecord
 
 
 def clear_value(dataset: str, record: WitnessRecord, pepper: Pepper) -> bytes:

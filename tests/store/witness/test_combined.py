@@ -7,8 +7,8 @@ import pytest
 
 from service.store.witness.combined import SeveralWitnesses
 from service.testing.witness import MemoryWitness
-from service.workflows.ports import WitnessUnavailable
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import WitnessUnavailable
 
 DATASET = "survey-" + "0f" * 32
 

@@ -13,8 +13,8 @@ import pytest
 
 from service.store.witness.file import FileWitness
 from service.store.witness.record_format import RECORD_BYTES, decode, encode
-from service.workflows.ports import WitnessUnavailable
-from service.workflows.records import WitnessRecord
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import WitnessUnavailable
 
 DATASET = "survey-" + "0f" * 32
 

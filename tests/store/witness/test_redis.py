@@ -14,10 +14,10 @@ from service.store.witness.combined import SeveralWitnesses
 from service.store.witness.redis import RedisWitness
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.errors import Fenced
-from service.workflows.ports import WitnessUnavailable
-from service.workflows.records import WitnessRecord
-from service.workflows.secrets import Pepper
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Fenced
+from service.workflows.model.rows import WitnessRecord
+from service.workflows.ports.store import WitnessUnavailable
 from tests.faults.meddling import OwnValkey
 from tests.houses import analyst, ask, open_house, register, upload
 from tests.store.witness.earlier import clear_value

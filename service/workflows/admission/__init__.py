@@ -1,0 +1,1 @@
+"""Admission by public cost: rate limits, memory, and time slots."""

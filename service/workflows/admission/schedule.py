@@ -1,0 +1,275 @@
+"""Time-triggered slots: which work begins in which slot, and when its answers leave, as a function of public events.
+
+Time is cut into slots at whole multiples of their length. Requests that arrived before a slot begins may begin in it,
+in the order of their principals' turns; together they get as many slots as their public costs need, work begins with
+the first of them and no sooner, and all their responses leave at the instant at which the last one ends, however long
+the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone, and anybody
+who knows these can compute them (tests/workflows/admission/test_schedule.py does).
+
+The schedule is passive: it is told of arrivals and of the time, and has neither a clock nor a thread nor a lock
+(`service.workflows.admission.scheduler`). Instants are whole nanoseconds of one monotonic clock.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import is_
+from typing import Final
+
+from service.query.cost import PublicCost
+from service.workflows.admission.fair_queue import FairQueue
+
+SHARED_SLOTS_MAX: Final = 16
+"""Requests share a commit while they fit in so many slots together; a larger request has its slots to itself."""
+
+BUSY_SLOTS_MAX: Final = 16
+"""After so many slots in a row with queries one slot is left free, in which acts can run."""
+
+WAITING_MAX: Final = 1024
+_NS_PER_S: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRules:
+    """How work is fitted into slots. All in ns.
+
+    `commit_ns` is kept free for each dataset that commits in a reservation, `margin_ns` once in every reservation: for
+    the departure of the responses before it, and for what is not the work's own.
+    """
+
+    slot_ns: int
+    commit_ns: int
+    margin_ns: int
+
+    def slots(self, work_ns: int, commits: int) -> int:
+        """How many slots work of a public cost needs, with its commits."""
+        return -(-(work_ns + commits * self.commit_ns + self.margin_ns) // self.slot_ns)
+
+    def delay_ns(self, work_ns: int) -> int:
+        """How long the slots of one request last that shares them with no other."""
+        return self.slots(work_ns, 1) * self.slot_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The slots of some requests: work begins at `begins_ns`, and every response leaves at `leaves_ns`."""
+
+    begins_ns: int
+    leaves_ns: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Request:
+    """One request that waits for its slots: all of it public.
+
+    `commits_to` is the dataset that commits for it, None when nothing is committed. `leave_before_ns` is the instant
+    by which its response has to leave, `leaves_ns` the instant at which it leaves once that is known.
+    """
+
+    principal: Hashable
+    cost: PublicCost
+    arrived_ns: int
+    leave_before_ns: int
+    commits_to: Hashable | None
+    cancelled_ns: int | None = None
+    reservation: Reservation | None = None
+    leaves_ns: int | None = None
+
+
+class RequestTooCostly(Exception):
+    """The request needs more slots than its deadline leaves room for, even alone."""
+
+    def __init__(self, needed_ns: int, allowed_ns: int) -> None:
+        super().__init__(f"needs {needed_ns} ns of {allowed_ns} ns")
+        self.needed_ns, self.allowed_ns = needed_ns, allowed_ns
+
+
+class ScheduleFull(Exception):
+    """The request would leave after its deadline; there may be room after `retry_after_s`."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"no room for {retry_after_s} s")
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Requests whose slots have come, in order; those of one dataset share a commit."""
+
+    reservation: Reservation
+    requests: Sequence[Request]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Everything that came about up to an instant: what begins, and what can no longer leave in time."""
+
+    begun: list[Begun] = field(default_factory=list)
+    refused: list[Request] = field(default_factory=list)
+
+
+class Schedule:
+    """The slots of one server. Not thread-safe; instants that it is told of never decrease."""
+
+    def __init__(self, rules: SlotRules) -> None:
+        self.rules = rules
+        self._arriving: deque[Request] = deque()  # in order of arrival, not yet in turn
+        self._turns: FairQueue[Request] = FairQueue()
+        self._waiting: Counter[Hashable] = Counter()  # requests, by principal
+        self._free_ns = 0  # the next instant at which a reservation may begin
+        self._ended_ns = 0  # the end of the last reservation
+        self._busy_slots = 0  # reserved in a row up to there
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their slots."""
+        return len(self._arriving) + len(self._turns)
+
+    def admit(self, request: Request) -> None:
+        """Let a request wait. Call `advance` up to its arrival first.
+
+        Raises RequestTooCostly where it could never leave in time, ScheduleFull where it cannot now.
+        """
+        own_ns = self._alone_ns(request)
+        allowed_ns = request.leave_before_ns - request.arrived_ns
+        if own_ns + self.rules.slot_ns > allowed_ns:
+            raise RequestTooCostly(own_ns + self.rules.slot_ns, allowed_ns)
+        due_ns = self.due_ns(request)
+        own = self._waiting[request.principal]  # as many as are left for others, so that none is kept out
+        if due_ns > request.leave_before_ns or self.waiting + own >= WAITING_MAX:
+            raise ScheduleFull(max(-(-(due_ns - request.leave_before_ns) // _NS_PER_S), 1))
+        self._arriving.append(request)
+        self._waiting[request.principal] += 1
+
+    def cancel(self, request: Request, now_ns: int) -> bool:
+        """Remove a request that waits; False when it has begun, or is gone. Call `advance` up to `now_ns` first."""
+        if request in self._arriving:
+            self._arriving.remove(request)
+        elif not self._turns.remove(lambda waiting: waiting is request):
+            return False
+        self._forget([request])
+        request.cancelled_ns = now_ns
+        return True
+
+    def advance(self, now_ns: int) -> Progress:
+        """Everything that begins at slots up to `now_ns`."""
+        progress = Progress()
+        while self.waiting > 0:
+            begins_ns = self._next_begin()
+            if begins_ns > now_ns:
+                break
+            self._compose(begins_ns, progress)
+        return progress
+
+    def drain(self) -> Progress:
+        """Refuse everything that waits."""
+        refused = [*self._turns, *self._arriving]
+        self._turns, self._arriving, self._waiting = FairQueue(), deque(), Counter()
+        return Progress(refused=refused)
+
+    def next_ns(self) -> int | None:
+        """The instant at which the next reservation can begin; None while nothing waits."""
+        return self._next_begin() if self.waiting > 0 else None
+
+    def is_free(self, slot_ns: int) -> bool:
+        """Whether no request works in the slot that begins at `slot_ns`, up to which the schedule has advanced."""
+        return slot_ns >= self._ended_ns
+
+    def due_ns(self, request: Request) -> int:
+        """The instant by which a request that arrives now leaves, if no deadline is near and none comes after it.
+
+        Two reservations in a row need more slots than can be shared, or they would be one; this bounds how many there
+        are up to the request's own. Each has its commits, its margin and a slot's rounding, and may have a free slot
+        after it. Its own may be shared with what comes after it.
+        """
+        rules, own_ns = self.rules, request.cost.time_ns
+        arriving_ns = sum(each.cost.time_ns for each in self._arriving if each.principal == request.principal)
+        before = [*self._turns.before(request.principal, arriving_ns), *self._arriving]
+        waiting = [*self._turns, *self._arriving]
+        work_ns: int = own_ns + sum(each.cost.time_ns for each in before)
+        after_ns = own_ns + sum(each.cost.time_ns for each in waiting) - work_ns
+        work_ns += min(after_ns, max(SHARED_SLOTS_MAX * rules.slot_ns - own_ns, 0))
+        commits = len({each.commits_to for each in (*waiting, request)} | {None}) - 1
+        room_ns = SHARED_SLOTS_MAX * rules.slot_ns - rules.margin_ns - commits * rules.commit_ns
+        reservations = len(before) + 1
+        if room_ns > 0:
+            reservations = min(reservations, max(2 * -(-work_ns // room_ns) - 1, 1))
+        begins_ns = max(self._free_ns, (request.arrived_ns // rules.slot_ns + 1) * rules.slot_ns)
+        if reservations == 1:
+            return begins_ns + rules.slots(work_ns, commits) * rules.slot_ns
+        each_ns = commits * rules.commit_ns + rules.margin_ns + 2 * rules.slot_ns
+        return begins_ns + work_ns + reservations * each_ns
+
+    # Within
+
+    def _next_begin(self) -> int:
+        """The first slot that is free and begins after some waiting request has arrived."""
+        if len(self._turns) > 0:
+            return self._free_ns
+        after_arrival_ns = (self._arriving[0].arrived_ns // self.rules.slot_ns + 1) * self.rules.slot_ns
+        return max(self._free_ns, after_arrival_ns)
+
+    def _compose(self, begins_ns: int, progress: Progress) -> None:
+        """Reserve slots from `begins_ns` on for the requests whose turn it is; none when all of them are refused."""
+        while self._arriving and self._arriving[0].arrived_ns < begins_ns:
+            request = self._arriving.popleft()
+            self._turns.put(request.principal, request.cost.time_ns, request)
+        chosen, slots = self._choose(begins_ns, progress)
+        self._forget(chosen)
+        if not chosen:
+            return
+        is_adjacent = begins_ns == self._ended_ns
+        self._busy_slots = slots + (self._busy_slots if is_adjacent else 0)
+        self._ended_ns = self._free_ns = begins_ns + slots * self.rules.slot_ns
+        if self._busy_slots >= BUSY_SLOTS_MAX:
+            self._free_ns += self.rules.slot_ns
+        self._refuse(self._is_late, begins_ns, progress)
+        reservation = Reservation(begins_ns, self._ended_ns)
+        for request in chosen:
+            request.reservation, request.leaves_ns = reservation, reservation.leaves_ns
+        progress.begun.append(Begun(reservation, chosen))
+
+    def _choose(self, begins_ns: int, progress: Progress) -> tuple[list[Request], int]:
+        """The next requests in turn that fit together, and how many slots they need."""
+        chosen: list[Request] = []
+        commits: set[Hashable] = set()
+        work_ns = slots = 0
+        while len(self._turns) > 0:
+            request = self._turns.peek()
+            all_commits = commits | ({request.commits_to} - {None})
+            needed = self.rules.slots(work_ns + request.cost.time_ns, len(all_commits))
+            if chosen and needed > SHARED_SLOTS_MAX:
+                break
+            leaves_ns = begins_ns + needed * self.rules.slot_ns
+            if leaves_ns > request.leave_before_ns:
+                self._refuse(partial(is_, request), begins_ns, progress)
+                continue
+            if any(leaves_ns > other.leave_before_ns for other in chosen):
+                break
+            chosen.append(self._turns.take())
+            commits, work_ns, slots = all_commits, work_ns + request.cost.time_ns, needed
+        return chosen, slots
+
+    def _refuse(self, late: Callable[[Request], bool], now_ns: int, progress: Progress) -> None:
+        """Refuse what can no longer leave in time; the refusals leave when the present slot ends."""
+        refused = self._turns.remove(late)
+        self._forget(refused)
+        progress.refused.extend(refused)
+        for request in refused:
+            request.leaves_ns = now_ns + self.rules.slot_ns
+
+    def _forget(self, requests: Sequence[Request]) -> None:
+        """They wait no more."""
+        self._waiting -= Counter(request.principal for request in requests)
+
+    def _is_late(self, waiting: Request) -> bool:
+        """Whether it could not leave in time even if it were the next to begin."""
+        left_ns = waiting.leave_before_ns - self._free_ns - waiting.cost.time_ns
+        overhead_ns = self.rules.commit_ns + self.rules.margin_ns + self.rules.slot_ns
+        return left_ns < overhead_ns and self._free_ns + self._alone_ns(waiting) > waiting.leave_before_ns
+
+    def _alone_ns(self, request: Request) -> int:
+        """How long the slots last that the request needs if it shares them with no other."""
+        commits = 0 if request.commits_to is None else 1
+        return self.rules.slots(request.cost.time_ns, commits) * self.rules.slot_ns

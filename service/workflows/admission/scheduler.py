@@ -1,0 +1,219 @@
+"""The schedule of a running server: a lock, a clock and a thread that begins work when its slots come.
+
+Begin callbacks are called in the order of the schedule, in whichever thread notices first that a slot has come; they
+must only hand work over. Work begins `START_NS` after its slot does, because the responses of the reservation before
+leave at that instant and nothing that depends on data should run meanwhile.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from service.query.cost import PublicCost, Speed
+from service.workflows.admission.schedule import Begun, Progress, Request, Reservation, Schedule, SlotRules
+from service.workflows.model.errors import Unavailable
+
+START_NS: Final = 500_000
+"""How long after the beginning of a slot work begins, in ns."""
+
+MARGIN_NS: Final = 1_000_000
+"""How much of a reservation is left to what is not its own work, in ns."""
+
+_FREE_PART: Final = 2
+"""An act begins in a free slot only while less than this part of it is over."""
+
+
+def slot_rules(slot_ns: int, speed: Speed) -> SlotRules:
+    """The rules of slots of a length on a server of a speed."""
+    return SlotRules(slot_ns=slot_ns, commit_ns=int(speed.commit), margin_ns=START_NS + MARGIN_NS)
+
+
+class Job(Protocol):
+    """Work that waits for its slots."""
+
+    def begin(self, reservation: Reservation) -> None:
+        """The slots have come."""
+
+    def refuse(self) -> None:
+        """The response could no longer leave before its deadline, and the work will never begin."""
+
+
+class Committing(Protocol):
+    """A dataset's writer: all jobs that it is given together share a commit."""
+
+    def begin(self, jobs: list[Any], reservation: Reservation) -> None:
+        """The slots of these jobs, its own, have come."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Waiting(Request):
+    job: Job
+    writer: Committing | None
+
+
+class Dispatcher:
+    """Begins work in its slots whenever it is stepped, or is told of anything. Thread-safe.
+
+    It has no thread, so that a test can decide what time it is and when that is noticed.
+    """
+
+    def __init__(
+        self,
+        rules: SlotRules,
+        *,
+        deadline_ns: int,
+        observe: Callable[[Request, str], None] = lambda _request, _event: None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """`observe` is told of every public event of a request: arrived, refused, cancelled, begun."""
+        self.rules, self.deadline_ns = rules, deadline_ns
+        self._schedule, self._now_ns, self._observe = Schedule(rules), now_ns, observe
+        self._due: deque[Begun] = deque()  # composed at the beginning of their slots, to begin `START_NS` later
+        self._acts: deque[Callable[[], None]] = deque()
+        self._act_slot_ns = -1  # the slot in which the last act began
+        self._is_open = True
+        self._changed = threading.Condition(threading.Lock())
+
+    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Request:
+        """Let a job wait for its slots; `writer` commits for it.
+
+        Raises RequestTooCostly, ScheduleFull, and Unavailable after `close`.
+        """
+        with self._changed:
+            if not self._is_open:
+                raise Unavailable
+            now_ns = self._advance()
+            request = _Waiting(
+                principal=principal,
+                cost=cost,
+                arrived_ns=now_ns,
+                leave_before_ns=now_ns + self.deadline_ns,
+                commits_to=None if writer is None else id(writer),
+                job=job,
+                writer=writer,
+            )
+            self._observe(request, "arrived")
+            self._schedule.admit(request)
+            self._changed.notify()
+        return request
+
+    def cancel(self, request: Request) -> bool:
+        """Remove a request whose client has gone; False when its slots have come."""
+        with self._changed:
+            is_removed = self._schedule.cancel(request, self._advance())
+            if is_removed:
+                self._observe(request, "cancelled")
+            return is_removed
+
+    def when_free(self, act: Callable[[], None]) -> None:
+        """Call `act` at the beginning of a slot in which no request works, one in a slot; at once after `close`."""
+        with self._changed:
+            if self._is_open:
+                self._acts.append(act)
+                self._changed.notify()
+                return
+        act()
+
+    def step(self) -> int | None:
+        """Begin what is due; the next instant at which something may begin, None while nothing waits."""
+        with self._changed:
+            return self._step()
+
+    def close(self) -> None:
+        """Take nothing new: acts that wait are begun, requests that wait are refused."""
+        with self._changed:
+            self._is_open = False
+            self._changed.notify()
+            self._refuse(self._schedule.drain())
+            while self._due:
+                self._begin(self._due.popleft())
+            while self._acts:
+                self._acts.popleft()()
+
+    def _step(self) -> int | None:
+        now_ns = self._advance()
+        self._begin_act(now_ns)
+        return self._wake_ns(now_ns)
+
+    def _advance(self) -> int:
+        """Bring the schedule up to now, and begin what is due; the present instant."""
+        now_ns = self._now_ns()
+        progress = self._schedule.advance(now_ns)
+        self._due.extend(progress.begun)
+        self._refuse(progress)
+        while self._due and self._due[0].reservation.begins_ns + START_NS <= now_ns:
+            self._begin(self._due.popleft())
+        return now_ns
+
+    def _wake_ns(self, now_ns: int) -> int | None:
+        """The next instant at which something may begin."""
+        if self._due:
+            return self._due[0].reservation.begins_ns + START_NS
+        next_ns = self._schedule.next_ns()
+        if self._acts:
+            slot_ns = self.rules.slot_ns
+            next_slot_ns = ((now_ns - START_NS) // slot_ns + 1) * slot_ns
+            next_ns = next_slot_ns if next_ns is None else min(next_ns, next_slot_ns)
+        return None if next_ns is None else next_ns + START_NS
+
+    def _refuse(self, progress: Progress) -> None:
+        for request in progress.refused:
+            self._observe(request, "refused")
+            _own(request).job.refuse()
+
+    def _begin(self, begun: Begun) -> None:
+        """Hand each dataset its requests together, in the order of the datasets' first requests."""
+        shared: dict[Hashable, list[_Waiting]] = {}
+        for request in begun.requests:
+            self._observe(request, "begun")
+            shared.setdefault(request.commits_to, []).append(_own(request))
+        for requests in shared.values():
+            jobs, writer = [request.job for request in requests], requests[0].writer
+            if writer is not None:
+                writer.begin(jobs, begun.reservation)
+                continue
+            for job in jobs:
+                job.begin(begun.reservation)
+
+    def _begin_act(self, now_ns: int) -> None:
+        slot_ns = (now_ns - START_NS) // self.rules.slot_ns * self.rules.slot_ns
+        is_early = now_ns - slot_ns < self.rules.slot_ns // _FREE_PART
+        if self._acts and is_early and slot_ns != self._act_slot_ns and self._schedule.is_free(slot_ns):
+            self._act_slot_ns = slot_ns
+            self._acts.popleft()()
+
+
+class Scheduler(Dispatcher):
+    """A dispatcher with a thread that steps it."""
+
+    def __init__(
+        self,
+        rules: SlotRules,
+        *,
+        deadline_ns: int,
+        observe: Callable[[Request, str], None] = lambda _request, _event: None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        super().__init__(rules, deadline_ns=deadline_ns, observe=observe, now_ns=now_ns)
+        self._thread = threading.Thread(target=self._run, name="slots", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The same, and stop the thread."""
+        super().close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._changed:
+            while self._is_open:
+                wake_ns = self._step()
+                self._changed.wait(None if wake_ns is None else max(wake_ns - self._now_ns(), 0) / 1e9)
+
+
+def _own(request: Request) -> _Waiting:
+    if not isinstance(request, _Waiting):
+        raise TypeError("a request of another scheduler")
+    return request

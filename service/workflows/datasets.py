@@ -1,0 +1,100 @@
+"""The statements of a curator who registers a dataset: the guarantee, the schema, and public bounds.
+
+All of it is public, none of it is read off the data, and nothing in it ever changes.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from service.core.budget import budget_units
+from service.core.units import units_down
+from service.query.schema import Schema
+from service.workflows.model.errors import InvalidRequest, NameTaken
+from service.workflows.model.ledger_entry import genesis
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Guarantee
+from service.workflows.ports.store import Store
+
+CAPACITY_DEFAULT = 2**20
+CAPACITY_MAX = 2**31
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+PositiveDecimal = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=60)]
+
+
+class StatedGuarantee(BaseModel):
+    """Either (epsilon, delta)-differential privacy or rho-zCDP, for each individual, over everything ever released."""
+
+    model_config = _STRICT
+    epsilon: Annotated[PositiveDecimal, Field(le=1000)] | None = None
+    delta: Annotated[PositiveDecimal, Field(lt=1)] | None = None
+    rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "StatedGuarantee":
+        if (self.epsilon is None) != (self.delta is None) or (self.epsilon is None) == (self.rho is None):
+            raise ValueError("state either epsilon and delta, or rho")
+        return self
+
+    @property
+    def budget_units(self) -> int:
+        """The budget in units of 2^-40 rho, rounded down; by the exact GDP curve for (epsilon, delta)."""
+        if self.epsilon is not None and self.delta is not None:
+            return budget_units(epsilon=self.epsilon, delta=self.delta)
+        return units_down(Fraction(self.rho or 0))
+
+
+class Registration(BaseModel):
+    """The body of `POST /v1/datasets`."""
+
+    model_config = _STRICT
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+    guarantee: StatedGuarantee
+    capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] = CAPACITY_DEFAULT
+    tables: Schema
+    rule: Literal["skip"] = "skip"
+    accounting: Literal["gdp"] = "gdp"
+    """By which charges are added up: an entry must be priceable under one rule only, so the genesis binds it."""
+    limit_floor_rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
+
+
+def register(registration: Registration, store: Store) -> DatasetRecord:
+    """Keep a new dataset. Raises InvalidRequest on a budget below one unit, NameTaken on a known name."""
+    if store.dataset(registration.name) is not None:
+        raise NameTaken
+    budget = registration.guarantee.budget_units
+    if budget < 1:
+        raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
+    canonical = rfc8785.dumps(registration.model_dump(mode="json", by_alias=True))
+    return store.add_dataset(
+        DatasetRecord(
+            id=0,
+            name=registration.name,
+            guarantee=Guarantee(
+                epsilon=_text(registration.guarantee.epsilon), delta=_text(registration.guarantee.delta)
+            ),
+            budget_units=budget,
+            limit_floor_units=_limit_floor(registration, budget),
+            capacity=registration.capacity,
+            rule=registration.rule,
+            schema=registration.tables,
+            genesis=genesis(registration.name, canonical),
+        )
+    )
+
+
+def _limit_floor(registration: Registration, budget: int) -> int:
+    """The smallest limit that the dataset promises: the budget itself unless people may bring limits of their own."""
+    if registration.limit_floor_rho is not None:
+        floor = units_down(Fraction(registration.limit_floor_rho))
+        if floor > budget:
+            raise InvalidRequest.of("limit_floor_rho", "the floor exceeds the dataset's budget")
+        return floor
+    return 0 if registration.tables.has_budget_column else budget
+
+
+def _text(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)

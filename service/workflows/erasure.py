@@ -1,0 +1,31 @@
+"""Erasure: the record goes, the account stays under a keyed tombstone, and no other individual's number moves."""
+
+import numpy as np
+
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.reads.ledger import slot_of
+from service.workflows.writer.committer import Act
+from service.workflows.writer.operations import Preparation
+from service.workflows.writer.prepared import Ground
+from service.workflows.writer.state import DatasetState
+
+
+def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
+    """Delete an individual's rows. The slot is never another's; the same person coming back resumes its spending."""
+
+    def prepare(transaction: LongAct, ground: Ground) -> Act[None]:
+        slot = slot_of(transaction, key)
+        transaction.delete_records(slot)
+        change = ground.memory.changed(emptied=np.array([slot]))
+
+        def act(transaction: Transaction, state: DatasetState) -> None:
+            # Only now: an act that lowers this limit holds the dataset's lock and waits for the account's row.
+            transaction.erase(slot, pepper.tombstone(record.id, key))
+            transaction.journal("erase", {"slot": slot})
+            state.after_commit(lambda: state.memory.put(change))
+
+        return act
+
+    return prepare

@@ -1,0 +1,1 @@
+"""Repair and verification of ledgers: burns, amendments, pruning, start checks."""

@@ -1,0 +1,132 @@
+"""Erasures in the ledger: the individual's place in every kept entry is made untouched.
+
+It is done beside the dataset's line in stretches of entries, each by one act that binds the amendments of its stretch
+(`model.amendments`), so that a process that ends in the middle loses one stretch of work at most. An entry
+is amended only once a checkpoint has what it charged: nobody replays it any more. How many acts there are follows from
+sequences alone.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from service.failpoints import reach
+from service.workflows.model.amendments import Amendment, amendments_digest
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.rows import Head
+from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.reads.ledger import snapshot
+from service.workflows.writer.committer import Act
+from service.workflows.writer.operations import Preparation, act_beside
+from service.workflows.writer.prepared import Ground
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
+
+STRETCH_ENTRIES: Final = 1024
+_AT_ONCE: Final = 64
+"""So many rewritten parts are held in memory."""
+_CHECKPOINT_WAITS: Final = 200
+_CHECKPOINT_WAIT_S: Final = 0.05
+
+
+class NoCheckpoint(Exception):
+    """No checkpoint came in time; the erasure is taken up again later."""
+
+
+class _Overtaken(Exception):
+    """Another process has done the stretch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Entries with `after` < seq <= `to`, in which the slot of the erasure `erasure` is to be untouched."""
+
+    erasure: int
+    slot: int
+    after: int
+    to: int
+
+
+def amend_erased(line: DatasetWriter, *, is_over: Callable[[], bool] = lambda: False) -> int:
+    """Do what erasures have left to do in a dataset's ledger, until nothing is or `is_over`.
+
+    Returns how many stretches were done. Raises NoCheckpoint, Unavailable, Fenced, Busy.
+    """
+    done = 0
+    while not is_over():
+        head, stretch = _next(line)
+        if stretch is None:
+            break
+        if head.checkpoint_seq < stretch.to:
+            _await_checkpoint(line, stretch.to, is_over)
+        try:
+            act_beside(line, _amending(stretch))
+        except _Overtaken:
+            continue
+        reach("amended")
+        done += 1
+    return done
+
+
+def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[Stretch]:
+    """The next stretch of each erasure that is not done, the earliest first; `acts` are all of erasures."""
+    amended = {}
+    for act in acts:
+        if act.act == "amend":
+            amended[int(act.detail["erasure"])] = int(act.detail["to"])
+    for act in acts:
+        after = max(amended.get(act.number, 0), head.pruned_seq)
+        if act.act == "erase" and after < act.at_seq:
+            to = min(after + STRETCH_ENTRIES, act.at_seq)
+            yield Stretch(erasure=act.number, slot=int(act.detail["slot"]), after=after, to=to)
+
+
+def _next(line: DatasetWriter) -> tuple[Head, Stretch | None]:
+    with snapshot(line.guard) as transaction:
+        return transaction.head, _next_of(transaction)
+
+
+def _next_of(transaction: Transaction) -> Stretch | None:
+    return next(stretches_left(transaction.head, transaction.acts_of("erase", "amend")), None)
+
+
+def _await_checkpoint(line: DatasetWriter, seq: int, is_over: Callable[[], bool]) -> None:
+    """Have one written that is at `seq` or later. Raises NoCheckpoint."""
+    for _ in range(_CHECKPOINT_WAITS):
+        if is_over():
+            break
+        line.checkpoint()
+        with snapshot(line.guard) as transaction:
+            if transaction.head.checkpoint_seq >= seq:
+                return
+        time.sleep(_CHECKPOINT_WAIT_S)
+    raise NoCheckpoint
+
+
+def _amending(stretch: Stretch) -> Preparation[None]:
+    """Rewrite the parts of a stretch beside the line, and journal it."""
+
+    def prepare(transaction: LongAct, ground: Ground) -> Act[None]:  # noqa: ARG001 - entries are not records
+        if _next_of(transaction) != stretch:  # looked at again, now that no other process can amend
+            raise _Overtaken
+        digest = amendments_digest(_amended(transaction, stretch))
+
+        def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - memory has what was charged
+            told = {"erasure": stretch.erasure, "after": stretch.after, "to": stretch.to, "digest": digest.hex()}
+            transaction.journal("amend", told)
+
+        return act
+
+    return prepare
+
+
+def _amended(transaction: Transaction, stretch: Stretch) -> Iterator[Amendment]:
+    """Rewrite the parts of a stretch; their amendments, in order."""
+    parts = transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to)
+    rewritten = filter(None, (part.without(stretch.slot, erasure=stretch.erasure) for part in parts))
+    while waiting := list(islice(rewritten, _AT_ONCE)):
+        transaction.amend(waiting)
+        reach("amending")
+        yield from (each.amendment for each in waiting)

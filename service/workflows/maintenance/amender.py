@@ -1,0 +1,58 @@
+"""Erasures are brought to their end in the ledgers: one dataset after the other, beside every line.
+
+A dataset is asked for when its line is opened, so that what another process had left is taken up, and after each
+erasure. A fault puts it at the end of the queue again, for as long as its line is open here.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from service.incidents import report_incident
+from service.workflows.maintenance.amend import NoCheckpoint, amend_erased
+from service.workflows.maintenance.job_queue import JobQueue
+from service.workflows.model.errors import WorkflowError
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.low_priority import handing_over_soon
+from service.workflows.writer.threads import DatasetWriter
+
+SILENT_RETRIES: Final = 600
+"""Erasures that are not amended after ten minutes are an incident; they are tried on."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Erasures:
+    """Of one dataset, and how often it was tried in vain to bring them to their end."""
+
+    record: DatasetRecord
+    line: DatasetWriter
+    failures: int = 0
+
+
+class Amender(JobQueue[_Erasures]):
+    """The datasets with erasures. What is left at the end is taken up at the next start."""
+
+    name = "amender"
+
+    def writer_opened(self, record: DatasetRecord, guard: Guard, writer: DatasetWriter) -> None:  # noqa: ARG002 - a Companion
+        self.ask(record, writer)
+
+    def ask(self, record: DatasetRecord, line: DatasetWriter) -> None:
+        """Have the erasures of a dataset brought to their end."""
+        self.put(_Erasures(record=record, line=line))
+
+    def title_of(self, job: _Erasures) -> str:
+        return f"erasures of dataset {job.record.id}"
+
+    def do(self, job: _Erasures) -> None:
+        if not job.line.is_open:  # the process that works on the dataset now has found them
+            return
+        try:
+            with handing_over_soon():
+                amend_erased(job.line, is_over=self._closed.is_set)
+        except (WorkflowError, StoreUnavailable, NoCheckpoint) as fault:
+            job.failures += 1
+            if job.failures == SILENT_RETRIES:
+                report_incident(fault, f"{self.title_of(job)}: entries are left to be amended; tried on")
+            self.put_again(job)

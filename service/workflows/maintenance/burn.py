@@ -1,0 +1,80 @@
+"""Burns: ledger entries that charge people without an answer, for answers that a restored database has forgotten.
+
+What was lost is not known, but what it can have cost anybody is: the sum of its public worst cases. So everybody pays
+that, as far as their limit reaches. It depends on nobody's data, and nobody's spent total ends below the truth.
+"""
+
+from datetime import datetime
+from secrets import token_bytes
+from typing import Final
+from uuid import UUID, uuid4
+
+import numpy as np
+import rfc8785
+
+from service.core.units import CHARGE_UNITS_MAX
+from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
+from service.workflows.model.pieces import Measure, Quantities, pieces_of
+from service.workflows.model.rows import Head
+from service.workflows.ports.store import Transaction
+from service.workflows.rollback.guard import Position
+from service.workflows.writer.batch import exact_sum
+from service.workflows.writer.state import DatasetState
+
+_NOBODY: Final = UUID(int=0)
+
+
+def burn(
+    transaction: Transaction, state: DatasetState, *, units: int, settled: Position, why: str, at: datetime
+) -> LedgerEntry:
+    """Charge `units` to everybody who has a slot, erased people too, as far as their limits reach, in one entry.
+
+    `settled` is the position up to which whatever was witnessed is accounted for by this entry and those before it.
+    Debits memory; the caller commits.
+    """
+    slots, accounts = np.sort(transaction.individuals().slots), state.memory.accounts
+    left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may lie below what is spent
+    charges = np.minimum(left, units)
+    paying = charges > 0
+    burned = Quantities(
+        measure=Measure.UNITS,
+        touched=slots[paying],
+        active=np.ones(int(paying.sum()), dtype=np.bool_),
+        amounts=charges[paying],
+    )
+    entry = _entry(transaction.head, burned, units=units, why=why, settled=settled, at=at)
+    transaction.append([entry], [], {})
+    state.apply(entry)
+    return entry
+
+
+def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Position, at: datetime) -> LedgerEntry:
+    salt = token_bytes(SALT_BYTES)
+    return LedgerEntry(
+        format=FORMAT,
+        kind="burn",
+        seq=head.seq + 1,
+        query_id=uuid4(),
+        analyst_id=_NOBODY,
+        analyst="",
+        epoch=head.epoch,
+        canonical=rfc8785.dumps({"burn": {"why": why, "units": str(units)}}),
+        query_hash="",
+        sigma=0.0,
+        grid_log2=0,
+        dimension=0,
+        worst_case_units=units,
+        worst_case_total_units=min(head.worst_case_units + units, CHARGE_UNITS_MAX),
+        salt=salt,
+        pieces=pieces_of(burned, slots=head.slots, salt=salt),
+        acts=head.data_version,
+        acts_hash=head.journal_hash,
+        settled=rfc8785.dumps(list(settled)),  # a count of acts: not for auditors
+        charged_count=burned.touched.size,
+        left_out_count=0,
+        charged_units=exact_sum(burned.amounts),
+        values=b"",
+        asked_at=at.replace(microsecond=0),
+        previous_hash=head.hash,
+        hash=b"",
+    ).sealed()

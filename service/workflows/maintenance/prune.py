@@ -1,0 +1,120 @@
+"""Pruning: what entries say of people is dropped behind a verified sequence; the chain, all totals and answers stay.
+
+The ledger is verified first, all of it. Everybody's totals at the sequence, which nobody can replay any more then, are
+kept beside it, and an act of the journal binds them under a salt. Only then charges and pieces are dropped, stretch by
+stretch: a process that ends in the middle has pruned already, and the rest of the bytes goes with the next pruning.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from service.core.noise import Entropy
+from service.failpoints import reach
+from service.workflows.maintenance.verify.report import Report, verified
+from service.workflows.maintenance.verify.totals import Totals, totals_digest
+from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.model.ledger_entry import SALT_BYTES
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import CommitUnclear, Outdated, Store, StoreUnavailable, Transaction, Witness
+from service.workflows.rollback.guard import Guard
+
+STRETCH_ENTRIES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """The outcome: entries up to `seq` have no quantities any more; before, those up to `seq_before` had none."""
+
+    seq: int
+    seq_before: int
+
+
+class Damaged(Exception):
+    """The ledger does not verify, so that nothing may be dropped; `report` says what is wrong."""
+
+    def __init__(self, report: Report) -> None:
+        """Keep the report."""
+        super().__init__("the ledger does not verify")
+        self.report = report
+
+
+def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetime, entropy: Entropy) -> Pruned:
+    """Drop the quantities of entries with seq < `before`, or asked before it, as far as checkpoints have come.
+
+    Safe to repeat after any failure, and while the service runs. Raises NotFound, Damaged, InvalidRequest where nothing
+    can be pruned, Unavailable.
+    """
+    record = store.dataset(dataset)
+    if record is None:
+        raise NotFound
+    guard = Guard(record=record, store=store, witness=witness)
+    try:
+        with guard.transaction(lock=False) as transaction:
+            seq_before, seq = transaction.head.pruned_seq, _last(transaction, before)
+            totals = None if seq <= seq_before else _verified(record, transaction, seq)
+        if totals is not None:
+            _begin(guard, totals, seq_before=seq_before, salt=entropy(SALT_BYTES // 8).tobytes())
+        elif seq_before == 0:
+            raise InvalidRequest.of("before", "no checkpoint has come so far that an entry could be pruned")
+        seq = max(seq, seq_before)
+        for after in range(0, seq, STRETCH_ENTRIES):
+            _drop(guard, after=after, to=min(after + STRETCH_ENTRIES, seq))
+    except (CommitUnclear, Outdated, StoreUnavailable) as fault:
+        raise Unavailable("it is not known how far it came; repeat the command") from fault
+    return Pruned(seq=seq, seq_before=seq_before)
+
+
+def _last(transaction: Transaction, before: int | datetime) -> int:
+    """The last sequence that `before` allows, and no farther than checkpoints have come."""
+    low, high = 0, transaction.head.checkpoint_seq
+    if not isinstance(before, datetime):
+        return min(before - 1, high)
+    while low < high:  # sequences are in the order of time
+        middle = (low + high + 1) // 2
+        (entry,) = transaction.entry_records(before=middle + 1, limit=1, bytes_max=1)
+        low, high = (middle, high) if entry.asked_at < before else (low, middle - 1)
+    return low
+
+
+def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Totals:
+    """Everybody's totals at `seq`, once the whole ledger is found to be sound."""
+    report, replay = verified(record, transaction, totals_at=seq)
+    if report.findings:
+        raise Damaged(report)
+    return replay.totals.copied()
+
+
+def _begin(guard: Guard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
+    """Keep the totals, journal them, and have it witnessed: from here on nothing up to their sequence is read.
+
+    Raises Outdated where the ledger was pruned since it was verified.
+    """
+    told = {
+        "seq": totals.seq,
+        "hash": totals.hash.hex(),
+        "salt": salt.hex(),
+        "totals": totals_digest(salt, totals.pages).hex(),
+        "ahead_units": str(totals.ahead_units),
+    }
+    with guard.long_act() as transaction:
+        if transaction.head.pruned_seq != seq_before:
+            raise Outdated
+        transaction.keep_totals(totals.pages)
+        reach("totals-kept")
+        guard.lock(transaction)
+        transaction.journal("prune", told)
+        transaction.prune(totals.seq)
+        transaction.commit()
+        head = transaction.head
+    reach("prune-committed")
+    guard.vouch(head)
+
+
+def _drop(guard: Guard, *, after: int, to: int) -> None:
+    with guard.long_act() as transaction:
+        transaction.drop_quantities(after=after, to=to)
+        reach("dropping")
+        guard.lock(transaction)
+        transaction.commit()
+    reach("dropped")

@@ -1,0 +1,105 @@
+"""Rebuilding: a deleted answer, made again from its ledger entry under the key that it was first given to.
+
+An entry of format 2 holds the question and the released numbers, and a digest of the principal and the key. The row
+that goes back is the one that was deleted, byte for byte: the key replays it, nothing is drawn and nobody is charged.
+Whether the request would have taken a stored answer (`reuse`) no entry says; it is for the caller to say.
+"""
+
+from service.accounting.coverage import coverage_certified
+from service.query.canonical import request_hash
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.problems import QueryProblem
+from service.workflows.maintenance.start_check import gives_its_hash
+from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
+from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
+from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
+from service.workflows.ports.store import CommitUnclear, Store, Transaction
+from service.workflows.writer.batch import document
+
+__all__ = ["rebuild"]
+
+
+def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = True) -> AnswerRecord | None:
+    """Put back the answer to entry `seq`, first given under `key`; None where that very row is there.
+
+    Safe to repeat after any failure, and while the dataset is asked: the key is looked up under the dataset's lock.
+    Raises NotFound without the dataset, InvalidRequest naming `sequence` or `key`, LedgerDamaged when the entry is not
+    what was written, and Unavailable when the commit's outcome is not known.
+    """
+    record = store.dataset(dataset)
+    if record is None:
+        raise NotFound
+    with store.transaction(record.id, lock=False) as snapshot:
+        entry = _entry(snapshot, seq)
+        # Keys are ASCII; a terminal may send what has no bytes at all.
+        if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:
+            raise InvalidRequest.of("key", f"ledger row {seq} was not asked under this key")
+        answer = _answer(record, entry, key, reuse=reuse)
+        _refuse_moved(snapshot, answer)
+    asked = Asked(address=(answer.principal_id, key), query_hash=None)
+    with store.transaction(record.id, lock=True, asked=[asked]) as transaction:
+        stored = transaction.known.answers.get(asked.address)
+        if stored is not None and stored != answer:
+            raise InvalidRequest.of("key", f"{_place(stored)} is taken: it shows ledger row {stored.seq}")
+        if stored is None:
+            transaction.append([], [answer], {})
+            _commit(transaction)
+    return answer if stored is None else None
+
+
+def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
+    """The entry, when it is what was written, and an answer can be made of it."""
+    found = list(snapshot.entries(after=seq - 1, limit=2))
+    if not found or found[0].seq != seq:
+        raise InvalidRequest.of("sequence", f"there is no ledger row {seq}")
+    entry = found[0]
+    if entry.kind != "query":
+        raise InvalidRequest.of("sequence", f"ledger row {seq} is a {entry.kind}, which has no answer")
+    if entry.format == 1:
+        raise InvalidRequest.of("sequence", f"ledger row {seq} is of format 1, which does not bind its answer's key")
+    if not gives_its_hash(entry):
+        raise LedgerDamaged(f"ledger row {seq}: its contents do not give its hash")
+    if entry.hash != (found[1].previous_hash if len(found) > 1 else snapshot.head.hash):
+        raise LedgerDamaged(f"ledger row {seq}: what comes after it does not continue it")
+    return entry
+
+
+def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool) -> AnswerRecord:
+    """The row as `answering` had made it."""
+    try:
+        plan = compile_query(parse_query(entry.canonical), record.schema, capacity=record.capacity)
+    except QueryProblem as problem:
+        refusal = f"this version of the service does not read the question of ledger row {entry.seq}"
+        raise InvalidRequest.of("sequence", refusal) from problem
+    certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=record.limit_floor_units)
+    return AnswerRecord(
+        principal_id=entry.analyst_id,
+        key=key,
+        request_hash=request_hash(entry.canonical, reuse=reuse),
+        seq=entry.seq,
+        query_id=entry.query_id,
+        body=document(plan, entry, reused=False, certified=certified),
+        at=entry.asked_at,
+    )
+
+
+def _refuse_moved(snapshot: Transaction, answer: AnswerRecord) -> None:
+    """Raise InvalidRequest when the answer stands under another key: it was moved, and is not missing."""
+    for each in snapshot.answers():
+        if each.seq > answer.seq:
+            return
+        is_elsewhere = (each.principal_id, each.key) != (answer.principal_id, answer.key)
+        if each.body == answer.body and is_elsewhere:
+            raise InvalidRequest.of("key", f"the answer was moved, not deleted: {_place(each)} holds it")
+
+
+def _commit(transaction: Transaction) -> None:
+    try:
+        transaction.commit()
+    except CommitUnclear as fault:
+        raise Unavailable("the database has not said whether the answer is there now: repeat the command") from fault
+
+
+def _place(answer: AnswerRecord) -> str:
+    return f"answers row {answer.key!r} of {answer.principal_id}"

@@ -1,0 +1,196 @@
+"""Reconciling: open a dataset again whose database is behind its witness, by burning what was lost.
+
+What the lost answers can have cost anybody is the difference of two public numbers: the worst cases summed by the
+witness at its end, and at the last record that is still in this ledger. Everybody is charged that, in one chained
+entry; the fence rises, so that no other copy of the database goes on; and if anybody who had joined was lost, the
+limit of whoever joins from then on is lower by it. No lost data are needed, and nothing depends on anybody's record.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from service.core.units import CHARGE_UNITS_MAX, rho_of_units
+from service.workflows.maintenance.burn import burn
+from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
+from service.workflows.model.rows import DatasetRecord, WitnessRecord
+from service.workflows.ports.store import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.rollback.guard import Position, judge, on_chain, unaccounted, witness_name
+from service.workflows.writer.state import DatasetState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The reconciling to be done: `missing_units` for everybody there, `joining_units` for everybody yet to come."""
+
+    code: str
+    missing_units: int
+    joining_units: int
+    fence: int
+    settled: Position
+    stands_at: WitnessRecord
+    witnessed: WitnessRecord | None
+    shared: WitnessRecord | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """The outcome of reconciling."""
+
+    plan: Plan
+    seq: int
+    charged_count: int
+    charged_units: int
+    exhausted_count: int
+
+
+def plan_of(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> Plan | None:
+    """The plan that `reconcile` would carry out; None when all that is witnessed is accounted for."""
+    record = _dataset(store, dataset)
+    history = _history(witness, record)  # before the snapshot, which then holds all of it
+    with store.transaction(record.id, lock=False) as transaction:
+        return _plan(record, transaction, history, burn_units)
+
+
+def reconcile(
+    store: Store, witness: Witness, dataset: str, *, burn_units: int | None, clock: Callable[[], datetime]
+) -> Reconciled | None:
+    """Burn, fence off every other copy of the database, journal, commit, and have it witnessed; None: nothing to do.
+
+    Safe to repeat after any failure. Raises NotFound, InvalidRequest without `burn_units` on a lost witness, and
+    Unavailable when the witness cannot be read, or could not be written after the commit.
+    """
+    record = _dataset(store, dataset)
+    with store.transaction(record.id, lock=True) as transaction:
+        plan = _plan(record, transaction, _history(witness, record), burn_units)
+        done = None if plan is None else _burn(record, transaction, plan, clock())
+        if done is not None:
+            transaction.commit()
+        head = WitnessRecord.of(transaction.head)
+    if head.seq > 0:
+        try:
+            witness.write(witness_name(record), head)
+        except WitnessUnavailable as fault:
+            raise Unavailable(
+                "what was burned is in the ledger; the witness cannot be written: mend it, repeat"
+            ) from fault
+    return done
+
+
+def before(plan: Plan | None) -> list[str]:
+    """Lines for the operator: what is wrong and what would be done."""
+    if plan is None:
+        return []
+    here, lines = plan.stands_at, []
+    at = f"the database is at sequence {here.seq} under fence {here.fence}, with {here.acts} acts"
+    if plan.witnessed is None:
+        lines.append(f"{plan.code}: {at}; no witness is left that could say more")
+    else:
+        seen = plan.witnessed
+        lines.append(f"{plan.code}: {at}; sequence {seen.seq}, fence {seen.fence} and {seen.acts} acts were witnessed")
+    if plan.witnessed is not None and plan.shared != here:
+        since = "the beginning" if plan.shared is None else f"sequence {plan.shared.seq}"
+        lines.append(f"the last record that witness and database share is at {since}: everything after it is burned")
+    lines.append(f"to burn: {_price(plan.missing_units)} for everybody, as far as limits reach")
+    if plan.joining_units > 0:
+        lines.append(f"whoever joins from now on has a limit lower by {_price(plan.joining_units)}")
+    return lines
+
+
+def after(done: Reconciled | None) -> list[str]:
+    """Lines for the operator: what was done."""
+    if done is None:
+        return ["nothing to reconcile: all that was witnessed is in the ledger"]
+    sum_rho, left = f"{rho_of_units(done.charged_units):f}", done.exhausted_count
+    return [
+        f"burned {sum_rho} rho in all, from {done.charged_count} individuals; {left} have nothing left",
+        f"open again at sequence {done.seq}, under fence {done.plan.fence}",
+    ]
+
+
+def _price(units: int) -> str:
+    return "everything" if units >= CHARGE_UNITS_MAX else f"{rho_of_units(units):f} rho"
+
+
+def _plan(
+    record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int | None
+) -> Plan | None:
+    verdict = judge(record, transaction, history)
+    if verdict is None:
+        return None
+    here = WitnessRecord.of(transaction.head)
+    if isinstance(verdict, WitnessLost):
+        if burn_units is None:
+            raise InvalidRequest.of("burn-rho", "the witness is lost: state what to burn for everybody")
+        # Who had joined is not known.
+        joining = min(transaction.head.joining_units + burn_units, CHARGE_UNITS_MAX)
+        return Plan(
+            code=verdict.slug,
+            missing_units=burn_units,
+            joining_units=joining,
+            fence=here.fence + 1,
+            settled=here.position,
+            stands_at=here,
+            witnessed=None,
+            shared=None,
+        )
+    return _rollback(record, transaction, history, burn_units or 0)
+
+
+def _rollback(record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int) -> Plan:
+    head = transaction.head
+    lost = unaccounted(record, transaction, history)
+    # What was lost leaves our chain after the last record before it, so its worst cases are in the difference.
+    before = [each for each in on_chain(record, transaction, history) if each.position < lost[0].position]
+    shared = before[-1] if before else None
+    base_units = 0 if shared is None else shared.worst_case_total_units
+    total = max(each.worst_case_total_units for each in lost)
+    # A saturated sum says nothing about its parts: then all that anybody has is burned.
+    missing = CHARGE_UNITS_MAX if total >= CHARGE_UNITS_MAX else max(total - base_units, burn_units)
+    nobody_joined = shared is not None and all(
+        each.fence == shared.fence and each.slots <= shared.slots for each in lost
+    )
+    joining = head.joining_units if nobody_joined else min(head.joining_units + missing, CHARGE_UNITS_MAX)
+    return Plan(
+        code=Fenced.slug,
+        missing_units=missing,
+        joining_units=joining,
+        fence=max(head.fence, *(each.fence for each in history)) + 1,
+        settled=history[-1].position,
+        stands_at=WitnessRecord.of(head),
+        witnessed=lost[-1],
+        shared=shared,
+    )
+
+
+def _burn(record: DatasetRecord, transaction: Transaction, plan: Plan, at: datetime) -> Reconciled:
+    state = DatasetState(record)
+    state.catch_up(transaction)
+    entry = burn(transaction, state, units=plan.missing_units, settled=plan.settled, why=plan.code, at=at)
+    transaction.fence_off(plan.fence, plan.joining_units)
+    told = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
+    transaction.journal("reconcile", told | {"fence": plan.fence, "settled": list(plan.settled)})
+    accounts, slots = state.memory.accounts, transaction.individuals().slots
+    return Reconciled(
+        plan=plan,
+        seq=entry.seq,
+        charged_count=entry.charged_count,
+        charged_units=entry.charged_units,
+        exhausted_count=int(np.sum(accounts.spent[slots] >= accounts.limit[slots])),
+    )
+
+
+def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord]:
+    try:
+        return witness.history(witness_name(record))
+    except WitnessUnavailable as fault:
+        raise Unavailable("the witness cannot be read") from fault
+
+
+def _dataset(store: Store, name: str) -> DatasetRecord:
+    record = store.dataset(name)
+    if record is None:
+        raise NotFound
+    return record

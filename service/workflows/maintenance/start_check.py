@@ -1,0 +1,157 @@
+"""The end of a dataset's ledger, held against its head: what a start looks at of what is stored.
+
+`sparing ledger verify` derives everything anew, which takes the longer the older a ledger is. This looks at the newest
+ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes of them, whichever is less, and at the head. Its cost goes with the
+number and the sizes of entries; its findings are about stored rows, and say nothing of anybody.
+
+It goes from the newest entry backward, piece by piece, and each piece may be read in a snapshot of its own: nothing
+that a ledger has ever changes, so that no snapshot and no session has to be kept for the whole of it.
+"""
+
+from typing import Final
+
+from service.workflows.maintenance.verify.journal import is_itself
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import DatasetRecord, Head
+from service.workflows.ports.store import StoreUnavailable, Transaction
+
+ENTRIES_MAX: Final = 10_000
+ENTRIES_BYTES_MAX: Final = 2**28
+"""Of charges and values. The newest entry is looked at also if it has more."""
+PIECE_ENTRIES: Final = 64
+PIECE_BYTES: Final = 2**22
+"""Of a piece of more than one entry: nothing else runs in the interpreter while rows are taken from the driver."""
+_NEWEST: Final = 2**62
+"""Greater than every sequence and every number of an act."""
+
+
+class StartCheck:
+    """One look at the end of one dataset's ledger. Passive; one caller of `step` at a time.
+
+    `finding` names the row that was first found damaged, newest first; None as long as none was. So many `entries`
+    with so many `bytes` were looked at.
+    """
+
+    def __init__(
+        self, record: DatasetRecord, *, entries_max: int = ENTRIES_MAX, bytes_max: int = ENTRIES_BYTES_MAX
+    ) -> None:
+        """Look at nothing yet; then at `entries_max` entries and `bytes_max` bytes at most."""
+        self.finding: str | None = None
+        self.entries = self.bytes = 0
+        self._record, self._entries_max, self._bytes_max = record, entries_max, bytes_max
+        self._head: Head | None = None  # as it was when the check began
+        # What is looked at next has this sequence and this hash, or else this is wrong.
+        self._seq, self._hash, self._otherwise = 0, b"", ""
+
+    def step(self, transaction: Transaction) -> bool:
+        """Look at the next piece. False when nothing is left to look at, or a row is damaged. Raises StoreUnavailable.
+
+        The transaction is a snapshot that is not older than the one before.
+        """
+        try:
+            if self._head is None:
+                self._head = transaction.head
+                self._look_at_head(self._head, transaction)
+            else:
+                self._look_at_piece(self._head, transaction)
+        except _Damage as damage:
+            self.finding = str(damage)
+        return self.finding is None and self._seq > 0
+
+    def _look_at_head(self, head: Head, transaction: Transaction) -> None:
+        """The end of the ledger, and of the journal, as the head says them."""
+        place = f"heads row {self._record.id}"
+        newest = transaction.entry_sizes(before=_NEWEST, limit=1)
+        last_seq = newest[0][0] if newest else 0
+        if head.seq != last_seq:
+            raise _Damage(f"{place}: says seq {head.seq}, the ledger ends at {last_seq}")
+        _look_at_journal(self._record, transaction)
+        if head.seq == 0 and head.hash != self._record.genesis:
+            raise _Damage(f"{place}: its hash is not the genesis")
+        if head.seq == 0 and head.worst_case_units != 0:
+            raise _Damage(f"{place}: says worst_case_units {head.worst_case_units}, the ledger gives 0")
+        self._seq, self._hash = head.seq, head.hash
+        self._otherwise = f"{place}: its hash is not that of the last ledger row"
+
+    def _look_at_piece(self, head: Head, transaction: Transaction) -> None:
+        """The next entries, newest first; beyond the last of them only the hash of the one before is looked at."""
+        seqs = self._next(transaction)
+        if not seqs:
+            self._expect(transaction.hashes([self._seq]).get(self._seq))
+            self._seq = 0
+            return
+        for entry in reversed(_read(transaction, seqs)):
+            if entry.seq != self._seq:
+                raise _Damage(f"ledger row {self._seq}: is missing")
+            if not gives_its_hash(entry):
+                raise _Damage(f"ledger row {entry.seq}: its contents do not give its hash")
+            self._expect(entry.hash)
+            if entry.seq == head.seq and entry.worst_case_total_units != head.worst_case_units:
+                said = f"says worst_case_units {head.worst_case_units}"
+                raise _Damage(f"heads row {self._record.id}: {said}, the ledger gives {entry.worst_case_total_units}")
+            self._seq, self._hash = entry.seq - 1, entry.previous_hash
+            self._otherwise = f"ledger row {entry.seq}: does not continue the row before"
+        if self._seq == 0:
+            self._expect(self._record.genesis)
+
+    def _expect(self, found: bytes | None) -> None:
+        """Hold the hash that stands in the next place against what comes after it."""
+        if found is None:
+            raise _Damage(f"ledger row {self._seq}: is missing")
+        if found != self._hash:
+            raise _Damage(self._otherwise)
+
+    def _next(self, transaction: Transaction) -> list[int]:
+        """The sequences of the next piece, newest first; none where none is there, or no more is to be looked at."""
+        seqs: list[int] = []
+        piece_bytes = 0
+        limit = min(PIECE_ENTRIES, self._entries_max - self.entries)
+        for seq, size in transaction.entry_sizes(before=self._seq + 1, limit=limit):
+            is_too_much = self.bytes + size > self._bytes_max and self.entries > 0
+            if is_too_much or (seqs and piece_bytes + size > PIECE_BYTES):
+                break
+            seqs.append(seq)
+            piece_bytes += size
+            self.entries, self.bytes = self.entries + 1, self.bytes + size
+        return seqs
+
+
+class _Damage(Exception):
+    """A damaged row, and what is wrong with it, in public words."""
+
+
+def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:
+    """The entries of these sequences, which come newest first, in the order of the ledger."""
+    entries: list[LedgerEntry] = []
+    try:
+        for entry in transaction.entries(after=seqs[-1] - 1, limit=len(seqs)):
+            entries.append(entry)  # noqa: PERF402 - after a fault they say which was the last
+    except StoreUnavailable:
+        raise
+    except Exception as error:  # whatever it is: what cannot be read is not what was written
+        raise _Damage(f"ledger row {seqs[-1 - len(entries)]}: cannot be read") from error
+    return entries
+
+
+def gives_its_hash(entry: LedgerEntry) -> bool:
+    """Whether an entry is what was hashed, whatever it holds."""
+    try:
+        return entry.is_itself
+    except Exception:  # noqa: BLE001 - what has no canonical form is not what was hashed
+        return False
+
+
+def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
+    """The last act, and what the head says of it."""
+    head, place = transaction.head, f"heads row {record.id}"
+    newest = transaction.act_records(before=_NEWEST, limit=1, bytes_max=1)
+    number = newest[0].number if newest else 0
+    if head.data_version != number:
+        raise _Damage(f"{place}: says data_version {head.data_version}, the journal ends at {number}")
+    last_hash = record.genesis
+    for act in transaction.acts(after=number - 1) if newest else ():
+        if not is_itself(act):
+            raise _Damage(f"journal row {act.number}: its contents do not give its hash")
+        last_hash = act.hash
+    if head.journal_hash != last_hash:
+        raise _Damage(f"{place}: its journal_hash is not that of the last journal row")

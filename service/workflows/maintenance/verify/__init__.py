@@ -1,0 +1,1 @@
+"""Verification of a whole ledger, one module for each thing that is derived again."""

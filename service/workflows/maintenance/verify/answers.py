@@ -1,0 +1,136 @@
+"""Every stored answer made again from its entry and its question, by the function that made it.
+
+An entry is made together with the answer to the analyst who asked, so that one fresh answer belongs to each. Answers
+that were reused are made again too; that one of them is missing, nothing in the ledger tells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final
+
+import orjson
+
+from service.accounting.coverage import coverage_certified
+from service.query.canonical import request_hash
+from service.query.parse import parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
+from service.workflows.model.rows import AnswerRecord, DatasetRecord
+from service.workflows.writer.batch import Stated, document
+
+_PLANS_KEPT: Final = 64
+_QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
+"""Answers of earlier versions state a half width of so many sigma, whatever the grid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """Facts that only the question could tell, taken from the answer where this version does not read the question."""
+
+    labels: Sequence[Mapping[str, object]]
+    axes: Sequence[Mapping[str, object]]
+
+
+class AnswersCheck:
+    """Takes answers by the sequence that they show, entry by entry."""
+
+    def __init__(self, record: DatasetRecord, answers: Iterator[AnswerRecord]) -> None:
+        """The first answer is read."""
+        self.findings: list[str] = []
+        self.count = self.uncompiled = 0
+        self._record, self._answers = record, answers
+        self._next = next(answers, None)
+        self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Check the answers that show an entry, and that one of them is the answer to the analyst who asked."""
+        self._orphans(before=entry.seq)
+        fresh = 0
+        while self._next is not None and self._next.seq == entry.seq:
+            fresh += self._check(self._next, entry)
+            self._advance()
+        if entry.kind == "query" and fresh == 0:
+            self.findings.append(f"ledger row {entry.seq}: the answer to it is missing from answers")
+        elif fresh > 1:
+            self.findings.append(f"ledger row {entry.seq}: {fresh} answers say that it was asked for them")
+
+    def end(self) -> None:
+        """Report the answers that are left: they show no entry."""
+        self._orphans(before=None)
+
+    def _orphans(self, *, before: int | None) -> None:
+        while self._next is not None and (before is None or self._next.seq < before):
+            self.findings.append(f"{_place(self._next)}: shows ledger row {self._next.seq}, which does not exist")
+            self._advance()
+
+    def _advance(self) -> None:
+        self.count += 1
+        self._next = next(self._answers, None)
+
+    def _check(self, answer: AnswerRecord, entry: LedgerEntry) -> bool:
+        """Whether the answer says that it is fresh; what is wrong with it is found on the way."""
+        said = _read(answer.body)
+        is_fresh = said.get("reused") is False
+        wrong = list(self._wrong_with_body(answer, entry, said))
+        hashes = [request_hash(entry.canonical, reuse=reuse) for reuse in ((True, False) if is_fresh else (True,))]
+        if answer.request_hash not in hashes:
+            wrong.append(f"its request_hash is not of the question of ledger row {entry.seq}")
+        if answer.query_id != entry.query_id:
+            wrong.append(f"its query_id is not that of ledger row {entry.seq}")
+        if is_fresh and answer.principal_id != entry.analyst_id:
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked by {entry.analyst_id}")
+        if is_fresh and entry.format != 1 and entry.answer_digest != _digest_of(answer, entry):
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
+        if is_fresh and answer.at != entry.asked_at:
+            wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")
+        self.findings += [f"{_place(answer)}: {each}" for each in wrong]
+        return is_fresh
+
+    def _wrong_with_body(self, answer: AnswerRecord, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[str]:
+        bodies = self._bodies(entry, said) if entry.kind == "query" else iter(())
+        today = next(bodies, b"")
+        if answer.body == today or answer.body in bodies:
+            return
+        expected = _read(today)
+        other = [name for name, value in expected.items() if said.get(name) != value]
+        if said and other:
+            yield f"its body says other {', '.join(other)} than ledger row {entry.seq}"
+        else:
+            yield f"its body is not the one that ledger row {entry.seq} gives"
+
+    def _bodies(self, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[bytes]:
+        """The bodies that the answer may have, today's form first."""
+        shown: Stated | None = self._plan_of(entry.canonical)
+        if shown is None:
+            self.uncompiled += 1
+            shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []))
+        reused, floor = said.get("reused") is True, self._record.limit_floor_units
+        certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor)
+        today = document(shown, entry, reused=reused, certified=certified)
+        yield today
+        yield orjson.dumps(_read(today) | {"half_width_95": _QUANTILE_95 * entry.sigma})
+
+    def _compiled(self, canonical: bytes) -> Plan | None:
+        try:
+            return compile_query(parse_query(canonical), self._record.schema, capacity=self._record.capacity)
+        except QueryProblem:  # an earlier version took it, this one would not
+            return None
+
+
+def _place(answer: AnswerRecord) -> str:
+    return f"answers row {answer.key!r} of {answer.principal_id}"
+
+
+def _digest_of(answer: AnswerRecord, entry: LedgerEntry) -> bytes:
+    return answer_digest(entry.salt, answer.principal_id, answer.key)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,157 @@
+"""The journal replayed: its own chain, and all that it decides of a dataset's head and of everybody's account.
+
+Who joined is told by slots. An upload of an earlier version, or one whose slots are told by pages, does not tell them;
+from then on nothing but bounds is known of accounts (`Standing.is_told`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.workflows.model.journal import JournalAct, joined_slots
+from service.workflows.model.rows import DatasetRecord, Head
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Standing:
+    """The state that the acts so far decide.
+
+    By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
+    force; who `are_present` and who `have_paused`; and of whom nothing but limits and erasures `are_plain`. `is_told`
+    says whether all slots are known.
+    """
+
+    budget_units: int
+    has_own_limits: bool
+    epoch: int = 1
+    fence: int = 1
+    joining_units: int = 0
+    slots: int = 0
+    is_told: bool = True
+    limits: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    largest: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    are_exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    are_present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    have_paused: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    are_plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @classmethod
+    def of(cls, record: DatasetRecord) -> Self:
+        """Before any act."""
+        return cls(budget_units=record.budget_units, has_own_limits=record.schema.has_budget_column)
+
+    def apply(self, act: JournalAct) -> None:
+        """Follow an act. Raises KeyError, ValueError, TypeError or IndexError when its detail makes no sense."""
+        detail = act.detail
+        match act.act:
+            case "rows":
+                self._join(detail)
+            case "limit":
+                self.make_room(int(detail["slot"]) + 1)
+                self.limits[int(detail["slot"])] = int(detail["limit_units"])
+                self.are_exact[int(detail["slot"])] = True
+            case "erase":
+                self.make_room(int(detail["slot"]) + 1)
+                self.are_present[int(detail["slot"])] = False
+            case "amend" | "prune":
+                pass  # of entries, and not of accounts
+            case "epoch":
+                self.epoch = int(detail["epoch"])
+            case "reconcile":
+                self.fence, self.joining_units = int(detail["fence"]), int(detail["joining_units"])
+            case _ if "slot" in detail:  # something that decides who takes part, of which a limit says nothing
+                self.make_room(int(detail["slot"]) + 1)
+                self.are_plain[int(detail["slot"])] = False
+                self.have_paused[int(detail["slot"])] = act.act == "pause"
+                if "limit_units" in detail:  # a pause of before there were any, with the limit that it had lowered
+                    self.limits[int(detail["slot"])] = int(detail["limit_units"])
+                    self.are_exact[int(detail["slot"])] = True
+
+    def _join(self, detail: Mapping[str, Any]) -> None:
+        joined = joined_slots(detail) if "of" not in detail.get("joined", {}) else None
+        if joined is None and bool(self.are_present.all()):  # no individual can have come back
+            joined = self.slots + np.arange(int(detail["individuals"]))
+        if joined is None or not self.is_told:
+            self.is_told = False
+            if self.has_own_limits:  # those who are away may have come back with a lower one
+                self.are_exact[~self.are_present] = False
+            return
+        self.are_present[joined[joined < self.slots]] = True
+        if self.has_own_limits:
+            self.are_exact[joined[joined < self.slots]] = False
+        limit = max(self.budget_units - self.joining_units, 0)
+        self._grow(int(np.count_nonzero(joined >= self.slots)), limit=limit, is_exact=not self.has_own_limits)
+
+    def _grow(self, count: int, *, limit: int, is_exact: bool) -> None:
+        self.limits = np.concatenate([self.limits, np.full(count, limit, dtype=np.int64)])
+        self.largest = np.concatenate([self.largest, np.full(count, limit, dtype=np.int64)])
+        self.are_exact = np.concatenate([self.are_exact, np.full(count, is_exact)])
+        self.are_present = np.concatenate([self.are_present, np.ones(count, dtype=np.bool_)])
+        self.have_paused = np.concatenate([self.have_paused, np.zeros(count, dtype=np.bool_)])
+        self.are_plain = np.concatenate([self.are_plain, np.ones(count, dtype=np.bool_)])
+        self.slots += count
+
+    def make_room(self, slots: int) -> None:
+        """Where slots are not told, count so many; of the limits of people who joined untold, the budget is a bound."""
+        if slots > self.slots and not self.is_told:
+            self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)
+
+
+def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, Standing, list[str]]:
+    """(how many acts, what they decide, findings). The head is held against them."""
+    standing = Standing.of(record)
+    findings: list[str] = []
+    count, number, previous = 0, 0, record.genesis
+    for act in acts:
+        findings += [f"journal row {missing}: is missing" for missing in range(number + 1, min(act.number, number + 6))]
+        findings += [f"journal row {act.number}: {wrong}" for wrong in _wrong_with(act, number, previous, head)]
+        try:
+            standing.apply(act)
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
+        count, number, previous = count + 1, act.number, act.hash
+    findings += [f"heads row {record.id}: {wrong}" for wrong in _wrong_with_head(head, count, previous, standing)]
+    standing.make_room(min(head.slots, record.capacity))
+    return count, standing, findings
+
+
+def _wrong_with_head(head: Head, count: int, last_hash: bytes, standing: Standing) -> list[str]:
+    """Findings where the head says otherwise than the journal."""
+    given = {
+        "data_version": count,
+        "epoch": standing.epoch,
+        "fence": standing.fence,
+        "joining_units": standing.joining_units,
+    }
+    if standing.is_told:
+        given["slots"] = standing.slots
+    findings = [
+        f"says {name} {getattr(head, name)}, the journal gives {value}"
+        for name, value in given.items()
+        if getattr(head, name) != value
+    ]
+    if head.journal_hash != last_hash:
+        findings.append("its journal_hash is not that of the last journal row")
+    return findings
+
+
+def _wrong_with(act: JournalAct, number: int, previous: bytes, head: Head) -> list[str]:
+    wrong = []
+    if act.number == number + 1 and act.previous_hash != previous:
+        wrong.append("does not continue the row before")
+    if not is_itself(act):
+        wrong.append("its contents do not give its hash")
+    if act.at_seq > head.seq:
+        wrong.append(f"stands after sequence {act.at_seq}, which the ledger has not reached")
+    return wrong
+
+
+def is_itself(act: JournalAct) -> bool:
+    """Whether an act's contents give its hash."""
+    made = JournalAct.following(act.previous_hash, number=act.number, at_seq=act.at_seq, act=act.act, detail=act.detail)
+    return made.hash == act.hash

@@ -1,0 +1,186 @@
+"""The entries replayed: their chain, what each says of itself, and everybody's spent, held against the pages."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+from uuid import UUID
+
+import numpy as np
+
+from service.core.units import CHARGE_UNITS_MAX
+from service.engine.pages import PageTotals, pages_for
+from service.workflows.maintenance.verify.accounts import NAMED_MAX
+from service.workflows.maintenance.verify.amendments import Amended
+from service.workflows.maintenance.verify.journal import Integers, Standing
+from service.workflows.maintenance.verify.participation import Participation, Priced
+from service.workflows.maintenance.verify.pruning import PrunedLedger
+from service.workflows.maintenance.verify.totals import ReplayedTotals
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, private_digest
+from service.workflows.model.pieces import pieces_digest
+from service.workflows.model.rows import DatasetRecord, Head, Individuals, StoredPage
+from service.workflows.ports.store import Transaction
+from service.workflows.writer.batch import exact_sum
+
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """All that is stored of a dataset beside its entries. `standing` is what all of the `acts` decide."""
+
+    record: DatasetRecord
+    head: Head
+    pages: Mapping[int, StoredPage]
+    accounts: Individuals
+    standing: Standing
+    acts: Sequence[JournalAct]
+    amended: Amended
+    pruned: PrunedLedger
+
+    @classmethod
+    def of(
+        cls, record: DatasetRecord, transaction: Transaction, *, standing: Standing, acts: Sequence[JournalAct]
+    ) -> Self:
+        """Read the rest of it."""
+        return cls(
+            record=record,
+            head=transaction.head,
+            pages={page.number: page for page in transaction.pages()},
+            accounts=transaction.individuals(),
+            standing=standing,
+            acts=acts,
+            amended=Amended(transaction.amendments(), acts),
+            pruned=PrunedLedger.of(transaction.head, acts, transaction.pruned_totals()),
+        )
+
+
+class LedgerReplay:
+    """One pass over one ledger. `totals` are everybody's, `worst_cases` by analyst in units."""
+
+    def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
+        """Nothing is replayed yet. The totals at the sequence `totals_at` are copied."""
+        record, accounts, standing = stored.record, stored.accounts, stored.standing
+        self.findings: list[str] = []
+        self.entries = self.last_seq = self.worst_case_units = 0
+        self.totals = ReplayedTotals(standing.slots, erased=stored.amended.slots)
+        self.worst_cases: dict[UUID, int] = defaultdict(int)
+        self._record, self._head, self._pages = record, stored.head, stored.pages
+        self._amended, self._pruned, self._totals_at = stored.amended, stored.pruned, totals_at
+        self._last_hash = record.genesis
+        self._participation = Participation(record, stored.acts)
+        self._limits: Integers = np.full(standing.slots, _UNKNOWN, dtype=np.int64)
+        is_held = accounts.slots < standing.slots
+        self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
+        self._limits[~standing.are_plain] = _UNKNOWN
+        self._compare_pages(seq=0)
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Check the next entry, and debit it."""
+        self.findings += [
+            f"ledger row {missing}: is missing"
+            for missing in range(self.last_seq + 1, min(entry.seq, self.last_seq + 1 + NAMED_MAX))
+        ]
+        wrong = list(self._wrong_with_place(entry))
+        if entry.seq > self._pruned.seq:
+            wrong += self._wrong_with_quantities(entry)
+        elif entry.seq == self._pruned.seq:
+            wrong += self._begin_with_totals(entry)
+        self.findings += [f"ledger row {entry.seq}: {each}" for each in wrong]
+        self.entries, self.last_seq, self._last_hash = self.entries + 1, entry.seq, entry.hash
+        self.worst_case_units = entry.worst_case_total_units
+        if entry.kind == "query":
+            self.worst_cases[entry.analyst_id] += entry.worst_case_units
+        if entry.seq >= self._pruned.seq:
+            self._compare_pages(seq=entry.seq)
+        if entry.seq == self._totals_at:
+            self.totals.copy(seq=entry.seq, digest=entry.hash)
+
+    def end(self, stored_worst_cases: Mapping[UUID, int]) -> None:
+        """Compare with the head, with the worst cases as stored, and with pages that are ahead."""
+        head, place = self._head, f"heads row {self._record.id}"
+        if head.seq != self.last_seq:
+            self.findings.append(f"{place}: says seq {head.seq}, the ledger ends at {self.last_seq}")
+        elif head.hash != self._last_hash:
+            self.findings.append(f"{place}: its hash is not that of the last ledger row")
+        if head.worst_case_units != self.worst_case_units:
+            said = f"says worst_case_units {head.worst_case_units}"
+            self.findings.append(f"{place}: {said}, the ledger gives {self.worst_case_units}")
+        for page in self._pages.values():
+            if page.seq > head.seq:
+                ahead = f"at sequence {page.seq}, which the ledger has not reached"
+                self.findings.append(f"pages row {page.number}: {ahead}")
+        if self.totals.missing_units != 0:
+            said = f"{self.totals.missing_units} units more than the accounts of erased individuals hold"
+            self.findings.append(f"amendments: the entries that were amended miss {said}")
+        for analyst in sorted({*self.worst_cases, *stored_worst_cases}):
+            held, given = stored_worst_cases.get(analyst, 0), min(self.worst_cases[analyst], CHARGE_UNITS_MAX)
+            if held != given:
+                self.findings.append(f"worst_cases row {analyst}: says {held} units, the ledger gives {given}")
+
+    def _wrong_with_place(self, entry: LedgerEntry) -> Iterator[str]:
+        if entry.seq == self.last_seq + 1 and entry.previous_hash != self._last_hash:
+            yield "does not continue the row before"
+        if chain_hash(entry) != entry.hash:
+            yield "its contents do not give its hash"
+        if entry.format != 1 and hashlib.sha256(entry.values).digest() != entry.values_digest:
+            yield "its values do not give its values_digest"
+        if entry.format != 1 and private_digest(entry) != entry.private_digest:
+            yield "its private part does not give its private_digest"
+        if entry.format != 1 and not entry.is_pruned and pieces_digest(entry.pieces) != entry.pieces_digest:
+            yield "its pieces do not give its pieces_digest"
+        yield from self._amended.wrong_with(entry)
+        if entry.worst_case_total_units != min(self.worst_case_units + entry.worst_case_units, CHARGE_UNITS_MAX):
+            yield "its worst_case_total_units is not the sum of worst cases so far"
+
+    def _begin_with_totals(self, entry: LedgerEntry) -> Iterator[str]:
+        """Nothing up to here can be replayed any more."""
+        if entry.hash.hex() != self._pruned.hash:
+            yield "its hash is not the one that the journal gives for the pruned ledger's end"
+        self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
+
+    def _wrong_with_quantities(self, entry: LedgerEntry) -> Iterator[str]:
+        """Add the charges; no individual may be left out who could have paid."""
+        try:
+            priced = Priced.of(entry)
+        except (ValueError, IndexError):  # lengths that do not go together
+            yield "its charges cannot be read"
+            return
+        missing_units = entry.charged_units - exact_sum(priced.charges)
+        yield from self._wrong_with_numbers(entry, priced, missing_units)
+        touched_last = int(priced.touched[-1]) if priced.touched.size else -1
+        if touched_last >= self.totals.spent.size:
+            yield f"touches slot {touched_last}, which nobody has"
+            return
+        spent, is_known = self.totals.spent, self.totals.is_known
+        yield from self._participation.wrong_with(entry, priced, spent, is_known=is_known)
+        left_out = priced.left_out
+        can_pay = self._limits[left_out] - spent[left_out] >= priced.of_left_out
+        for slot in left_out[can_pay & is_known[left_out]][:NAMED_MAX].tolist():
+            yield f"leaves out slot {slot}, whose limit affords it"
+        self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)
+
+    def _compare_pages(self, *, seq: int) -> None:
+        """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
+        for number in range(pages_for(self.totals.spent.size)):
+            page = self._pages.get(number)
+            own_seq = 0 if page is None else page.seq
+            if own_seq != seq and (own_seq > seq or seq != self._head.checkpoint_seq):
+                continue
+            if page is not None:
+                self.totals.settle(page)
+            stored = PageTotals.zero() if page is None else page.totals
+            self.findings += [f"pages row {number}: {each}" for each in self.totals.unlike(number, stored)]
+
+    def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced, missing_units: int) -> Iterator[str]:
+        """Numbers and units are of all who were touched, those who were taken out since too."""
+        charges, amended = priced.charges, self._amended.count(entry)
+        charged, left_out = entry.charged_count - priced.charged.size, entry.left_out_count - priced.left_out.size
+        if min(charged, left_out) < 0 or charged + left_out != amended:
+            yield "counts do not agree with its charges"
+        if not 0 <= missing_units <= charged * entry.worst_case_units or bool((charges < 0).any()):
+            yield "the total does not agree with its charges"
+        if bool((charges > entry.worst_case_units).any()):
+            yield "a charge above the public worst case"

@@ -1,0 +1,93 @@
+"""Whether a dataset's row says what was registered: the genesis is made again from it.
+
+The genesis binds the name, the guarantee as it was written, the capacity, the tables, the rule and the floor. Of a rho
+the row keeps the units alone; every decimal of up to DIGITS_MAX digits after the point that gives those units is tried,
+so that a budget is bound as well as an epsilon is.
+"""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from typing import Final
+
+import rfc8785
+
+from service.core.budget import budget_units
+from service.core.units import UNITS_PER_RHO
+from service.workflows.model.ledger_entry import genesis
+from service.workflows.model.rows import DatasetRecord
+
+DIGITS_MAX: Final = 16
+"""Of a rho after the point: 2^-40 rho is about 10^-12, so that ten thousand decimals are tried at most."""
+_FEW_DIGITS: Final = 12
+_LARGEST_EXPONENT: Final = 6
+_RHO, _FLOOR = "\0rho", "\0floor"
+
+
+def check_registration(record: DatasetRecord) -> list[str]:
+    """Findings about the row, for the operator; empty when it gives its genesis."""
+    place = f"datasets row {record.id}"
+    stated = record.guarantee
+    if stated.epsilon is not None and stated.delta is not None:
+        units = budget_units(epsilon=Decimal(stated.epsilon), delta=Decimal(stated.delta))
+        if units != record.budget_units:
+            return [f"{place}: says budget_units {record.budget_units}, its epsilon and delta give {units}"]
+    if any(genesis(record.name, each) == record.genesis for each in _registrations(record)):
+        return []
+    return [f"{place}: what it says of the registration does not give its genesis"]
+
+
+def spellings(units: int, *, digits_max: int = DIGITS_MAX) -> Iterator[str]:
+    """Every decimal that is `units` of 2^-40 rho, rounded down, the shortest first; as decimals are written."""
+    for exponent in range(_LARGEST_EXPONENT, -digits_max - 1, -1):
+        step = Fraction(10) ** exponent * UNITS_PER_RHO
+        for coefficient in range(ceil(units / step), ceil((units + 1) / step)):
+            yield str(Decimal((0, tuple(map(int, str(coefficient))), exponent)))
+
+
+def _registrations(record: DatasetRecord) -> Iterator[bytes]:
+    """Every canonical registration from which the row can have been made."""
+    for template in (partial(_template, record, accounting="gdp"), partial(_template, record)):
+        yield from _stated(record, template)
+
+
+def _stated(record: DatasetRecord, template_of: Callable[..., bytes]) -> Iterator[bytes]:
+    is_rho = record.guarantee.epsilon is None
+    if record.limit_floor_units == _default_floor(record):
+        template = template_of(has_rho=is_rho, has_floor=False)
+        for rho in spellings(record.budget_units) if is_rho else ("",):
+            yield template.replace(_quoted(_RHO), _quoted(rho))
+    template = template_of(has_rho=is_rho, has_floor=True)
+    few = list(spellings(record.budget_units, digits_max=_FEW_DIGITS)) if is_rho else [""]
+    for floor in spellings(record.limit_floor_units):  # one after the other: the first few are nearly always right
+        stated = template.replace(_quoted(_FLOOR), _quoted(floor))
+        yield from (stated.replace(_quoted(_RHO), _quoted(rho)) for rho in few)
+
+
+def _default_floor(record: DatasetRecord) -> int:
+    return 0 if record.schema.has_budget_column else record.budget_units
+
+
+def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool, **more: str) -> bytes:
+    """Registrations of earlier versions state no accounting."""
+    return rfc8785.dumps(
+        {
+            **more,
+            "name": record.name,
+            "guarantee": {
+                "epsilon": record.guarantee.epsilon,
+                "delta": record.guarantee.delta,
+                "rho": _RHO if has_rho else None,
+            },
+            "capacity": record.capacity,
+            "tables": record.schema.model_dump(mode="json", by_alias=True),
+            "rule": record.rule,
+            "limit_floor_rho": _FLOOR if has_floor else None,
+        }
+    )
+
+
+def _quoted(text: str) -> bytes:
+    return rfc8785.dumps(text)

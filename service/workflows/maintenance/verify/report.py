@@ -1,0 +1,108 @@
+"""`ledger verify`: everything that can be derived from what is stored is derived anew and compared, row by row.
+
+The registration gives the genesis (`verify_registration`); the journal, from the genesis on, the head and what limits
+can be (`verify_journal`); the ledger everybody's spent, the pages and the worst cases (`verify_ledger`), and with its
+questions every answer (`verify_answers`); all of it together the accounts (`verify_accounts`). What is witnessed
+outside the database must be in it. A finding names table and row; docs/known-limits.md says what nothing binds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from service.workflows.maintenance.verify.accounts import check_accounts
+from service.workflows.maintenance.verify.answers import AnswersCheck
+from service.workflows.maintenance.verify.journal import check_journal
+from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
+from service.workflows.maintenance.verify.registration import check_registration
+from service.workflows.model.rows import DatasetRecord, WitnessRecord
+from service.workflows.ports.store import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.rollback.guard import judge, unaccounted, witness_name
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """The findings about one dataset: what was looked at, how much of it, and what is wrong.
+
+    `uncompiled` counts answers to questions that this version of the service does not read any more: their values are
+    compared with the ledger, their labels are not.
+    """
+
+    dataset: str
+    entries: int
+    acts: int
+    answers: int
+    accounts: int
+    uncompiled: int
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """One line for the operator."""
+        looked = f"{self.entries} entries, {self.answers} answers, {self.acts} acts, {self.accounts} accounts"
+        unread = f" ({self.uncompiled} without their labels)" if self.uncompiled else ""
+        return f"{self.dataset}: {looked} verified{unread}, {len(self.findings)} findings"
+
+
+def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]:
+    """Replay every dataset, each in one snapshot, and hold it against what is witnessed of it."""
+    for record in store.datasets():
+        history = None if witness is None else _history(witness, record)  # before the snapshot, which holds all of it
+        with store.transaction(record.id, lock=False) as transaction:
+            report, _ = verified(record, transaction)
+            if witness is not None:
+                report.findings.extend(_behind(record, transaction, history))
+        yield report
+
+
+def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord] | None:
+    try:
+        return witness.history(witness_name(record))
+    except WitnessUnavailable:
+        return None
+
+
+def _behind(record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord] | None) -> list[str]:
+    if history is None:
+        return ["witness: cannot be read"]
+    verdict = judge(record, transaction, history)
+    if verdict is None:
+        return []
+    if not history:
+        return [f"witness: nothing is left that could say whether sequence {transaction.head.seq} is the last"]
+    lost, head = unaccounted(record, transaction, history)[-1], transaction.head
+    seen = f"sequence {lost.seq} under fence {lost.fence} and {lost.acts} acts"
+    return [f"witness: has seen {seen}; here are {head.seq} under {head.fence} and {head.data_version}"]
+
+
+def verified(
+    record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None
+) -> tuple[Report, LedgerReplay]:
+    """One pass over the journal, and one over the entries with their answers, which copies the totals at a sequence."""
+    head = transaction.head
+    journal = transaction.acts(after=0)
+    acts, standing, findings = check_journal(record, head, journal)
+    stored = Stored.of(record, transaction, standing=standing, acts=journal)
+    accounts, replay = stored.accounts, LedgerReplay(stored, totals_at=totals_at)
+    answers = AnswersCheck(record, transaction.answers())
+    for entry in transaction.entries(after=0):
+        replay.apply(entry)
+        answers.apply(entry)
+    replay.end(transaction.worst_cases())
+    answers.end()
+    report = Report(
+        dataset=record.name,
+        entries=replay.entries,
+        acts=acts,
+        answers=answers.count,
+        accounts=int(accounts.slots.size),
+        uncompiled=answers.uncompiled,
+        findings=[
+            *check_registration(record),
+            *findings,
+            *stored.amended.findings,
+            *stored.pruned.findings,
+            *replay.findings,
+            *answers.findings,
+            *check_accounts(head, accounts, standing, replay.totals.spent),
+        ],
+    )
+    return report, replay

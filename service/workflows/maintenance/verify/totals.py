@@ -1,0 +1,146 @@
+"""Everybody's totals as the entries give them: from nothing, or from the totals that a pruning has kept.
+
+What an erased individual was charged, amended entries do not tell. Its total is taken from the page that has it; all
+such entries together must miss as many units as all such accounts hold beyond the replay.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.pages import PAGE_SLOTS, PageTotals, pages_for, slots_on
+from service.workflows.maintenance.verify.accounts import NAMED_MAX
+from service.workflows.maintenance.verify.journal import Integers
+from service.workflows.maintenance.verify.participation import Priced
+from service.workflows.model.rows import StoredPage
+from service.workflows.writer.batch import exact_sum
+
+_TAG: Final = b"sparing totals 1\0"
+_PAGE: Final = Struct("!qq")  # number, sequence
+_SAYS: Final = ("holds {} units", "counts {} queries that charged it", "counts {} queries that left it out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Everybody's totals at the entry `seq` of hash `hash`, by pages.
+
+    The totals of erased individuals already have `ahead_units`, which amended entries after it charged them.
+    """
+
+    seq: int
+    hash: bytes
+    pages: tuple[StoredPage, ...]
+    ahead_units: int
+
+
+class ReplayedTotals:
+    """`spent` units, and queries that `charged` and `left_out` each of the slots, (slots,) each.
+
+    `is_known` (slots,) is False of the `erased` until a page has told their totals. `missing_units` were charged by
+    amended entries, and have not been found in an account yet.
+    """
+
+    def __init__(self, slots: int, *, erased: Integers) -> None:
+        """Nothing was charged."""
+        self.spent: Integers = np.zeros(slots, dtype=np.int64)
+        self.charged, self.left_out = np.zeros((2, slots), dtype=np.uint32)
+        self.is_known = np.ones(slots, dtype=np.bool_)
+        self.is_known[erased[erased < slots]] = False
+        self.missing_units = 0
+        self._all_missing_units = 0
+        self._copied: tuple[int, bytes, int, list[NDArray[Any]]] | None = None
+        self._beyond: dict[int, list[int]] = {}  # by slot, what a page had beyond the copy's time
+
+    @property
+    def _columns(self) -> list[NDArray[Any]]:
+        return [self.spent, self.charged, self.left_out]
+
+    def begin_with(self, pages: Iterable[StoredPage], *, ahead_units: int) -> None:
+        """Go on from the totals of a pruning."""
+        for page in pages:
+            for column, part in zip(self._columns, _parts(page.totals), strict=True):
+                here = column[slots_on(page.number)]
+                here[:] = part[: here.size]
+        self.missing_units -= ahead_units
+
+    def add(self, priced: Priced, *, is_query: bool, missing_units: int) -> None:
+        """One more entry, whose amendments have taken out so many units."""
+        self.missing_units += missing_units
+        self._all_missing_units += missing_units
+        self.spent[priced.charged] += priced.charges
+        if is_query:
+            self.charged[priced.charged] += 1
+            self.left_out[priced.left_out] += 1
+
+    def settle(self, page: StoredPage) -> None:
+        """Take the totals of the erased from a page that has every entry that was amended."""
+        slots = slots_on(page.number)
+        known = self.is_known[slots]
+        places = np.flatnonzero(~known)
+        if places.size == 0:
+            return
+        beyond = [
+            np.maximum(part[places].astype(np.int64) - column[slots][places], 0)
+            for part, column in zip(_parts(page.totals), self._columns, strict=True)
+        ]
+        self.missing_units -= exact_sum(beyond[0])
+        for column, more in zip(self._columns, beyond, strict=True):
+            column[slots][places] += more.astype(column.dtype)
+        for slot, *each in zip((slots.start + places).tolist(), *(more.tolist() for more in beyond), strict=True):
+            self._beyond[slot] = each
+        known[places] = True
+
+    def unlike(self, number: int, stored: PageTotals) -> Iterator[str]:
+        """The slots of which a page says something else than the replay, or than zero beyond it."""
+        for says, part, column in zip(_SAYS, _parts(stored), self._columns, strict=True):
+            given, held = np.zeros_like(part), column[slots_on(number)]
+            given[: held.size] = held
+            for place in np.flatnonzero(part != given)[:NAMED_MAX].tolist():
+                slot = number * PAGE_SLOTS + place
+                yield f"slot {slot} {says.format(part[place])}, the ledger gives {given[place]}"
+
+    def copy(self, *, seq: int, digest: bytes) -> None:
+        """Keep the totals as they are now, at the entry of this sequence and hash, for `copied`."""
+        columns = [column.copy() for column in self._columns]
+        self._copied, self._beyond = (seq, digest, self._all_missing_units, columns), {}
+
+    def copied(self) -> Totals:
+        """The totals as they were copied, with what pages have told since. Raises LookupError without a copy."""
+        if self._copied is None:
+            raise LookupError("nothing was copied")
+        seq, digest, missing_units, columns = self._copied
+        for slot, beyond in self._beyond.items():
+            for column, more in zip(columns, beyond, strict=True):
+                column[slot] += more
+        pages = tuple(_page(number, seq, columns) for number in range(pages_for(self.spent.size)))
+        return Totals(seq=seq, hash=digest, pages=pages, ahead_units=self._all_missing_units - missing_units)
+
+
+def totals_digest(salt: bytes, pages: Iterable[StoredPage]) -> bytes:
+    """SHA-256 over a salt and the totals of pages, in order."""
+    sha = hashlib.sha256(_TAG + salt)
+    for page in pages:
+        totals = page.totals
+        sha.update(_PAGE.pack(page.number, page.seq) + totals.spent.astype(">i8").tobytes())
+        sha.update(totals.charged.astype(">u4").tobytes() + totals.left_out.astype(">u4").tobytes())
+    return sha.digest()
+
+
+def _parts(totals: PageTotals) -> list[NDArray[Any]]:
+    return [totals.spent, totals.charged, totals.left_out]
+
+
+def _page(number: int, seq: int, columns: list[NDArray[Any]]) -> StoredPage:
+    parts = []
+    for column in columns:
+        part = np.zeros(PAGE_SLOTS, dtype=column.dtype)
+        held = column[slots_on(number)]
+        part[: held.size] = held
+        parts.append(part)
+    spent, charged, left_out = parts
+    return StoredPage(number=number, seq=seq, totals=PageTotals(spent=spent, charged=charged, left_out=left_out))

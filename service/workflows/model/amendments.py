@@ -1,0 +1,96 @@
+"""Amendments: after an erasure the individual's place in an entry reads as untouched, and the entry's hash still holds.
+
+An entry binds the digests of its pieces as they were written. An amendment puts a piece of the same length in the place
+of another, and keeps the digests of both; those of one erasure in a stretch of
+entries are bound by an act of the journal. So the
+chain of hashes verifies as before, and every byte that is not what was written is accounted for. Numbers of people and
+charged units of an entry stay as they were.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from service.workflows.model.encoded_charges import EncodedCharges
+from service.workflows.model.pieces import Piece
+
+__all__ = ["CHARGES", "Amendment", "OwnPart", "Rewritten", "amendments_digest"]
+
+CHARGES: Final = -2
+"""The number under which the charges of an entry of format 1 are amended, which has no pieces."""
+_TAG: Final = b"sparing amendments 1\0"
+_PLACE: Final = Struct("!qq")  # sequence, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """For the erasure that is act `erasure` of the journal, content of `new_digest` stands for that of `old_digest`.
+
+    `number` is the piece's in the entry `seq`, or CHARGES.
+    """
+
+    erasure: int
+    seq: int
+    number: int
+    old_digest: bytes
+    new_digest: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """An amendment with what is to be stored: a piece of an entry with this `salt`, or charges of format 1.
+
+    `first_digest` is the one that the entry binds.
+    """
+
+    amendment: Amendment
+    salt: bytes
+    first_digest: bytes
+    content: Piece | EncodedCharges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPart:
+    """The part of an entry in which a slot stands if it is touched at all: a piece, or charges of format 1.
+
+    `first_digest` is the one that the entry binds.
+    """
+
+    seq: int
+    salt: bytes
+    first_digest: bytes
+    content: Piece | EncodedCharges
+
+    def without(self, slot: int, *, erasure: int) -> Rewritten | None:
+        """The part with the slot untouched; None where it is so already.
+
+        Raises ValueError for a part that cannot be read.
+        """
+        match self.content:
+            case Piece() as piece:
+                amended = piece.without(slot, self.salt)
+                if amended is None:
+                    return None
+                return self._rewritten(erasure, piece.number, piece.digest, amended.digest, amended)
+            case EncodedCharges() as charges:
+                others = charges.without(slot)
+                if others is None:
+                    return None
+                old, new = bytes.fromhex(charges.digest()), bytes.fromhex(others.digest())
+                return self._rewritten(erasure, CHARGES, old, new, others)
+
+    def _rewritten(
+        self, erasure: int, number: int, old: bytes, new: bytes, content: Piece | EncodedCharges
+    ) -> Rewritten:
+        amendment = Amendment(erasure=erasure, seq=self.seq, number=number, old_digest=old, new_digest=new)
+        return Rewritten(amendment=amendment, salt=self.salt, first_digest=self.first_digest, content=content)
+
+
+def amendments_digest(amendments: Iterable[Amendment]) -> bytes:
+    """SHA-256 over the amendments of one erasure in a stretch of entries, in order of sequence and number."""
+    sha = hashlib.sha256(_TAG)
+    for each in amendments:
+        sha.update(_PLACE.pack(each.seq, each.number) + each.old_digest + each.new_digest)
+    return sha.digest()

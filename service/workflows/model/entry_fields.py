@@ -1,0 +1,121 @@
+"""The fields of a ledger entry, once: rows in the database and the form in which replicas share entries follow from it.
+
+The pieces of an entry are no field: how many there are depends on the entry. What the hash binds is written out in
+`service.workflows.model.ledger_entry`, because the hashes of a format never change.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Final, Literal
+
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+
+__all__ = ["ENTRY_FIELDS", "PUBLIC_FIELDS", "EntryField", "FieldType", "entry_from", "entry_values", "public_from"]
+
+FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
+"""Of Postgres; `numeric` holds whole numbers beyond 64 bits."""
+
+_CHARGES: Final = "charges."
+
+
+@dataclass(frozen=True, slots=True)
+class EntryField:
+    """One value of an entry. `name` is its attribute, `column` its column.
+
+    The value or the size of a field that `tells_charges` depends on who was charged what: analysts' requests never
+    read it.
+    """
+
+    name: str
+    type: FieldType
+    column: str
+    tells_charges: bool = False
+    may_be_null: bool = False
+
+    @property
+    def attribute(self) -> str:
+        """The name without the part of the entry in which it stands."""
+        return self.name.rpartition(".")[2]
+
+
+def _field(
+    name: str, type_: FieldType, *, column: str | None = None, tells_charges: bool = False, may_be_null: bool = False
+) -> EntryField:
+    return EntryField(name, type_, column or name, tells_charges=tells_charges, may_be_null=may_be_null)
+
+
+ENTRY_FIELDS: Final[Sequence[EntryField]] = (
+    _field("seq", "int8"),
+    _field("query_id", "uuid"),
+    _field("analyst_id", "uuid"),
+    _field("analyst", "text"),
+    _field("epoch", "int4"),
+    _field("canonical", "bytea"),
+    _field("query_hash", "text"),
+    _field("sigma", "float8"),
+    _field("grid_log2", "int4"),
+    _field("dimension", "int4"),
+    _field("worst_case_units", "int8"),
+    _field("worst_case_total_units", "int8"),
+    _field("charges.form", "int2", column="charge_form", tells_charges=True, may_be_null=True),
+    _field("charges.slots", "bytea", column="slots", tells_charges=True, may_be_null=True),
+    _field("charges.active", "bytea", column="active", tells_charges=True, may_be_null=True),
+    _field("charges.charge_units", "int8", column="charge_units", tells_charges=True, may_be_null=True),
+    _field("charges.charges", "bytea", column="charges", tells_charges=True, may_be_null=True),
+    _field("charged_count", "int4", tells_charges=True),
+    _field("left_out_count", "int4", tells_charges=True),
+    _field("charged_units", "numeric", tells_charges=True),
+    _field("values", "bytea"),
+    _field("asked_at", "timestamptz"),
+    _field("previous_hash", "bytea", tells_charges=True),
+    _field("hash", "bytea", tells_charges=True),
+    _field("kind", "text"),
+    _field("format", "int2"),
+    _field("mechanism", "text"),
+    _field("values_digest", "bytea"),
+    _field("salt", "bytea", tells_charges=True),
+    _field("pieces_digest", "bytea", tells_charges=True),
+    _field("private_digest", "bytea", tells_charges=True),
+    _field("answer_digest", "bytea", tells_charges=True),
+    _field("acts", "int8", tells_charges=True),
+    _field("acts_hash", "bytea", tells_charges=True),
+    _field("settled", "bytea", tells_charges=True),
+)
+"""In the order of the columns of a row."""
+
+_PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
+PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
+"""The fields of a `PublicEntry`, in the same order."""
+
+_PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
+_OF_CHARGES: Final = [each for each in ENTRY_FIELDS if each.name.startswith(_CHARGES)]
+_OWN: Final = [each for each in ENTRY_FIELDS if each not in _OF_CHARGES]
+_START: Final = ENTRY_FIELDS.index(_OF_CHARGES[0])
+_END: Final = _START + len(_OF_CHARGES)
+_NO_CHARGES: Final = (None,) * len(_OF_CHARGES)
+
+_own_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*(each.name for each in _OWN))
+_charges_values: Final[Callable[[EncodedCharges], tuple[Any, ...]]] = attrgetter(
+    *(each.attribute for each in _OF_CHARGES)
+)
+
+
+def entry_values(entry: LedgerEntry) -> tuple[Any, ...]:
+    """The values of ENTRY_FIELDS of an entry; those of charges are None where it has none."""
+    own = _own_values(entry)
+    charges = _NO_CHARGES if entry.charges is None else _charges_values(entry.charges)
+    return (*own[:_START], *charges, *own[_START:])
+
+
+def entry_from(values: Sequence[Any]) -> LedgerEntry:
+    """The entry of these values of ENTRY_FIELDS, without its pieces."""
+    own = dict(zip((each.name for each in _OWN), (*values[:_START], *values[_END:]), strict=True))
+    of_charges = dict(zip((each.attribute for each in _OF_CHARGES), values[_START:_END], strict=True))
+    charges = None if of_charges["form"] is None else EncodedCharges(**of_charges)
+    return LedgerEntry(charges=charges, **own)
+
+
+def public_from(values: Sequence[Any]) -> PublicEntry:
+    """The public part of an entry, of these values of PUBLIC_FIELDS."""
+    return PublicEntry(**dict(zip(_PUBLIC_ATTRIBUTES, values, strict=True)))

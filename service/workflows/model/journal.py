@@ -1,0 +1,93 @@
+"""Acts in the journal: each chained to the one before by hashes, and telling in few bytes which slots it has touched.
+
+A replica applies an act by reading those slots again, or none (`replication.act_changes`). The slots of an upload
+are a compressed bitmap: a million consecutive ones take two hundred bytes, ten thousand scattered ones among a million
+twenty-one thousand. Where that would be long, the touched pages are told instead.
+"""
+
+import hashlib
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import rfc8785
+from numpy.typing import NDArray
+
+from service.engine.pages import PAGE_SLOTS, pages_of
+
+TOUCHED_BYTES_MAX: Final = 2**16
+"""Of a compressed bitmap; the detail of an act is read by every replica."""
+TOUCHED: Final = ("joined", "slots")
+"""Under these names the detail of an upload tells of slots; a listing of acts leaves them out."""
+SPAN_MAX: Final = 2**27
+"""So many slots between the first and the last at most, for a bitmap of 16 MiB before it is compressed."""
+_TAG: Final = b"sparing journal 1\0"
+_ZLIB_LEVEL: Final = 6
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalAct:
+    """An act of a curator or an individual: number `number` of the dataset's acts, after the ledger entry `at_seq`."""
+
+    number: int
+    at_seq: int
+    act: str
+    detail: Mapping[str, Any]
+    previous_hash: bytes
+    hash: bytes
+
+    @classmethod
+    def following(cls, previous_hash: bytes, *, number: int, at_seq: int, act: str, detail: Mapping[str, Any]) -> Self:
+        """The act, chained to the one before it, or to the dataset's genesis."""
+        facts: dict[str, Any] = {"number": number, "at_seq": at_seq, "act": act, "detail": dict(detail)}
+        digest = hashlib.sha256(_TAG + previous_hash + rfc8785.dumps(facts)).digest()
+        return cls(number=number, at_seq=at_seq, act=act, detail=dict(detail), previous_hash=previous_hash, hash=digest)
+
+
+def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
+    """The slots in the detail of an upload, both increasing: who has joined, and whose rows are new."""
+    return {"joined": _told(joined), "slots": _told(rows)}
+
+
+def joined_slots(detail: Mapping[str, Any]) -> Integers | None:
+    """The slots, and perhaps others on their pages, of people who joined by an upload; None where it does not tell."""
+    return _slots(detail["joined"]) if "joined" in detail else None
+
+
+def rows_slots(detail: Mapping[str, Any]) -> Integers | None:
+    """The same of the people whose rows an upload brought."""
+    return _slots(detail["slots"]) if "slots" in detail else None
+
+
+def _told(slots: Integers) -> dict[str, Any]:
+    if slots.size == 0 or int(slots[-1]) - int(slots[0]) < SPAN_MAX:
+        told = _bits(slots)
+        if len(told["bits"]) <= TOUCHED_BYTES_MAX:
+            return told
+    return _bits(pages_of(slots)) | {"of": "pages"}
+
+
+def _slots(told: Mapping[str, Any]) -> Integers:
+    numbers = _numbers(told)
+    if "of" not in told:
+        return numbers
+    return (numbers[:, None] * PAGE_SLOTS + np.arange(PAGE_SLOTS)).reshape(-1)
+
+
+def _bits(numbers: Integers) -> dict[str, Any]:
+    """`first`, and a bit for every number from it on, the highest bit of a byte first."""
+    first = int(numbers[0]) if numbers.size else 0
+    is_in = np.zeros(int(numbers[-1]) - first + 1 if numbers.size else 0, dtype=np.bool_)
+    is_in[numbers - first] = True
+    compressed = zlib.compress(np.packbits(is_in).tobytes(), _ZLIB_LEVEL)
+    return {"first": first, "bits": b64encode(compressed).decode()}
+
+
+def _numbers(told: Mapping[str, Any]) -> Integers:
+    packed = np.frombuffer(zlib.decompress(b64decode(told["bits"])), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(packed)) + int(told["first"])

@@ -1,0 +1,315 @@
+"""Frozen values that go in and out of the ports: a row, a reply, a page. Units are units of 2^-40 rho."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Self
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.pages import PageTotals
+from service.query.schema import Schema
+from service.workflows.model.ledger_entry import Kind, PublicEntry
+from service.workflows.model.pieces import Outcome
+from service.workflows.model.views import Guarantee, Role
+
+Codes = Mapping[str, NDArray[np.unsignedinteger]]
+Address = tuple[UUID, str]
+
+
+ERASED_NAME: Final = "erased"
+"""The name that is left of a principal whose individual was erased."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRecord:
+    """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
+
+    Of an individual's, once that is erased, neither `individual` nor the name is kept.
+    """
+
+    id: UUID
+    role: Role
+    name: str
+    dataset: str | None
+    individual: str | None
+    allowance_units: int | None
+    key_hash: bytes
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """A registration; nothing in it ever changes. `budget_units` and `limit_floor_units` are in units of 2^-40 rho."""
+
+    id: int
+    name: str
+    guarantee: Guarantee
+    budget_units: int
+    limit_floor_units: int
+    capacity: int
+    rule: str
+    schema: Schema
+    genesis: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The one mutable row of a dataset, locked while anything happens to it.
+
+    `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` counts
+    the acts of the journal, each of which may change records or limits, and `journal_hash` is the last one's; `slots`
+    counts the slots handed out; `worst_case_units` sums the public worst cases; `checkpoint_seq` is the sequence up to
+    which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of anybody who joins is
+    lowered, because a restore may have forgotten that they have spent it; behind `pruned_seq`, and with it, entries
+    have neither charges nor pieces any more.
+    """
+
+    seq: int
+    hash: bytes
+    epoch: int
+    fence: int
+    data_version: int
+    slots: int
+    worst_case_units: int
+    checkpoint_seq: int
+    joining_units: int = 0
+    journal_hash: bytes = b""
+    pruned_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessRecord:
+    """How far a dataset had come when something of it left the house, kept outside the database.
+
+    `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
+    cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
+    """
+
+    fence: int
+    seq: int
+    acts: int
+    slots: int
+    worst_case_total_units: int
+    hash: bytes
+
+    @classmethod
+    def of(cls, head: Head) -> Self:
+        """The record that witnesses a head."""
+        return cls(
+            fence=head.fence,
+            seq=head.seq,
+            acts=head.data_version,
+            slots=head.slots,
+            worst_case_total_units=head.worst_case_units,
+            hash=head.hash,
+        )
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """(fence, sequence, acts): every later record exceeds it."""
+        return self.fence, self.seq, self.acts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the entry it shows (older when reused)."""
+
+    principal_id: UUID
+    key: str
+    request_hash: bytes
+    seq: int
+    query_id: UUID
+    body: bytes
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRecord:
+    """An act of the journal as curators list it. `detail` has no bitmaps of slots.
+
+    `key` is of the individual whose slot the act names, as long as it is present; an erasure has none.
+    """
+
+    number: int
+    at_seq: int
+    act: str
+    detail: Mapping[str, Any]
+    at: datetime
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRecord:
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values.
+
+    `follows_first` says whether the entry before it is of format 1, whose hash commits to numbers of people.
+    """
+
+    seq: int
+    query_id: UUID
+    analyst: str
+    epoch: int
+    canonical: bytes
+    sigma: float
+    grid_log2: int
+    dimension: int
+    worst_case_units: int
+    charged_count: int
+    left_out_count: int
+    asked_at: datetime
+    previous_hash: bytes
+    hash: bytes
+    kind: Kind
+    format: int
+    mechanism: str
+    analyst_id: UUID
+    query_hash: str
+    worst_case_total_units: int
+    values_digest: bytes
+    private_digest: bytes
+    follows_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCharge:
+    """An entry as one individual sees it: whether that slot was charged, and how many units.
+
+    Of an entry that is pruned nobody knows any more: `outcome` and `units` are None.
+    """
+
+    seq: int
+    query_id: UUID
+    canonical: bytes
+    asked_at: datetime
+    kind: Kind
+    outcome: Outcome | None
+    units: int | None
+
+
+class OwnAccount(NamedTuple):
+    """One slot's limit and spent total, in units, whether its individual takes part in nothing for now, and counters.
+
+    Those are of queries that charged the slot or left it out; burns are in none.
+    """
+
+    limit: int
+    spent: int
+    paused: bool
+    queries_charged: int
+    queries_left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAnswer:
+    """A stored reply as its own analyst fetches it by id, with the dataset's name."""
+
+    dataset: str
+    reply: AnswerRecord
+
+
+class ReleasePlace(NamedTuple):
+    """Where a reply stands among its analyst's own: no two stand in one place, and later ones compare greater."""
+
+    at: datetime
+    dataset_id: int
+    seq: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRecord:
+    """One of an analyst's own releases as it is listed, which takes neither the values nor the reply's bytes."""
+
+    dataset: str
+    place: ReleasePlace
+    query_id: UUID
+    epoch: int
+    canonical: bytes
+    sigma: float
+    dimension: int
+    worst_case_units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question as a store can look it up: a key, and a query by its hash (None when reuse is not wanted)."""
+
+    address: Address
+    query_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A store's knowledge of the questions a transaction was opened for, all read under the lock.
+
+    The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
+    queries may have cost anybody so far, in units.
+    """
+
+    answers: Mapping[Address, AnswerRecord]
+    reusable: Mapping[str, PublicEntry]
+    worst_cases: Mapping[UUID, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Individuals:
+    """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people, `paused` (n,)."""
+
+    slots: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    present: NDArray[np.bool_]
+    paused: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredPage:
+    """The totals of page `number` as the ledger gives them at sequence `seq`."""
+
+    number: int
+    seq: int
+    totals: PageTotals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checkpoint:
+    """Copies of all pages that an entry in (`since`, `seq`] has touched, at `seq`, whose hash is `hash`.
+
+    An entry touches the pages of the slots that it charges and of those that it leaves out.
+
+    Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
+    holds at every instant, whoever else writes and wherever one stops, is this. (1) A stored page is the ledger's
+    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` touches that
+    page. So a page stands at the later of the two, and who loads it replays the entries after `checkpoint_seq`, less
+    those that the page itself has already.
+
+    (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
+    chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or
+    later, when every copied page is stored at `seq` or later: a page that was not copied is not touched in (`since`,
+    `seq`], and until `checkpoint_seq` (2) has held before.
+    """
+
+    since: int
+    seq: int
+    hash: bytes
+    pages: Mapping[int, PageTotals]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A process that serves, and the URL at which the other processes reach it."""
+
+    id: UUID
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """`replica` works on the dataset for `left_s` more seconds of the store's clock, unless it renews the lease."""
+
+    dataset_id: int
+    replica: Replica
+    left_s: float

@@ -1,0 +1,1 @@
+"""The ports: protocols that the adapters in store implement, and the errors they may raise."""

@@ -1,0 +1,1 @@
+"""Queries of analysts: submission, preview, answers already given, releases."""

@@ -1,0 +1,86 @@
+"""Replies that another replica has given, found without taking the dataset's line.
+
+Only a key of which news has told is looked for, so that a query under a new key never asks the cache. Looking is the
+work of a few threads: the caller goes on at once. What is found counts only if the database, asked without a
+lock, has the entry that it shows in this very chain, under the same fence; in every other case the line answers, and
+refuses, as if there were no cache.
+"""
+
+import threading
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Final, Protocol
+
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.cache import Cache, SharedReply
+from service.workflows.replication.exchange import Hints
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.batch import Question, stored_answer
+from service.workflows.writer.submission import Submission
+
+THREADS: Final = 4
+LOOKING_MAX: Final = 64
+
+
+class Answering(Protocol):
+    """A line, as far as questions go."""
+
+    @property
+    def guard(self) -> Guard:
+        """The door to the dataset's transactions."""
+
+    def submit(self, submission: Submission) -> None:
+        """Let a submission wait for its turn."""
+
+
+class Recall:
+    """Looks for replies in the cache before a line is asked. Thread-safe."""
+
+    def __init__(self, cache: Cache, hints: Hints, threads: Executor | None = None) -> None:
+        """Its own threads start when first needed."""
+        self._cache, self._hints = cache, hints
+        self._threads = threads or ThreadPoolExecutor(THREADS, thread_name_prefix="recalling")
+        self._room = threading.BoundedSemaphore(LOOKING_MAX)
+
+    def close(self) -> None:
+        """Take no new submission. Looks under way end by themselves: the line, asked late, refuses."""
+        self._threads.shutdown(wait=False)
+
+    def submit(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
+        """Settle a submission of one query with the reply that is known, or let the line answer. Asks nobody itself."""
+        (question,) = submission.questions
+        if not self._hints or self._cache.hint(record.genesis, question.address) not in self._hints:
+            line.submit(submission)
+            return
+        if not self._room.acquire(blocking=False):
+            line.submit(submission)
+            return
+        try:
+            self._threads.submit(self._answer, submission, record, line)
+        except RuntimeError:  # closed meanwhile
+            self._room.release()
+            line.submit(submission)
+
+    def _answer(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
+        (question,) = submission.questions
+        try:
+            known = self._known(question, record, line.guard)
+        except Exception:  # noqa: BLE001 - the line will meet it again, and has the words for it
+            known = None
+        finally:
+            self._room.release()
+        if known is None:
+            line.submit(submission)
+        else:
+            submission.settle([stored_answer(known.record)])
+
+    def _known(self, question: Question, record: DatasetRecord, guard: Guard) -> SharedReply | None:
+        """The reply, if it is this principal's, to this request, and its entry stands in the ledger."""
+        shared = self._cache.reply(record.genesis, question.address)
+        if shared is None or shared.record.request_hash != question.request_hash:
+            return None
+        if (shared.record.principal_id, shared.record.key) != question.address:
+            return None
+        with guard.transaction(lock=False) as transaction:
+            head = transaction.head
+            entry_hash = transaction.hashes([shared.record.seq]).get(shared.record.seq)
+        return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None

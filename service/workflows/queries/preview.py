@@ -1,0 +1,49 @@
+"""Before a query is asked: what it would come to, and how much an analyst may still ask for. All of it is public."""
+
+import orjson
+
+from service.accounting.coverage import coverage_certified
+from service.core.units import rho_of_units
+from service.query.plan import Plan
+from service.workflows.admission.admission import Admission
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Allowance, CostView, Preview, Principal
+from service.workflows.ports.store import Store
+
+
+def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Store, admission: Admission) -> Preview:
+    """Everything public about a query; touches no record and costs nothing."""
+    cost = admission.cost_of(plan, record)
+    worst_cases = [store.head(record.id).worst_case_units, plan.worst_case_units]
+    return Preview(
+        dimension=plan.dimension,
+        grid=2.0**plan.grid_log2,
+        sigma=plan.sigma,
+        half_width_95=plan.half_width_95,
+        l2_clip=plan.l2_clip,
+        worst_case_rho=str(rho_of_units(plan.worst_case_units)),
+        allowance_left_rho=_allowance(principal, record.name, store).left_rho,
+        coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
+        canonical=orjson.loads(plan.canonical),
+        query_hash=plan.query_hash,
+        public_cost=CostView(
+            time_ms=cost.time_ns / 1e6, memory_bytes=cost.memory_bytes, delay_ms=admission.delay_ms(cost)
+        ),
+    )
+
+
+def allowances(principal: Principal, store: Store) -> list[Allowance]:
+    """The analyst's worst-case allowance on each dataset it may ask."""
+    names = [principal.dataset] if principal.dataset else [record.name for record in store.datasets()]
+    return [_allowance(principal, name, store) for name in names]
+
+
+def _allowance(principal: Principal, dataset: str, store: Store) -> Allowance:
+    spent = store.worst_cases_of(principal.id).get(dataset, 0)
+    allowed = principal.allowance_units
+    return Allowance(
+        dataset=dataset,
+        allowance_rho=None if allowed is None else str(rho_of_units(allowed)),
+        spent_rho=str(rho_of_units(spent)),
+        left_rho=None if allowed is None else str(rho_of_units(max(allowed - spent, 0))),
+    )

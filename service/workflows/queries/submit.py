@@ -1,0 +1,105 @@
+"""From queries to the promises of their answers: compiled, admitted by public cost, and handed to a dataset's line."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from service.failpoints import reach
+from service.query.canonical import request_hash
+from service.query.cost import total_cost
+from service.query.language import Query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from service.workflows.admission.admission import Admission
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Principal
+from service.workflows.queries.answer_lookup import Recall
+from service.workflows.queries.stored_answers import Refused, Replays, hash_of
+from service.workflows.writer.batch import Question
+from service.workflows.writer.registry import Lines
+from service.workflows.writer.submission import PendingAnswer, Submission
+
+
+class Submitting:
+    """The way of a house's queries to its lines. `recall` is where other replicas' replies are found, if anywhere."""
+
+    def __init__(
+        self, *, lines: Lines, admission: Admission, recall: Recall | None, clock: Callable[[], datetime]
+    ) -> None:
+        self.recall = recall
+        self._lines, self._admission, self._clock = lines, admission, clock
+        self._replays = Replays(lines.guard, admission)
+
+    def close(self) -> None:
+        """Take nothing new. The lines must be closed after this."""
+        if self.recall is not None:
+            self.recall.close()
+        if self._admission.scheduler is not None:
+            self._admission.scheduler.close()
+        self._replays.close()
+
+    def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
+        """Let a query wait for its turn. Raises Busy; the promise fails with all else.
+
+        A query that is refused today is looked for under its key first.
+        """
+        try:
+            return self._submit([self._question(principal, record, key, query)], record)[0]
+        except InvalidRequest as refusal:
+            return self._replays.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
+
+    def submit_all(
+        self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
+    ) -> list[PendingAnswer]:
+        """Let several queries wait as one unit. Raises InvalidRequest or Busy for the unit."""
+        questions: list[Question] = []
+        refusals: list[Refused] = []
+        is_refused: list[bool] = []
+        for key, query in queries:
+            try:
+                questions.append(self._question(principal, record, key, query))
+                is_refused.append(False)
+            except InvalidRequest as refusal:
+                refusals.append(_refused(refusal, principal, record, key, query))
+                is_refused.append(True)
+        answers = iter(self._submit(questions, record) if questions else [])
+        replies = iter(self._replays.stored_or_refused(record, refusals) if refusals else [])
+        return [next(replies if refused else answers) for refused in is_refused]
+
+    def _question(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> Question:
+        plan = compiled(query, record)
+        return Question(
+            analyst=principal,
+            key=key,
+            request_hash=request_hash(plan.canonical, reuse=plan.reuse),
+            plan=plan,
+            accepted_at=self._clock(),
+        )
+
+    def _submit(self, questions: Sequence[Question], record: DatasetRecord) -> Sequence[PendingAnswer]:
+        line = self._lines.line(record)
+        cost = total_cost([self._admission.cost_of(question.plan, record) for question in questions])
+        submission = Submission(questions, cost, line)
+        reach("queueing")
+        submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, line)
+        if self._admission.scheduler is not None:
+            return submission.answers  # the schedule hands it to the line when its slots come
+        if self.recall is not None and len(questions) == 1:
+            self.recall.submit(submission, record, line)
+        else:
+            line.submit(submission)
+        return submission.answers
+
+
+def _refused(refusal: InvalidRequest, principal: Principal, record: DatasetRecord, key: str, query: Query) -> Refused:
+    hashed = partial(hash_of, query, record.schema)
+    return Refused(address=(principal.id, key), request_hash=hashed, refusal=refusal)
+
+
+def compiled(query: Query, record: DatasetRecord) -> Plan:
+    """The plan of a query. Raises InvalidRequest."""
+    try:
+        return compile_query(query, record.schema, capacity=record.capacity)
+    except QueryProblem as problem:
+        raise InvalidRequest(*problem.errors) from problem

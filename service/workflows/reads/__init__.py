@@ -1,0 +1,1 @@
+"""Reads from a snapshot: ledger, accounts, budget summary, log of acts."""

@@ -1,0 +1,175 @@
+"""Accounts as individuals and curators read them: from memory, from what others have left in the cache, or from SQL.
+
+The caller's own thread reads a snapshot of the database to learn whose accounts are wanted and where the ledger stands.
+Then it copies those accounts from memory, if no query is worked on and memory has come that far. Otherwise slices of
+accounts may be at hand in the cache. They count only if they were taken at exactly the place at which the database
+stands: the same registration, fence, sequence, hash and version of the records. A slice that is older, or ahead, is as
+good as none. At last an individual's own account is read from the database, beside the line; for a curator the line
+catches up.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
+from service.workflows.model.views import BudgetRow, MyBudget, Page
+from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, Place
+from service.workflows.ports.store import Transaction
+from service.workflows.reads.ledger import budget_row, my_budget_view, slot_of, snapshot
+from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.reads.promised_limit import promised
+from service.workflows.replication.exchange import Exchange
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
+
+SLICES_MAX: Final = 16
+"""More slices than this are neither sought nor left: people so scattered are found faster in memory."""
+
+People = Sequence[tuple[int, str]]
+"""(slot, key) of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One individual's account."""
+
+    slot: int
+    key: str
+    own: OwnAccount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The individuals whose accounts are wanted, and the head of the snapshot that says so."""
+
+    people: People
+    place: Place
+    head: Head
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the slices in which they stand."""
+        return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
+
+
+def my_budget(record: DatasetRecord, key: str, line: DatasetWriter, exchange: Exchange) -> MyBudget:
+    """One individual's own account. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(line.guard) as transaction:
+        slot = slot_of(transaction, key)
+        promise = promised(record, transaction, slot)
+        wanted = _wanted_in(transaction, [(slot, key)], record)
+    found = _at_hand(wanted, line, exchange)
+    if found is not None:
+        return my_budget_view(record, found[0].own, promise)
+    with snapshot(line.guard) as transaction:
+        return my_budget_view(record, transaction.account_of(slot_of(transaction, key)), promise)
+
+
+def budgets(
+    record: DatasetRecord, line: DatasetWriter, exchange: Exchange, *, cursor: str | None, limit: int
+) -> Page[BudgetRow]:
+    """The individuals' accounts in slot order; the cursor is the last slot shown. Raises Unavailable, Fenced, Busy."""
+    after = number_of(cursor, default=-1)
+
+    def people(transaction: Transaction) -> People:
+        return transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
+
+    wanted = _wanted(people, record, line)
+    found = _at_hand(wanted, line, exchange)
+    accounts = _caught_up(wanted, line, exchange) if found is None else found
+    items = tuple(budget_row(account.key, account.own) for account in accounts)
+    has_next = is_full([len(key.encode()) for _, key in wanted.people], limit=limit)
+    return Page(items=items, next=str(wanted.people[-1][0]) if has_next else None)
+
+
+def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, line: DatasetWriter) -> Wanted:
+    with snapshot(line.guard) as transaction:
+        return _wanted_in(transaction, people(transaction), record)
+
+
+def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) -> Wanted:
+    return Wanted(people=people, place=Place.of(record, transaction.head), head=transaction.head)
+
+
+def _at_hand(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account] | None:
+    """From memory or the cache, whichever has them, without waiting for the line; None where neither does."""
+    copied = line.peek(partial(_copied, wanted, exchange))
+    return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
+
+
+def _caught_up(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account]:
+    """From memory, once that has caught up. Raises Unavailable."""
+    line.catch_up()
+    copied = line.look(partial(_copied, wanted, exchange))
+    if copied is None:
+        raise Unavailable
+    return _told(wanted, copied, exchange)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Copied:
+    """Accounts by place in `Wanted.people`, a column for each field of OwnAccount, and slices that others may want."""
+
+    columns: Sequence[NDArray[Any]]
+    slices: Sequence[AccountSlice]
+
+
+def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied | None:
+    """The part of memory that is wanted; None where memory is behind the snapshot."""
+    if not state.has_come_to(wanted.head):
+        return None
+    slots = np.array([slot for slot, _ in wanted.people], dtype=np.int64)
+    numbers = wanted.numbers if state.is_at(wanted.head) else []
+    missing = [number for number in numbers if exchange.wants(wanted.place, number)]
+    return _Copied(
+        columns=[column[slots] for column in _columns(state)],
+        slices=[_slice(wanted.place, number, state) for number in missing if len(numbers) <= SLICES_MAX],
+    )
+
+
+def _told(wanted: Wanted, copied: _Copied, exchange: Exchange) -> list[Account]:
+    """The accounts as copied; the slices are left in the cache."""
+    exchange.read(copied.slices)
+    rows = zip(*(column.tolist() for column in copied.columns), strict=True)
+    return [
+        Account(slot=slot, key=key, own=OwnAccount(*own)) for (slot, key), own in zip(wanted.people, rows, strict=True)
+    ]
+
+
+def _in_slices(wanted: Wanted, exchange: Exchange) -> list[Account] | None:
+    """The same from the cache; None unless all of it is there, and of now."""
+    if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
+        return None
+    slices = exchange.slices(wanted.place.genesis, wanted.numbers)
+    current = {each.number: each for each in slices if each.place == wanted.place}
+    found = []
+    for slot, key in wanted.people:
+        number, row = divmod(slot, SLICE_SLOTS)
+        held = current.get(number)
+        if held is None or row >= held.limits.size:
+            return None
+        columns = (held.limits, held.spent, held.paused, held.charged, held.left_out)
+        own = OwnAccount(*(column[row].item() for column in columns))
+        found.append(Account(slot=slot, key=key, own=own))
+    return found
+
+
+def _slice(place: Place, number: int, state: DatasetState) -> AccountSlice:
+    """A copy: memory goes on."""
+    rows = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS)
+    limits, spent, paused, charged, left_out = (column[rows].copy() for column in _columns(state))
+    return AccountSlice(
+        place=place, number=number, limits=limits, spent=spent, paused=paused, charged=charged, left_out=left_out
+    )
+
+
+def _columns(state: DatasetState) -> tuple[NDArray[Any], ...]:
+    """Of memory, by slot and in the order of OwnAccount."""
+    accounts, counters = state.memory.accounts, state.memory.counters
+    return accounts.limit, accounts.spent, accounts.paused, counters.charged, counters.left_out

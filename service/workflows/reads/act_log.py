@@ -1,0 +1,66 @@
+"""A dataset's log of acts for its curators: what was done to it, when, and to whom, the newest first.
+
+What an act keeps for replicas, such as the slots it has touched, is not shown. Of each kind of act it is stated what
+is; of a kind that is not known here, only that it was done.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from service.core.units import rho_of_units
+from service.workflows.model.rows import ActRecord
+from service.workflows.model.views import ActRow, Page
+from service.workflows.reads.ledger import NEWEST, snapshot
+from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.writer.registry import Lines
+
+_TOLD: Final = {
+    "rows": ("table", "rows", "individuals"),
+    "epoch": ("epoch",),
+    "reconcile": ("why",),
+    "amend": ("after", "to"),
+    "prune": ("seq",),
+}
+_TOLD_AS_RHO: Final = {
+    "limit": {"limit_units": "limit_rho"},
+    "reconcile": {"units": "burned_rho", "joining_units": "joining_rho"},
+}
+"""Units by what they are called in rho."""
+
+
+class ActLog:
+    """The acts of every dataset of a house."""
+
+    def __init__(self, lines: Lines) -> None:
+        """Read through the guards of these lines."""
+        self._lines = lines
+
+    def page(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
+        """The acts, newest first; the cursor is the last number shown. Raises NotFound, Unavailable, Fenced."""
+        before = number_of(cursor, default=NEWEST)
+        with snapshot(self._lines.guard(self._lines.record(dataset))) as transaction:
+            found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+        has_next = is_full([len((record.key or "").encode()) for record in found], limit=limit)
+        return Page(items=tuple(map(_act_row, found)), next=str(found[-1].number) if has_next else None)
+
+
+def _act_row(record: ActRecord) -> ActRow:
+    return ActRow(
+        number=record.number,
+        act=record.act,
+        sequence=record.at_seq,
+        at=record.at,
+        individual=record.key,
+        detail=_shown(record.act, record.detail),
+    )
+
+
+def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:
+    """The part of an act's detail that is told; earlier versions kept less of some acts."""
+    plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}
+    in_rho = {
+        name: str(rho_of_units(int(detail[units])))
+        for units, name in _TOLD_AS_RHO.get(act, {}).items()
+        if units in detail
+    }
+    return plain | in_rho

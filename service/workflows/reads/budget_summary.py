@@ -1,0 +1,100 @@
+"""All accounts of a dataset together, copied from memory page by page, and what curators are told of them."""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.pages import PAGE_SLOTS
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Head
+from service.workflows.model.views import BudgetSummary, ShareBin
+from service.workflows.reads.ledger import snapshot
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
+
+_BINS: Final = 10
+_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Standing:
+    """Copies of accounts by slot, in units, and which slots hold a record.
+
+    A page is of one sequence, later pages of later ones: what was charged while they were copied shows in some.
+    `seq` is the first page's.
+    """
+
+    seq: int
+    present: NDArray[np.bool_]
+    limit: NDArray[np.int64]
+    spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
+
+
+def standing(line: DatasetWriter) -> Standing:
+    """A copy of every page, each at or after where the database stood before; questions are answered in between.
+
+    Raises Unavailable, Fenced, Busy.
+    """
+    with snapshot(line.guard) as transaction:
+        head = transaction.head
+    pages: list[Standing] = []
+    for number in count():
+        page, pages_used = _page(line, head, number)
+        pages.append(page)
+        if number + 1 >= pages_used:
+            break
+    return Standing(
+        seq=pages[0].seq,
+        present=np.concatenate([page.present for page in pages]),
+        limit=np.concatenate([page.limit for page in pages]),
+        spent=np.concatenate([page.spent for page in pages]),
+        paused=np.concatenate([page.paused for page in pages]),
+    )
+
+
+def summary(taken: Standing) -> BudgetSummary:
+    """Shares of the budget that remain: ten bins, quantiles, how many have nothing left, and how many have paused."""
+    limit, spent = taken.limit[taken.present], taken.spent[taken.present]
+    # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
+    share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
+    counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
+    bins = zip(edges[:-1], edges[1:], counts, strict=True)
+    quantiles = np.quantile(share, _QUANTILES).tolist() if share.size else []
+    return BudgetSummary(
+        sequence=taken.seq,
+        individuals=share.size,
+        exhausted=int((spent >= limit).sum()),
+        paused=int(taken.paused[taken.present].sum()),
+        remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
+        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # of nobody there are none
+    )
+
+
+def _page(line: DatasetWriter, head: Head, number: int) -> tuple[Standing, int]:
+    """A page, and how many there are; memory catches up where it is behind `head`."""
+    copied = line.look(partial(_copied, head, number))
+    if copied is None:
+        line.catch_up()
+        copied = line.look(partial(_copied, head, number))
+    if copied is None:
+        raise Unavailable
+    return copied
+
+
+def _copied(head: Head, number: int, state: DatasetState) -> tuple[Standing, int] | None:
+    if not state.has_come_to(head):
+        return None
+    memory, rows = state.memory, slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
+    page = Standing(
+        seq=state.seq,
+        present=memory.present[rows].copy(),
+        limit=memory.accounts.limit[rows].copy(),
+        spent=memory.accounts.spent[rows].copy(),
+        paused=memory.accounts.paused[rows].copy(),
+    )
+    return page, memory.present.size // PAGE_SLOTS

@@ -1,0 +1,233 @@
+"""The ledger as curators, auditors and individuals may read it, from a snapshot; and an individual's own acts."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+from service.accounting.statements import statement_of_account
+from service.core.units import rho_of_units
+from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.model.rows import DatasetRecord, EntryRecord, OwnAccount, OwnCharge
+from service.workflows.model.views import BudgetRow, LedgerRow, MyBudget, Page, Receipt
+from service.workflows.ports.store import StoreUnavailable, Transaction
+from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
+from service.workflows.reads.promised_limit import Promised, promised
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.committer import Act
+from service.workflows.writer.state import DatasetState
+
+READ_BYTES_MAX: Final = 2**24
+"""The most that a page of receipts may make the database read of charges, in bytes: some ten milliseconds' work."""
+
+NEWEST: Final = 2**62
+"""Greater than every sequence."""
+DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
+
+
+@contextmanager
+def snapshot(guard: Guard) -> Iterator[Transaction]:
+    """The database as it stands, read in the caller's own thread and never in the line. Raises Unavailable, Fenced."""
+    try:
+        with guard.transaction(lock=False) as transaction:
+            yield transaction
+    except StoreUnavailable as fault:
+        raise Unavailable from fault
+
+
+def ledger(guard: Guard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
+    """The entries, newest first; the cursor is the last sequence shown. No charges are read, only their numbers."""
+    before = number_of(cursor, default=NEWEST)
+    with snapshot(guard) as transaction:
+        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(record.canonical) for record in found], limit=limit)
+    return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
+
+
+def receipts(record: DatasetRecord, guard: Guard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+    """The cost of each query to the individual, newest first; nothing of the others' charges leaves the database.
+
+    A page is shorter where more people may be in an entry: to find one among them, the database reads at most two bits
+    for each slot before it, or a list that is no longer.
+    """
+    before = number_of(cursor, default=NEWEST)
+    limit = min(limit, max(4 * READ_BYTES_MAX // record.capacity, 1))
+    with snapshot(guard) as transaction:
+        slot = slot_of(transaction, key)
+        found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
+    items = tuple(_receipt(record.name, charge) for charge in found)
+    return Page(items=items, next=str(found[-1].seq) if has_next else None)
+
+
+def lowering(key: str, *, limit_units: int) -> Act[OwnAccount]:
+    """Lower one's own limit to `limit_units`, or to what is spent already if that is more. Never raises it.
+
+    The line is left before the account is put into words: an epsilon takes ten milliseconds.
+    """
+
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
+        slot = slot_of(transaction, key)
+        accounts, own = state.memory.accounts, _account(state, slot)
+        if limit_units > own.limit:
+            raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
+        after = max(limit_units, own.spent)
+        transaction.set_limit(slot, after)
+        told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
+        transaction.journal("limit", told)
+
+        def lower() -> None:
+            accounts.limit[slot] = after
+
+        state.after_commit(lower)
+        return own._replace(limit=after)
+
+    return act
+
+
+def pausing(key: str, *, paused: bool) -> Act[OwnAccount]:
+    """Take part in no query from now on, or again. Nothing happens where that is so already.
+
+    The limit stays: a burn during the pause takes as much as from anybody, so that nothing that a restore forgot
+    is had again when the pause ends.
+    """
+
+    def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
+        slot = slot_of(transaction, key)
+        accounts, own = state.memory.accounts, _account(state, slot)
+        if own.paused == paused:
+            return own
+        transaction.set_paused(slot, paused=paused)
+        transaction.journal("pause" if paused else "resume", {"slot": slot})
+
+        def change() -> None:
+            accounts.paused[slot] = paused
+
+        state.after_commit(change)
+        return own._replace(paused=paused)
+
+    return act
+
+
+def slot_of(transaction: Transaction, key: str) -> int:
+    """The slot of an individual present. Raises NotFound."""
+    slot = int(transaction.slots_of([key])[0])
+    if slot < 0:
+        raise NotFound
+    return slot
+
+
+def _account(state: DatasetState, slot: int) -> OwnAccount:
+    accounts, counters = state.memory.accounts, state.memory.counters
+    return OwnAccount(
+        limit=int(accounts.limit[slot]),
+        spent=int(accounts.spent[slot]),
+        paused=bool(accounts.paused[slot]),
+        queries_charged=int(counters.charged[slot]),
+        queries_left_out=int(counters.left_out[slot]),
+    )
+
+
+def promised_to(record: DatasetRecord, guard: Guard, key: str) -> Promised:
+    """The parts that the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(guard) as transaction:
+        return promised(record, transaction, slot_of(transaction, key))
+
+
+def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
+    """The account in words for its owner; every epsilon is at the dataset's delta."""
+    limit, spent = account.limit, account.spent
+    delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
+    statement = statement_of_account(
+        largest_limit_units=promise.limit_units,
+        limit_units=limit,
+        spent_units=spent,
+        spent_units_max=promise.spent_units_max(limit_units=limit, spent_units=spent),
+        budget_units=record.budget_units,
+        delta=Decimal(delta),
+    )
+    return MyBudget(
+        dataset=record.name,
+        budget_rho=str(rho_of_units(limit)),
+        spent_rho=str(rho_of_units(spent)),
+        remaining_rho=str(rho_of_units(limit - spent)),
+        share_spent=statement.share_spent,
+        promise_rho=str(statement.promise.rho),
+        promise_epsilon=statement.promise.epsilon,
+        promise_epsilon_replace_one=statement.promise.epsilon_replace_one,
+        promise_of=promise.of,
+        epsilon_so_far_time_uniform=statement.epsilon_so_far_time_uniform,
+        delta=delta,
+        paused=account.paused,
+        queries_charged=account.queries_charged,
+        queries_left_out=account.queries_left_out,
+    )
+
+
+def budget_row(key: str, account: OwnAccount) -> BudgetRow:
+    """The account as a curator lists it."""
+    limit, spent = account.limit, account.spent
+    return BudgetRow(
+        key=key,
+        budget_rho=str(rho_of_units(limit)),
+        spent_rho=str(rho_of_units(spent)),
+        remaining_rho=str(rho_of_units(limit - spent)),
+        spent_units=spent,
+        budget_units=limit,
+        paused=account.paused,
+        queries_charged=account.queries_charged,
+        queries_left_out=account.queries_left_out,
+    )
+
+
+def _ledger_row(record: EntryRecord) -> LedgerRow:
+    return LedgerRow(
+        sequence=record.seq,
+        query_id=record.query_id,
+        analyst=record.analyst,
+        query=orjson.loads(record.canonical),
+        sigma=record.sigma,
+        grid=2.0**record.grid_log2,
+        dimension=record.dimension,
+        worst_case_rho=str(rho_of_units(record.worst_case_units)),
+        charged=record.charged_count,
+        left_out=record.left_out_count,
+        asked_at=record.asked_at,
+        epoch=record.epoch,
+        kind=record.kind,
+        format=record.format,
+        mechanism=record.mechanism,
+        analyst_id=record.analyst_id,
+        query_sha256=hashlib.sha256(record.canonical).hexdigest(),
+        query_hash=record.query_hash,
+        grid_log2=record.grid_log2,
+        worst_case_units=str(record.worst_case_units),
+        worst_case_total_units=str(record.worst_case_total_units),
+        values_sha256=record.values_digest.hex(),
+        private_digest=record.private_digest.hex(),
+        previous_hash=record.previous_hash.hex(),
+        hash=record.hash.hex(),
+        is_checkable=record.format != 1 and not record.follows_first,
+    )
+
+
+def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
+    return Receipt(
+        query_id=charge.query_id,
+        dataset=dataset,
+        sequence=charge.seq,
+        asked=_asked(charge),
+        at=charge.asked_at,
+        charged_rho=None if charge.units is None else str(rho_of_units(charge.units)),
+        outcome=charge.outcome or "no_longer_kept",
+        kind=charge.kind,
+    )
+
+
+def _asked(charge: OwnCharge) -> dict[str, Any]:
+    """The question that was asked, or why it was burned; how many acts the journal counts is not for individuals."""
+    asked: dict[str, Any] = orjson.loads(charge.canonical)
+    return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}

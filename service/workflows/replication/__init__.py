@@ -1,0 +1,1 @@
+"""Replicas of one dataset: exchange of commits, ownership, and changes made elsewhere."""

@@ -1,0 +1,259 @@
+"""Exchange between replicas through the cache: what was committed here, and what the others have committed.
+
+Nothing on an answer's way waits for it. The line hands over what is durable and witnessed and goes on; one thread
+shares it, another listens, fetches the ledger's tail ahead of need and wakes lines that have nothing to do. What does
+not fit is dropped: a replica that misses it reads the database. While no other listens, nothing is shared at all.
+"""
+
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from service.incidents import report_incident
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
+from service.workflows.ports.cache import AccountSlice, Cache, News, NoCache, Place, Shared, SharedEntry, SharedReply
+from service.workflows.replication.tail import TAIL_MAX, Tail
+
+OUTBOX_MAX: Final = 256
+HINTS_MAX: Final = 65_536
+ENTRY_BYTES_MAX: Final = 1 << 18
+"""The charges of a larger entry are not held back for others: memory is worth more than their next reading."""
+SLICES_LEFT_MAX: Final = 65_536
+LEFT_FOR_S: Final = 600.0
+LOOK_EVERY_S: Final = 1.0
+_GATHER_S: Final = 0.05
+"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one journey.
+
+A journey costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
+"""
+_LISTEN_S: Final = 0.2
+_ENDING_S: Final = 2.0
+
+Position = tuple[int, int, int]
+
+
+class Follower(Protocol):
+    """A line, as far as the news concern it. Called from the listening thread."""
+
+    @property
+    def tail(self) -> Tail:
+        """Where entries ahead of its memory are kept."""
+
+    @property
+    def position(self) -> Position | None:
+        """Fence, sequence and version of its memory; None while it holds nothing."""
+
+    def wake(self) -> None:
+        """Catch up in the background, unless there is work that will do so anyway."""
+
+
+class Hints:
+    """Digests of the newest addresses under which a replica has shared a reply; a hint says only where to look."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._kept: OrderedDict[int, None] = OrderedDict()  # a plain dict gets slow at its head when that is deleted
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def __contains__(self, hint: int) -> bool:
+        return hint in self._kept
+
+    def add(self, hints: Iterable[int]) -> None:
+        """Keep them, and forget the oldest. For one thread; others may look meanwhile."""
+        for hint in hints:
+            self._kept[hint] = None
+        while len(self._kept) > HINTS_MAX:
+            self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parcel:
+    """Values that the line hands over together. `head` is None when there is nothing to tell of."""
+
+    genesis: bytes
+    head: Head | None
+    entries: Sequence[LedgerEntry] = ()
+    answers: Sequence[AnswerRecord] = ()
+    slices: Sequence[AccountSlice] = ()
+
+
+class Exchange:
+    """One house's part in it. `publish` and `hear` are steps; `open` gives each a thread that takes them."""
+
+    def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` counts seconds."""
+        self.hints = Hints()
+        self._cache, self._clock = cache, clock
+        self._followers: dict[bytes, Follower] = {}
+        self._outbox: queue.Queue[_Parcel | None] = queue.Queue(OUTBOX_MAX)
+        self._is_alone, self._look_at = True, float("-inf")
+        self.is_open = not isinstance(cache, NoCache)
+        self._left: dict[tuple[bytes, int], tuple[Place, float]] = {}
+        self._threads: list[threading.Thread] = []
+
+    def open(self) -> None:
+        """Start the threads, once."""
+        if self._threads or not self.is_open:
+            return
+        steps = (("sharing", self.publish, _GATHER_S), ("listening", lambda: self.hear(within_s=_LISTEN_S), 0.0))
+        for name, step, rest_s in steps:
+            self._threads.append(threading.Thread(target=self._run, args=[step, rest_s], name=name, daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `publish` would find something."""
+        return not self._outbox.empty()
+
+    def close(self) -> None:
+        """Stop; what was not shared yet never will be."""
+        if not self._threads:
+            return
+        self.is_open = False
+        with suppress(queue.Full):
+            self._outbox.put_nowait(None)
+        for thread in self._threads:
+            thread.join(_ENDING_S)
+
+    def follow(self, genesis: bytes, follower: Follower) -> None:
+        """Bring a dataset's news to its line from now on."""
+        self._followers[genesis] = follower
+
+    def unfollow(self, follower: Follower) -> None:
+        """Bring it no more news."""
+        for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
+            del self._followers[genesis]
+
+    # Called by lines
+
+    def committed(
+        self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord]
+    ) -> None:
+        """A transaction is durable and witnessed: entries and the replies that show them, or an act without either."""
+        if not self._is_alone or self._clock() >= self._look_at:
+            small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
+            self._hand(_Parcel(genesis=record.genesis, head=head, entries=small, answers=answers))
+
+    def read(self, slices: Sequence[AccountSlice]) -> None:
+        """Accounts were read, and may be wanted again."""
+        if slices:
+            if len(self._left) > SLICES_LEFT_MAX:
+                self._left.clear()
+            now = self._clock()
+            self._left.update(((each.place.genesis, each.number), (each.place, now)) for each in slices)
+            self._hand(_Parcel(genesis=slices[0].place.genesis, head=None, slices=slices))
+
+    def wants(self, place: Place, number: int) -> bool:
+        """Whether this slice of accounts was not handed over as of this place a short while ago."""
+        left, at = self._left.get((place.genesis, number), (None, 0.0))
+        return self.is_open and (left != place or self._clock() - at > LEFT_FOR_S)
+
+    # Called by readers
+
+    def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
+        """Those slices that a replica has left, each as of whatever place."""
+        return self._cache.slices(genesis, numbers)
+
+    def _hand(self, parcel: _Parcel) -> None:
+        if self.is_open:
+            with suppress(queue.Full):
+                self._outbox.put_nowait(parcel)
+
+    # The steps
+
+    def publish(self) -> None:
+        """Share what was handed over, at least one parcel, all of it in one go."""
+        parcels = [self._outbox.get()]
+        while not self._outbox.empty():
+            parcels.append(self._outbox.get_nowait())
+        is_alone = self._look_around()
+        values: list[Shared] = []
+        news: dict[bytes, News] = {}
+        for parcel in parcels:
+            if parcel is None:
+                continue
+            values += parcel.slices
+            if parcel.head is not None and not is_alone:
+                replies = _replies(parcel)
+                values += [*replies, *(SharedEntry(genesis=parcel.genesis, entry=each) for each in parcel.entries)]
+                before = news.get(parcel.genesis)
+                news[parcel.genesis] = self._news(parcel.genesis, parcel.head, replies, before)
+        if values or news:
+            self._cache.share(values, list(news.values()))
+
+    def hear(self, *, within_s: float) -> None:
+        """Take in the news that have come: where to look for replies, and what is next in the ledgers followed."""
+        latest: dict[bytes, News] = {}
+        for news in self._cache.listen(within_s=within_s):
+            self.hints.add(news.hints)
+            if news.genesis not in latest or _position(latest[news.genesis]) < _position(news):
+                latest[news.genesis] = news
+        for genesis, news in latest.items():
+            follower = self._followers.get(genesis)
+            position = None if follower is None else follower.position
+            if follower is not None and position is not None and position < _position(news):
+                self._bring(news, follower, seq=position[1])
+
+    def _bring(self, news: News, follower: Follower, *, seq: int) -> None:
+        after = follower.tail.last(after=seq)
+        if after < news.seq <= seq + TAIL_MAX:
+            follower.tail.offer(self._cache.entries(news.genesis, after=after, to=news.seq), after=seq)
+        follower.wake()
+
+    def _look_around(self) -> bool:
+        """Whether no other replica listens; asked anew now and then."""
+        if self._clock() >= self._look_at:
+            self._is_alone = self._cache.audience() <= 1
+            self._look_at = self._clock() + LOOK_EVERY_S
+        return self._is_alone
+
+    def _news(self, genesis: bytes, head: Head, replies: Sequence[SharedReply], before: News | None) -> News:
+        hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in replies]
+        return News(
+            genesis=genesis,
+            fence=head.fence,
+            seq=head.seq,
+            data_version=head.data_version,
+            hints=(*(before.hints if before is not None else ()), *hints),
+        )
+
+    def _run(self, step: Callable[[], None], rest_s: float) -> None:
+        while self.is_open:
+            try:
+                step()
+                time.sleep(rest_s)
+            except Exception as error:  # noqa: BLE001 - what is shared is a help; the house does without
+                report_incident(error, "sharing between replicas")
+                time.sleep(_LISTEN_S)
+
+
+def _replies(parcel: _Parcel) -> list[SharedReply]:
+    """Those replies of a parcel that show an entry of the same parcel: what a reused one shows lies further back."""
+    hashes = {entry.seq: entry.hash for entry in parcel.entries}
+    fence = 0 if parcel.head is None else parcel.head.fence
+    return [
+        SharedReply(genesis=parcel.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
+        for answer in parcel.answers
+        if answer.seq in hashes
+    ]
+
+
+def _position(news: News) -> Position:
+    return news.fence, news.seq, news.data_version
+
+
+def _charges_bytes(entry: LedgerEntry) -> int:
+    return sum(len(piece.content) for piece in entry.pieces)
+
+
+UNSHARED: Final = Exchange(NoCache())
+"""For a line that has no replica to share with."""

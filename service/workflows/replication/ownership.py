@@ -1,0 +1,158 @@
+"""Ownership of datasets: one process at a time works on a dataset, by a lease; the others forward to it.
+
+With release slots on, a dataset's requests are worked on in one timetable. Two processes would have two, and the lock
+of the dataset's row would make the real duration of one process' work another's delay, for analysts to read.
+
+The lease decides only who works. Charges are right whoever works, and if two do: that rests on the dataset's lock, its
+fence and the proofs of a proposal. The process stops considering itself owner before its lease can have expired: it
+counts from before the renewal was sent, on a monotonic clock, and less `MARGIN_S`.
+"""
+
+import hmac
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from service.incidents import report_incident
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Lease, Replica
+from service.workflows.ports.store import Leases, StoreUnavailable
+
+LEASE_S: Final = 3.0
+RENEWAL_EVERY_S: Final = 1.0
+MARGIN_S: Final = 0.5
+_ENDING_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The owner of a dataset, as far as it is known, until an instant of this process' clock."""
+
+    replica: Replica
+    until: float
+
+
+class Ownership:
+    """One process' part in it. Thread-safe; `step` renews or releases, and `open` gives it a thread."""
+
+    def __init__(
+        self, *, leases: Leases, replica: Replica, pepper: Pepper, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` counts seconds and never goes back. `pepper` proves to the others that this is `replica`."""
+        self.replica = replica
+        self._leases, self._pepper, self._clock = leases, pepper, clock
+        self._known: dict[int, _Known] = {}  # replaced, never changed in place: readers take no lock
+        self._kept: frozenset[int] = frozenset()
+        self._is_leaving = False
+        self._moved: Callable[[Collection[int]], None] = lambda _: None
+        self._door, self._wake = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, moved: Callable[[Collection[int]], None]) -> None:
+        """Have `moved` called with datasets whose owner is another process, each time that this is read."""
+        self._moved = moved
+
+    # Who owns what
+
+    def at_hand(self, dataset_id: int) -> Replica | None:
+        """The owner; None when the store has to be asked. Touches no database."""
+        known = self._known.get(dataset_id)
+        return None if known is None or self._clock() >= known.until else known.replica
+
+    def claim(self, dataset_id: int) -> Replica:
+        """The owner as the store has it, which is this process if no other was.
+
+        Raises StoreUnavailable, and Unavailable when this process is leaving.
+        """
+        with self._door:
+            if self._is_leaving:
+                raise Unavailable
+            sent = self._clock()
+            lease = self._leases.claim(dataset_id, self.replica, lease_s=LEASE_S)
+            self._known = {**self._known, dataset_id: self._noted(lease, sent)}
+        if lease.replica.id != self.replica.id:
+            self._moved([dataset_id])
+        return lease.replica
+
+    def doubt(self, dataset_id: int, owner: Replica) -> None:
+        """Forget that `owner` is the owner: it cannot be reached, or says that it is not."""
+        with self._door:
+            known = self._known.get(dataset_id)
+            if known is not None and known.replica.id == owner.id:
+                self._known = {key: known for key, known in self._known.items() if key != dataset_id}
+
+    def is_here(self, owner: Replica) -> bool:
+        """Whether the owner is this process."""
+        return owner.id == self.replica.id
+
+    def admits(self, dataset_id: int) -> bool:
+        """Whether this process may work on a dataset: it is the owner, or was when it was told to leave."""
+        owner = self.at_hand(dataset_id)
+        return (owner is not None and self.is_here(owner)) or dataset_id in self._kept
+
+    # What one process shows another
+
+    def proof(self, challenge: bytes) -> bytes:
+        """The answer to a challenge that only this process can give, as text."""
+        return self._pepper.forwarding_proof(self.replica.id, challenge).hex().encode()
+
+    def is_proof(self, replica: Replica, challenge: bytes, proof: bytes) -> bool:
+        """Whether an answer to a challenge is that of `replica`."""
+        expected = self._pepper.forwarding_proof(replica.id, challenge).hex().encode()
+        return hmac.compare_digest(expected, proof)
+
+    # The life of it
+
+    def leave(self) -> None:
+        """Own nothing new, and have everything released so that others take over. For signal handlers too.
+
+        What this process has accepted already it may still work on.
+        """
+        if not self._is_leaving:
+            self._kept = frozenset(key for key, known in self._known.items() if self.is_here(known.replica))
+            self._is_leaving = True
+        self._wake.set()
+
+    def step(self) -> None:
+        """Renew all leases and read those of others; on the way out, release them. Raises StoreUnavailable."""
+        with self._door:
+            if self._is_leaving:
+                self._known = {}
+                self._leases.release(self.replica)
+                return
+            sent = self._clock()
+            leases = self._leases.renew(self.replica, lease_s=LEASE_S)
+            self._known = {lease.dataset_id: self._noted(lease, sent) for lease in leases}
+        elsewhere = [lease.dataset_id for lease in leases if not self.is_here(lease.replica)]
+        if elsewhere:
+            self._moved(elsewhere)
+
+    def open(self) -> None:
+        """Start the thread that steps."""
+        self._thread = threading.Thread(target=self._run, name="ownership", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Release everything, and stop; what the store does not take in time expires by itself."""
+        self.leave()
+        if self._thread is not None:
+            self._thread.join(_ENDING_S)
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._wake.wait(RENEWAL_EVERY_S)
+            try:
+                self.step()
+            except StoreUnavailable:
+                continue  # what is neither renewed nor released expires
+            except Exception as error:  # noqa: BLE001 - the thread must go on, or every lease would expire
+                report_incident(error, "renewal of leases")
+
+    def _noted(self, lease: Lease, sent: float) -> _Known:
+        """The store's clock began to count at `sent` or later."""
+        left_s = LEASE_S - MARGIN_S if self.is_here(lease.replica) else lease.left_s
+        return _Known(lease.replica, sent + left_s)

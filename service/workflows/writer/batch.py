@@ -1,0 +1,275 @@
+"""The one sentence everything serves, for a batch of waiting queries that share one transaction.
+
+If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and
+reply are appended together. Nothing leaves before the caller's commit.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol
+from uuid import UUID
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from service.accounting.coverage import coverage_certified
+from service.core.contribution import Contributions
+from service.core.few import FEW
+from service.core.noise import Entropy
+from service.core.release import Release, answer
+from service.core.uniform import first, is_uniform, kept
+from service.core.units import CHARGE_UNITS_MAX, rho_of_units
+from service.engine.evaluate import contributions
+from service.failpoints import reach
+from service.query.plan import Plan
+from service.query.precision import half_width_95
+from service.workflows.model.errors import AllowanceExceeded, KeyConflict, WorkflowError
+from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
+from service.workflows.model.pieces import Measure, Quantities, pieces_of
+from service.workflows.model.rows import Address, AnswerRecord, Asked
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.ports.store import CommitRejected, Proposal, Transaction
+from service.workflows.writer.state import DatasetState
+
+_ID_BYTES: Final = 16
+
+Outcome = StoredAnswer | WorkflowError | CommitRejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One waiting request: who asks, under which key, and the plan. `request_hash` tells two requests apart."""
+
+    analyst: Principal
+    key: str
+    request_hash: bytes
+    plan: Plan
+    accepted_at: datetime
+
+    @property
+    def address(self) -> Address:
+        """Under what the reply is stored."""
+        return self.analyst.id, self.key
+
+    @property
+    def asked(self) -> Asked:
+        """The address and the query hash that the store has to look up for the question."""
+        return Asked(address=self.address, query_hash=self.plan.query_hash if self.plan.reuse else None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Entries and answers that one transaction will append, question by question; the head moves along in memory only.
+
+    `fresh` are those of `answers` that were not stored before. `is_empty` says whether there is nothing to commit:
+    every question was answered before or refused.
+    """
+
+    transaction: Transaction | Proposal
+    state: DatasetState
+    entropy: Entropy
+    limit_floor_units: int
+    entries: list[LedgerEntry] = field(default_factory=list)
+    answers: dict[Address, AnswerRecord] = field(default_factory=dict)
+    worst_cases: dict[UUID, int] = field(default_factory=dict)
+    fresh: list[AnswerRecord] = field(default_factory=list)
+    is_empty: bool = True
+
+    def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
+        """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
+        self.answers = dict(self.transaction.known.answers)
+        reach("key-looked-up")
+        stored = set(self.answers)
+        outcomes = [self._outcome(question) for question in questions]
+        self.fresh = [record for address, record in self.answers.items() if address not in stored]
+        if self.fresh:
+            self.transaction.append(self.entries, self.fresh, self.worst_cases)
+            reach("rows-inserted")
+            self.is_empty = False
+        return outcomes
+
+    def _outcome(self, question: Question) -> Outcome:
+        try:
+            return stored_answer(self._reply(question))
+        except WorkflowError as refusal:
+            return refusal
+
+    def _reply(self, question: Question) -> AnswerRecord:
+        known = self.answers.get(question.address)
+        if known is not None and known.request_hash != question.request_hash:
+            raise KeyConflict
+        if known is None:
+            entry = self._reused(question.plan) if question.plan.reuse else None
+            known = self._record(question, entry or self._charged(question), reused=entry is not None)
+            self.answers[question.address] = known
+        return known
+
+    def _reused(self, plan: Plan) -> PublicEntry | None:
+        """The same canonical query and noise, released in this public epoch: replaying it is post-processing.
+
+        An earlier version may have read more noise out of the same words. That is not what is asked for today.
+        """
+        same = (entry for entry in reversed(self.entries) if entry.query_hash == plan.query_hash)
+        entry = next(same, None) or self.transaction.known.reusable.get(plan.query_hash)
+        return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
+
+    def _charged(self, question: Question) -> LedgerEntry:
+        """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
+        plan = question.plan
+        self._spend_allowance(question)
+        release = answer(
+            _passing_points(contributions(plan, self.state.memory)),
+            self.state.memory.accounts,
+            dimension=plan.dimension,
+            sigma_steps=plan.sigma_steps,
+            entropy=self.entropy,
+        )
+        reach("summed")
+        entry = self._entry(question, release)
+        self.state.debit(release.charged, release.charges, kept(~release.active, release.touched), entry)
+        self.entries.append(entry)
+        return entry
+
+    def _spend_allowance(self, question: Question) -> None:
+        """Public numbers only: the worst case of every query so far against the analyst's allowance."""
+        analyst, cost = question.analyst, question.plan.worst_case_units
+        before = self.transaction.known.worst_cases.get(analyst.id, 0) + self.worst_cases.get(analyst.id, 0)
+        if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
+            raise AllowanceExceeded
+        self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)
+
+    def _entry(self, question: Question, release: Release) -> LedgerEntry:
+        plan, head = question.plan, self.transaction.head
+        last_hash = self.entries[-1].hash if self.entries else head.hash
+        worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
+        # Through the one door of entropy, so that frozen entropy freezes whole exchanges.
+        drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
+        salt = drawn[_ID_BYTES:]
+        slots = self.state.memory.slots_used
+        return LedgerEntry(
+            format=FORMAT,
+            seq=head.seq + len(self.entries) + 1,
+            query_id=UUID(bytes=drawn[:_ID_BYTES], version=4),
+            analyst_id=question.analyst.id,
+            analyst=question.analyst.name,
+            epoch=head.epoch,
+            canonical=plan.canonical,
+            query_hash=plan.query_hash,
+            sigma=plan.sigma,
+            grid_log2=plan.grid_log2,
+            dimension=plan.dimension,
+            worst_case_units=plan.worst_case_units,
+            worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
+            salt=salt,
+            pieces=pieces_of(quantities(release), slots=slots, salt=salt),
+            answer_digest=answer_digest(salt, question.analyst.id, question.key),
+            acts=head.data_version,
+            acts_hash=head.journal_hash,
+            charged_count=release.charged.size,
+            left_out_count=release.touched.size - release.charged.size,
+            charged_units=exact_sum(release.charges),
+            values=release.values.astype(">i8").tobytes(),
+            asked_at=question.accepted_at.replace(microsecond=0),
+            previous_hash=last_hash,
+            hash=b"",
+        ).sealed()
+
+    def _record(self, question: Question, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
+        certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)
+        body = document(question.plan, entry, reused=reused, certified=certified)
+        return AnswerRecord(
+            principal_id=question.analyst.id,
+            key=question.key,
+            request_hash=question.request_hash,
+            seq=entry.seq,
+            query_id=entry.query_id,
+            body=body,
+            at=question.accepted_at.replace(microsecond=0),
+        )
+
+
+def quantities(release: Release) -> Quantities:
+    """The numbers that a release is priced by, for everybody whom it touches, as the ledger keeps them."""
+    return Quantities(
+        measure=Measure.ONE_NORM if release.one_norm else Measure.NORMS,
+        touched=release.touched,
+        active=release.active,
+        amounts=release.norms_squared,
+    )
+
+
+def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
+    """The blocks as they come, and the failpoints that lie within the core's step, seen from outside.
+
+    The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it
+    asks for the next.
+    """
+    reach("noise-drawn")
+    for block in blocks:
+        reach("charges")
+        yield block
+        reach("active-set")
+
+
+class Stated(Protocol):
+    """The facts that an answer states of its question and that are not in the ledger: the shown part of a plan."""
+
+    @property
+    def labels(self) -> Sequence[Mapping[str, object]]:
+        """One object for each coordinate."""
+
+    @property
+    def axes(self) -> Sequence[Mapping[str, object]]:
+        """The order of the coordinates."""
+
+
+def document(plan: Stated, entry: PublicEntry, *, reused: bool, certified: bool) -> bytes:
+    """The answer as JSON bytes.
+
+    `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
+    exact multiples of the grid: integers on an integral grid, doubles otherwise.
+    """
+    answer_fields: Mapping[str, object] = {
+        "id": str(entry.query_id),
+        "sequence": entry.seq,
+        "values": scaled(entry.steps(), entry.grid_log2),
+        "labels": plan.labels,
+        "axes": plan.axes,
+        "sigma": entry.sigma,
+        "grid": entry.grid,
+        "dimension": entry.dimension,
+        "half_width_95": half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),
+        "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
+        "coverage_certified": certified,
+        "reused": reused,
+        "epoch": entry.epoch,
+        "released_at": entry.asked_at.isoformat(),
+    }
+    return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Grid steps in query units; exact while |steps| < 2^53, which post-processing may round beyond."""
+    return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
+
+
+def stored_answer(record: AnswerRecord) -> StoredAnswer:
+    """A reply as it leaves: the committed bytes, and on demand the numbers they show, whatever the plan is today."""
+    values = partial(_values, record.body)
+    return StoredAnswer(query_id=record.query_id, sequence=record.seq, body=record.body, values=values)
+
+
+def _values(body: bytes) -> NDArray[np.float64]:
+    return np.asarray(orjson.loads(body)["values"], dtype=np.float64)
+
+
+def exact_sum(charges: NDArray[np.int64]) -> int:
+    """The sum of charges as a Python int: 10^6 charges near 2^62 do not fit 64 bits."""
+    if charges.size <= FEW:
+        return sum(charges.tolist())
+    if is_uniform(charges):
+        return first(charges) * charges.size
+    return (int((charges >> 32).sum()) << 32) + int((charges & 0xFFFFFFFF).sum())

@@ -1,0 +1,74 @@
+"""Checkpoints of one dataset, written beside its line: no answer waits for a page.
+
+The line makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; the
+thread that steps the `Checkpointer` writes them. `service.workflows.model.rows.Checkpoint` says why that is right.
+"""
+
+import queue
+import threading
+from typing import Final
+
+from service.incidents import report_incident
+from service.workflows.model.errors import Fenced, Unavailable
+from service.workflows.model.rows import Checkpoint, DatasetRecord
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.rollback.guard import Guard
+
+_WAITING_MAX: Final = 2
+"""The one being written counts; at the end of a line a second may wait."""
+
+
+class Checkpointer:
+    """Takes copies and writes them, one after the other. Passive like the line; one caller of `step` at a time."""
+
+    def __init__(self, *, record: DatasetRecord, guard: Guard, telemetry: Telemetry) -> None:
+        """Nothing waits."""
+        self._record, self._guard, self._telemetry = record, guard, telemetry
+        self._queue: queue.SimpleQueue[Checkpoint | None] = queue.SimpleQueue()
+        self._waiting, self._door = 0, threading.Lock()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was taken is written, or given up."""
+        return self._waiting == 0
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `step` would find something to do, or the end."""
+        return not self._queue.empty()
+
+    def take(self, checkpoint: Checkpoint) -> None:
+        """Have a checkpoint written; dropped when others wait already, which costs only time at the next start."""
+        with self._door:
+            if self._waiting < _WAITING_MAX:
+                self._waiting += 1
+                self._queue.put(checkpoint)
+
+    def end(self) -> None:
+        """Let the step after the last checkpoint be the last one."""
+        self._queue.put(None)
+
+    def step(self) -> bool:
+        """Wait for a checkpoint and write it. False at the end."""
+        checkpoint = self._queue.get()
+        if checkpoint is None:
+            return False
+        try:
+            self._write(checkpoint)
+        finally:
+            with self._door:
+                self._waiting -= 1
+        return True
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        """Losing a checkpoint, or half of one, costs only time."""
+        try:
+            with self._telemetry.checkpointing():
+                is_finished = self._guard.write_checkpoint(checkpoint)
+        except (Fenced, Unavailable):
+            return  # what was copied may be of another history
+        except Exception as error:  # noqa: BLE001 - a checkpoint must not end the thread that writes them
+            report_incident(error, f"checkpoint of dataset {self._record.id}")
+            return
+        if is_finished:
+            self._telemetry.committed("checkpoint")

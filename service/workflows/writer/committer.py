@@ -1,0 +1,220 @@
+"""The desk of one dataset: what is put on it in one go shares one transaction, and one commit.
+
+Lock the dataset's row, catch up with what others appended, answer each question in order, append all, commit once, and
+only then give the answers out. While no other process appends, the lock and the catching up are assumed, and the commit
+proves the assumption or does nothing (`writer.optimistic`). An error from COMMIT is resolved by reading the
+keys under the lock, never by drawing noise again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from service.core.noise import Entropy
+from service.failpoints import reach
+from service.incidents import report_incident
+from service.workflows.model.errors import KeyConflict, Unavailable, WorkflowError
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
+from service.workflows.ports.store import (
+    CommitRejected,
+    CommitUnclear,
+    Outdated,
+    Proposal,
+    StoreUnavailable,
+    Transaction,
+)
+from service.workflows.ports.telemetry import Telemetry
+from service.workflows.replication.exchange import Exchange
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.batch import Batch, Outcome, Question, stored_answer
+from service.workflows.writer.optimistic import Proposer
+from service.workflows.writer.prepared import Prepared
+from service.workflows.writer.state import DatasetState
+
+_COMMIT_READS_MAX: Final = 3
+
+Result = TypeVar("Result")
+Act = Callable[[Transaction, DatasetState], Result]
+
+
+class Desk:
+    """Works on one dataset's state. One caller at a time."""
+
+    def __init__(
+        self,
+        *,
+        record: DatasetRecord,
+        state: DatasetState,
+        guard: Guard,
+        entropy: Entropy,
+        telemetry: Telemetry,
+        exchange: Exchange,
+    ) -> None:
+        """Nothing is read before it is needed."""
+        self.state = state
+        self.proposer = Proposer(guard, state)
+        self._record, self._guard = record, guard
+        self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
+
+    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+        """An outcome for every question, whatever happens: an answer that is durable and witnessed, or a refusal.
+
+        CommitRejected is the outcome of a question that the store rejects by itself: an incident, to which no retry
+        helps.
+        """
+        try:
+            return self._transact(questions)
+        except WorkflowError as refusal:
+            return [refusal for _ in questions]
+        except CommitUnclear:
+            self._telemetry.commit_unclear()
+            self.state.doubt()
+            return self._read_outcomes(questions)
+        except StoreUnavailable:
+            self.state.doubt()
+            return [Unavailable() for _ in questions]
+        except CommitRejected as rejection:
+            self._report(rejection, f"batch of {len(questions)}")
+            outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
+        except Exception as error:  # noqa: BLE001 - every question must have an outcome, that shows nothing of the fault
+            self.state.doubt_all()
+            self._report(error, f"batch of {len(questions)}")
+            outcome = Unavailable()
+        if len(questions) == 1:
+            return [outcome]
+        # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
+        # transaction.
+        return [each for question in questions for each in self.answer([question])]
+
+    def _transact(self, questions: Sequence[Question]) -> list[Outcome]:
+        self._telemetry.batched(len(questions))
+        head, batch, outcomes = self._commit_at_once(questions) or self._commit_locked(questions)
+        self._guard.vouch(head)
+        reach("witnessed")
+        self.proposer.note(head, questions)
+        if not batch.is_empty:
+            self._exchange.committed(self._record, head, batch.entries, batch.fresh)
+        return outcomes
+
+    def _commit_at_once(self, questions: Sequence[Question]) -> tuple[Head, Batch, list[Outcome]] | None:
+        """In one journey and without waiting for the lock; None when it has to be done the long way."""
+        proposed = self.proposer.propose(questions)
+        if proposed is None:
+            return None
+        try:
+            with proposed as proposal, self.state.trial():
+                batch = self._batch(proposal)
+                outcomes = batch.answer_all(questions)
+                if not batch.is_empty:
+                    self._commit(proposal)
+        except Outdated:
+            self.proposer.refused()
+            return None
+        return proposal.head, batch, outcomes
+
+    def _commit_locked(self, questions: Sequence[Question]) -> tuple[Head, Batch, list[Outcome]]:
+        asked = [question.asked for question in questions]
+        with self._guard.transaction(lock=True, asked=asked) as transaction:
+            reach("lock-held")
+            self.state.catch_up(transaction)
+            reach("budgets-read")
+            batch = self._batch(transaction)
+            with self.state.trial():
+                outcomes = batch.answer_all(questions)
+                if not batch.is_empty:
+                    self._commit(transaction)
+        return transaction.head, batch, outcomes
+
+    def _batch(self, transaction: Transaction | Proposal) -> Batch:
+        return Batch(
+            transaction=transaction,
+            state=self.state,
+            entropy=self._entropy,
+            limit_floor_units=self._record.limit_floor_units,
+        )
+
+    def _commit(self, transaction: Transaction | Proposal) -> None:
+        reach("before-commit")
+        transaction.commit()
+        self._telemetry.committed("questions")
+        reach("acknowledged")
+
+    def _read_outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
+        for _ in range(_COMMIT_READS_MAX):
+            try:
+                asked = [question.asked for question in questions]
+                with self._guard.transaction(lock=True, asked=asked) as transaction:
+                    known = transaction.known.answers
+                self._guard.vouch(transaction.head)
+            except StoreUnavailable:
+                continue
+            except WorkflowError as refusal:
+                return [refusal for _ in questions]
+            return [_as_stored(question, known.get(question.address)) for question in questions]
+        return [Unavailable() for _ in questions]
+
+    def act(self, act: Act[Result]) -> Result:
+        """Run a change in a locked transaction and commit it; only then memory is changed.
+
+        Raises what the act raises, Unavailable, and Outdated when a long act was prepared in vain.
+        """
+        try:
+            with self._transaction_of(act) as transaction:
+                result = act(transaction, self.state)
+                transaction.commit()
+                self.state.acted(transaction.head)
+                self._telemetry.committed("act")
+            self._guard.vouch(transaction.head)
+            self.proposer.moved(transaction.head)
+            self._exchange.committed(self._record, transaction.head, (), ())
+        except (WorkflowError, Outdated):
+            raise
+        except (CommitUnclear, StoreUnavailable) as fault:
+            # Memory is as it was; if the act is durable, the next transaction follows it by the journal.
+            if isinstance(fault, CommitUnclear):
+                self._telemetry.commit_unclear()
+            raise Unavailable from fault
+        except CommitRejected as rejection:
+            self._report(rejection, "an act")
+            raise
+        except BaseException:
+            self.state.doubt_all()
+            raise
+        finally:
+            self.state.drop_staged()
+        return result
+
+    @contextmanager
+    def _transaction_of(self, act: Act[Result]) -> Iterator[Transaction]:
+        """The act's own, locked, or a new one; memory has come to its head."""
+        if isinstance(act, Prepared):
+            self._guard.lock(act.transaction)
+            self.state.catch_up(act.transaction, reads_records=False)  # it would read what the act has written
+            act.ground.check(self.state, act.transaction.head)
+            yield act.transaction
+            return
+        with self._guard.transaction(lock=True) as transaction:
+            self.state.catch_up(transaction)
+            yield transaction
+
+    def _report(self, error: Exception, about: str) -> None:
+        code = f" code={error.code}" if isinstance(error, CommitRejected) else ""
+        report_incident(error, f"{about} on dataset {self._record.id}{code}")
+
+    def catch_up(self) -> None:
+        """Bring memory to where a snapshot stands. Raises Unavailable, Fenced."""
+        try:
+            with self._guard.transaction(lock=False) as transaction:
+                self.state.catch_up(transaction)
+        except StoreUnavailable as fault:
+            self.state.doubt()
+            raise Unavailable from fault
+
+
+def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:
+    if known is None:
+        return Unavailable()
+    if known.request_hash != question.request_hash:
+        return KeyConflict()
+    return stored_answer(known)

@@ -1,0 +1,60 @@
+"""Acts of curators: long ones are prepared in the caller's thread, beside the line, and finished in it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Head
+from service.workflows.ports.store import CommitUnclear, LongAct, Outdated, StoreUnavailable, Transaction
+from service.workflows.writer.committer import Act
+from service.workflows.writer.prepared import Ground, Prepared
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
+
+ATTEMPTS_MAX: Final = 3
+"""A preparation is in vain when the dataset was reconciled meanwhile, or had to be loaded again."""
+
+Result = TypeVar("Result")
+Preparation = Callable[[LongAct, Ground], Act[Result]]
+"""The long part: writes and builds, changes nothing that queries read, and returns the short part."""
+
+
+def act_beside(line: DatasetWriter, prepare: Preparation[Result]) -> Result:
+    """Do a long act. Raises what its parts raise, Unavailable, Fenced and Busy."""
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            with line.guard.long_act() as transaction:
+                ground = _ground(line, transaction.head)
+                short = prepare(transaction, ground)
+                transaction.hasten()
+                return line.act(Prepared(transaction=transaction, ground=ground, act=short))
+        except Outdated:
+            continue
+        except (CommitUnclear, StoreUnavailable) as fault:
+            raise Unavailable from fault
+    raise Unavailable
+
+
+def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: ARG001 - an Act sees both
+    """Open the next public epoch."""
+    epoch = transaction.head.epoch + 1
+    transaction.journal("epoch", {"epoch": epoch}, epoch=epoch)
+    return epoch
+
+
+def _ground(line: DatasetWriter, head: Head) -> Ground:
+    """The records in memory, which is at the head or later: only limits and epochs can have come since."""
+    found = line.look(partial(_grounded, head))
+    if found is None:
+        line.catch_up()
+        found = line.look(partial(_grounded, head))
+    if found is None:
+        raise Unavailable
+    return found
+
+
+def _grounded(head: Head, state: DatasetState) -> Ground | None:
+    if not state.has_come_to(head):
+        return None
+    return Ground(head=head, memory=state.memory, version=state.memory.version)

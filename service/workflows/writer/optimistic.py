@@ -1,0 +1,75 @@
+"""When a batch may be proposed at once, without asking the database first.
+
+A replica that appends alone knows the head: it has written it. It can evaluate its questions on what it holds and send
+charges, answers and the assumption in one journey; the database refuses all of it if the assumption is wrong. The lock
+is then held for the time of that one commit, and not while people are counted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+from service.workflows.model.rows import Address, Head
+from service.workflows.ports.store import Proposal
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.batch import Question
+from service.workflows.writer.state import DatasetState
+
+SEEN_MAX: Final = 4096
+CAUTIOUS_BATCHES: Final = 32
+"""So many batches go the long way after a refusal: another process is appending, or an analyst repeats a question."""
+
+
+class Proposer:
+    """One line's knowledge of its head and of what was asked; decides, and is told what came of it."""
+
+    def __init__(self, guard: Guard, state: DatasetState) -> None:
+        """Know nothing."""
+        self._guard, self._state = guard, state
+        self._head: Head | None = None
+        self._seen: OrderedDict[Address | str, None] = OrderedDict()  # keys and query hashes, the latest last
+        self._cautious_batches = 0
+
+    def propose(self, questions: Sequence[Question]) -> AbstractContextManager[Proposal] | None:
+        """A proposal for a batch that is likely to be accepted; None where the head must be looked at first."""
+        head = self._head
+        if self._cautious_batches > 0:
+            self._cautious_batches -= 1
+            return None
+        if head is None or not (self._state.is_at(head) and self._guard.is_vouched(head)):
+            return None
+        if not all(map(self._is_news, questions)):
+            return None
+        return self._guard.proposal(head, asked=[question.asked for question in questions])
+
+    def note(self, head: Head, questions: Sequence[Question]) -> None:
+        """The head as this replica has just written or read it, with these questions answered in it."""
+        self._head = head
+        for question in questions:
+            self._seen[question.address] = self._seen[question.plan.query_hash] = None
+        while len(self._seen) > SEEN_MAX:
+            self._seen.popitem(last=False)
+
+    def moved(self, head: Head) -> None:
+        """An act of this line has moved the head: it is known if the last one was.
+
+        So the next question goes the way that it would have gone without the act, of which nobody else may know.
+        """
+        if self._head is not None:
+            self._head = head
+
+    def refused(self) -> None:
+        """A proposal was outdated."""
+        self._cautious_batches = CAUTIOUS_BATCHES
+        self.forget()
+
+    def forget(self) -> None:
+        """Have the next batch look at the head."""
+        self._head = None
+
+    def _is_news(self, question: Question) -> bool:
+        """Not known to have been asked. An allowance can only be judged by what the database says was spent of it."""
+        if question.analyst.allowance_units is not None or question.address in self._seen:
+            return False
+        return not (question.plan.reuse and question.plan.query_hash in self._seen)

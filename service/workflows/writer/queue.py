@@ -1,0 +1,299 @@
+"""One dataset's single line of events: the thread that steps it takes everything that waits and puts it on the desk.
+
+Questions queue here and HTTP only waits. All that wait at one moment share a commit (`writer.committer`).
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from service.core.noise import Entropy
+from service.workflows.admission.fair_queue import FairQueue
+from service.workflows.admission.schedule import Reservation
+from service.workflows.model.errors import Busy, Unavailable, WorkflowError
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.replication.exchange import UNSHARED, Exchange
+from service.workflows.replication.tail import Tail
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.checkpoints import Checkpointer
+from service.workflows.writer.committer import Act, Desk
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import Submission
+
+QUEUE_MAX: Final = 1024
+BATCH_MAX: Final = 256
+BATCH_KEPT_BYTES_MAX: Final = 2**27
+"""Without slots, submissions share a commit while their answers and charges take so many bytes together."""
+CHECKPOINT_EVERY: Final = 1024
+
+Result = TypeVar("Result")
+Look = Callable[[DatasetState], Result]
+"""Copies what it needs of the state, and changes nothing."""
+
+
+@dataclass(slots=True)
+class _Reserved:
+    """Submissions whose slots have come; they share one commit."""
+
+    submissions: Sequence[Submission]
+
+
+@dataclass(slots=True)
+class _Errand:
+    """A curator's act, a look or a catching up, run in the same line."""
+
+    run: Callable[[], None]
+
+
+_Item = Submission | _Reserved | _Errand | None
+WhenFree = Callable[[Callable[[], None]], None]
+"""Calls what it is given at a time at which no query is worked on."""
+
+
+class Line:
+    """Owns one dataset's state; everything that touches it waits here in order of arrival, until a step.
+
+    Passive, so that a simulation can decide what happens when; one caller of `step` at a time.
+    """
+
+    checkpoint_every = CHECKPOINT_EVERY
+
+    def __init__(
+        self,
+        *,
+        record: DatasetRecord,
+        guard: Guard,
+        entropy: Entropy,
+        telemetry: Telemetry = SILENT,
+        exchange: Exchange = UNSHARED,
+        when_free: WhenFree | None = None,
+    ) -> None:
+        """The dataset is loaded when it is first needed. With `when_free`, acts begin only when that calls them."""
+        self._record, self._when_free = record, when_free
+        self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
+        self._waiting: dict[UUID, int] = {}  # submissions, by analyst
+        self.guard = guard
+        self.tail = Tail()
+        self._is_copy_waiting = False
+        self._steps_half = 0  # begun and ended steps: odd while one works on the state
+        self._catching_up: Future[None] | None = None
+        self._state = DatasetState(record, self.tail)
+        self.desk = Desk(
+            record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
+        )
+        self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self.is_open, self._door = True, threading.Lock()
+
+    @property
+    def length(self) -> int:
+        """How much waits in the line."""
+        return self._queue.qsize() + len(self._turns)
+
+    @property
+    def position(self) -> tuple[int, int, int] | None:
+        """Fence, sequence and version of the memory; None while it holds nothing that can be relied on."""
+        return self._state.position
+
+    def wake(self) -> None:
+        """Catch up in the background; whatever waits already will do so anyway."""
+        is_under_way = self._catching_up is not None and not self._catching_up.done()
+        if not is_under_way and self.length == 0:
+            with suppress(WorkflowError):
+                self._catching_up = self.submit_catch_up()
+
+    def submit(self, submission: Submission) -> None:
+        """Let a submission wait for its turn. Its promises fail with Busy when the line is full.
+
+        They fail with Unavailable when it is closed.
+        """
+        try:
+            self._enqueue(submission)
+        except WorkflowError as refusal:
+            submission.settle([refusal for _ in submission.answers])
+
+    def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
+        """Work on submissions whose slots have come, next and in one transaction."""
+        with self._door:
+            if self.is_open:
+                self._queue.put(_Reserved(jobs))
+                return
+        for submission in jobs:
+            submission.settle([Unavailable() for _ in submission.answers])
+
+    def submit_act(self, act: Act[Result]) -> Future[Result]:
+        """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
+        return self._errand(lambda: self.desk.act(act))
+
+    def submit_checkpoint(self) -> Future[None]:
+        """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
+        return self._errand(self._copy_checkpoint_if_any)
+
+    def submit_catch_up(self) -> Future[None]:
+        """Queue for memory to come to where the database stands. Raises Busy."""
+        return self._errand(self.desk.catch_up)
+
+    def glimpse(self, look: Look[Result]) -> Result | None:
+        """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
+
+        It waits for nothing, and nothing waits for it. A look copies, far below a millisecond, and reads no database.
+        """
+        before = self._steps_half
+        try:
+            seen = look(self._state)
+        except Exception:
+            if before % 2 == 0 and before == self._steps_half:
+                raise
+            return None
+        return seen if before % 2 == 0 and before == self._steps_half else None
+
+    def submit_look(self, look: Look[Result]) -> Future[Result]:
+        """Queue a look at the state; so short, it waits for no free slot. Raises Busy."""
+        future: Future[Result] = Future()
+        self._enqueue(_Errand(partial(_settle, future, lambda: look(self._state))))
+        return future
+
+    def end(self) -> None:
+        """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
+        with self._door:
+            if not self.is_open:
+                return
+            self.is_open = False
+        self._queue.put(None)  # the last thing that ever comes: no caller can be left waiting behind it
+
+    def step(self) -> bool:
+        """Work off everything that waits now, at least one thing. False after the last step."""
+        running, items = True, self._take()
+        self._steps_half += 1
+        for item in items:
+            if isinstance(item, Submission):
+                self._turns.put(item.analyst_id, item.cost.time_ns, item)
+                continue
+            self._answer_waiting()
+            if isinstance(item, _Reserved):
+                self._answer(item.submissions)
+            elif isinstance(item, _Errand):
+                item.run()
+            else:
+                running = False
+                while len(self._turns) > 0:
+                    self._answer_waiting()
+        self._answer_waiting()
+        self._bound_tail(is_last=not running)
+        self._steps_half += 1
+        return running
+
+    def _bound_tail(self, *, is_last: bool) -> None:
+        """Have a checkpoint written when a restart would have much to replay, and at the end when it would have any.
+
+        With slots, the copies are made in a free one: how soon they are due depends on how many people were charged.
+        """
+        is_due = self._state.is_tail_long(entries=self.checkpoint_every)
+        if is_last:
+            self._copy_checkpoint_if_any()
+        elif is_due and self._when_free is None:
+            self._copy_checkpoint_if_idle()
+        elif is_due and not self._is_copy_waiting and self._when_free is not None:
+            self._is_copy_waiting = True
+            copying = _Errand(self._copy_checkpoint_if_idle)
+            self._when_free(partial(self._enqueue_or_fail, copying, Future()))
+        if is_last:
+            self.checkpoints.end()
+
+    def _copy_checkpoint_if_idle(self) -> None:
+        self._is_copy_waiting = False
+        if self.checkpoints.is_idle and self._state.is_tail_long(entries=self.checkpoint_every):
+            self._copy_checkpoint()
+
+    def _copy_checkpoint_if_any(self) -> None:
+        if self._state.is_tail_long(entries=1):
+            self._copy_checkpoint()
+
+    def _copy_checkpoint(self) -> None:
+        self.checkpoints.take(self._state.checkpoint())
+        self.desk.proposer.forget()  # so that the next batch sees how far checkpoints have come
+
+    def _enqueue(self, item: Submission | _Errand) -> None:
+        with self._door:
+            if not self.is_open:
+                raise Unavailable
+            # As many of one analyst as are left for others, so that none is kept out.
+            own = self._waiting.get(item.analyst_id, 0) if isinstance(item, Submission) else 0
+            if self.length + own >= QUEUE_MAX:
+                raise Busy
+            self._queue.put(item)
+            if isinstance(item, Submission):
+                self._waiting[item.analyst_id] = own + 1
+
+    def _errand(self, task: Callable[[], Result]) -> Future[Result]:
+        future: Future[Result] = Future()
+        errand = _Errand(partial(_settle, future, task))
+        if self._when_free is None:
+            self._enqueue(errand)
+        else:
+            self._when_free(partial(self._enqueue_or_fail, errand, future))
+        return future
+
+    def _enqueue_or_fail(self, errand: _Errand, future: Future[Any]) -> None:
+        try:
+            self._enqueue(errand)
+        except WorkflowError as refusal:
+            future.set_exception(refusal)
+
+    # One step
+
+    def _take(self) -> list[_Item]:
+        """Everything that waits now; waits for something unless submissions are left of the step before."""
+        items = [] if len(self._turns) > 0 else [self._queue.get()]
+        while not self._queue.empty():  # all of it, or what waits behind one analyst's crowd would have no turn
+            items.append(self._queue.get_nowait())
+        return items
+
+    def _answer_waiting(self) -> None:
+        """Answer the submissions whose turn it is, in one transaction."""
+        batch: list[Submission] = []
+        questions = kept_bytes = 0
+        while len(self._turns) > 0:
+            submission = self._turns.peek()
+            questions += len(submission.questions)
+            kept_bytes += submission.cost.kept_bytes
+            if batch and (questions > BATCH_MAX or kept_bytes > BATCH_KEPT_BYTES_MAX):
+                break
+            batch.append(self._turns.take())
+        if not batch:
+            return
+        with self._door:
+            for submission in batch:
+                self._forget(submission.analyst_id)
+        self._answer(batch)
+
+    def _forget(self, analyst_id: UUID) -> None:
+        """One submission of an analyst waits no more; of analysts without any, nothing is kept."""
+        left = self._waiting.pop(analyst_id) - 1
+        if left > 0:
+            self._waiting[analyst_id] = left
+
+    def _answer(self, submissions: Sequence[Submission]) -> None:
+        """Settle every promise of the submissions whose clients have not gone, whatever happens."""
+        started = [submission for submission in submissions if submission.start()]
+        if not started:
+            return
+        outcomes = self.desk.answer([question for submission in started for question in submission.questions])
+        rest = iter(outcomes)
+        for submission in started:
+            submission.settle(list(islice(rest, len(submission.questions))))
+
+
+def _settle(future: Future[Result], task: Callable[[], Result]) -> None:
+    try:
+        future.set_result(task())
+    except BaseException as error:  # noqa: BLE001 - the caller that waits on the future gets it
+        future.set_exception(error)

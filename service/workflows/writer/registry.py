@@ -1,0 +1,131 @@
+"""The lines of a house: a registration, a guard and a line for each dataset, looked up or opened when first needed."""
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
+
+from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import Store, Witness
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.threads import DatasetWriter
+
+CLOSING_S: Final = 5.0
+"""How long closing waits for the lines. Whatever has not committed by then was promised to nobody."""
+
+Opening = Callable[[DatasetRecord, Guard], DatasetWriter]
+
+
+class Companion(Protocol):
+    """Background work for every dataset on which this process works."""
+
+    def open(self) -> None:
+        """Begin to work."""
+
+    def writer_opened(self, record: DatasetRecord, guard: Guard, writer: DatasetWriter) -> None:
+        """A dataset was opened for writing. Called under the registry's lock: must not block."""
+
+    def close(self) -> None:
+        """Finish or give up, and stop."""
+
+
+class Lines:
+    """At most one line and one guard of each dataset. Thread-safe."""
+
+    def __init__(
+        self, *, store: Store, witness: Witness, opening: Opening, admits: Callable[[int], bool] = lambda _: True
+    ) -> None:
+        """Nothing is looked up; `opening` makes a line, and is called by one thread at a time.
+
+        `admits` says whether this process may work on a dataset.
+        """
+        self.witness = witness
+        self._store, self._opening, self._admits = store, opening, admits
+        self._records: dict[str, DatasetRecord] = {}
+        self._guards: dict[int, Guard] = {}
+        self._lines: dict[int, DatasetWriter] = {}
+        self._let_go: list[DatasetWriter] = []
+        self._companions: list[Companion] = []
+        self._door = threading.Lock()
+        self.are_open = True
+
+    def accompany(self, companion: Companion) -> None:
+        """From now on tell `companion` of each writer that is opened, and close it before the writers."""
+        companion.open()
+        self._companions.append(companion)
+
+    def record(self, name: str) -> DatasetRecord:
+        """A registration, which never changes and so is looked up once. Raises NotFound."""
+        record = self._records.get(name) or self._store.dataset(name)
+        if record is None:
+            raise NotFound
+        self._records[name] = record
+        return record
+
+    def remembered(self, name: str) -> DatasetRecord | None:
+        """A registration that was looked up before. Touches no database."""
+        return self._records.get(name)
+
+    def guard(self, record: DatasetRecord) -> Guard:
+        """The guard of a dataset."""
+        with self._door:
+            if record.id not in self._guards:
+                self._guards[record.id] = Guard(record=record, store=self._store, witness=self.witness)
+            return self._guards[record.id]
+
+    def line(self, record: DatasetRecord) -> DatasetWriter:
+        """The line of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
+        if not self._admits(record.id):
+            raise Unavailable
+        guard = self.guard(record)
+        with self._door:
+            if not self.are_open:
+                raise Unavailable
+            if record.id not in self._lines:
+                opened = self._lines[record.id] = self._opening(record, guard)
+                for companion in self._companions:
+                    companion.writer_opened(record, guard, opened)
+            return self._lines[record.id]
+
+    def is_at_hand(self, name: str) -> bool:
+        """Whether a dataset's line is open, so that nothing is asked of the store to find it."""
+        record = self._records.get(name)
+        return record is not None and record.id in self._lines
+
+    def opened(self) -> list[DatasetWriter]:
+        """The lines that are open."""
+        with self._door:
+            return list(self._lines.values())
+
+    def let_go(self, dataset_ids: Collection[int]) -> list[DatasetWriter]:
+        """Close the lines of datasets on which another process works; each finishes what waits. Returns them."""
+        with self._door:
+            closed = [self._lines.pop(each) for each in dataset_ids if each in self._lines]
+            if closed:
+                self._let_go = [line for line in self._let_go if not line.ended(within_s=0)] + closed
+        for line in closed:
+            line.end()
+        return closed
+
+    def closed(self) -> list[Guard]:
+        """The guards of datasets that are known to be closed; looks nowhere."""
+        with self._door:
+            return [guard for guard in self._guards.values() if guard.code is not None]
+
+    def close(self) -> None:
+        """Take nothing new, let all lines finish what waits at the same time, and stop.
+
+        A line that does not end in time is left behind: its thread ends with the process, and what it had not committed
+        the database undoes.
+        """
+        for companion in self._companions:
+            companion.close()
+        with self._door:
+            self.are_open = False
+            lines = [*self._lines.values(), *self._let_go]
+        for line in lines:
+            line.end()
+        until = time.monotonic() + CLOSING_S
+        for line in lines:
+            line.ended(within_s=max(until - time.monotonic(), 0))

@@ -1,0 +1,271 @@
+"""One dataset as this replica holds it: people in memory, spent totals, and the ledger sequence they stand at.
+
+The ledger is the truth. Memory is what pages and the entries since give; after any doubt it is read again, never
+repaired.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.counters import Counters
+from service.engine.memory import Change, DatasetMemory
+from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import Checkpoint, DatasetRecord, Head
+from service.workflows.ports.store import CommitRejected, Outdated, Transaction
+from service.workflows.replication.act_changes import changes_since
+from service.workflows.replication.tail import Tail
+
+Integers = NDArray[np.int64]
+
+_NEVER = -1
+SLOTS_RESERVED_MAX: Final = 2**22
+"""The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""
+TAIL_CHARGES_MAX: Final = 2**25
+TAIL_PASSES_MAX: Final = 32
+"""How many charges of how many people at most: replaying them takes about as long as loading the dataset does."""
+
+
+class DatasetState:
+    """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
+
+    def __init__(self, record: DatasetRecord, tail: Tail | None = None) -> None:
+        """Start knowing nothing: the first catch-up loads everything. `tail` may spare it some of the database."""
+        self.record = record
+        self.memory = DatasetMemory(record.schema)
+        self.seq = _NEVER
+        self.data_version = _NEVER
+        self._hash = b""  # of the entry at `seq`; empty while it is not known
+        self._journal_hash = b""  # of the act that `data_version` counts to
+        self._fence = _NEVER
+        self._tail = tail or Tail()
+        self._checkpoint_seq = 0  # the database's, when it was last looked at
+        self._copied_seq = 0  # the last checkpoint's that was copied from here
+        self._tail_charges = 0  # since then
+        self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
+        self._trial: _Trial | None = None
+        self._staged: list[Callable[[], None]] = []
+
+    @property
+    def position(self) -> tuple[int, int, int] | None:
+        """Fence, sequence and data version; None while something has to be read again. Others may look on."""
+        fence, seq, data_version = self._fence, self.seq, self.data_version
+        return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
+
+    def is_at(self, head: Head) -> bool:
+        """Whether memory stands at `head`, and nothing of it is in doubt."""
+        return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
+
+    def has_come_to(self, head: Head) -> bool:
+        """Whether memory stands at `head` or later, and nothing of it is in doubt."""
+        if self.position is None:
+            return False
+        fence, seq, data_version = self.position
+        is_later = fence == head.fence and seq >= head.seq and data_version >= head.data_version
+        return is_later and (seq > head.seq or self._hash == head.hash)
+
+    def catch_up(self, transaction: Transaction, *, reads_records: bool = True) -> None:
+        """Bring memory to the transaction's head: nothing to do, what has changed since, or a fresh load.
+
+        With `reads_records` False, raises Outdated where records would have to be read.
+        """
+        head = transaction.head
+        if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
+            self.doubt_all()
+            self._fence = head.fence
+        if self._checkpoint_seq > head.checkpoint_seq:  # nor are these the pages; which have changed is not known
+            self.doubt()
+        if (self.data_version, self._journal_hash) != (head.data_version, head.journal_hash):
+            self._follow(transaction, reads_records=reads_records)
+        if self.seq == _NEVER:
+            self._load_spent(transaction)
+        if self.seq < head.seq:
+            for entry in self._tail.between(self.seq, self._hash, head) or transaction.entries(after=self.seq):
+                self.apply(entry)
+        self._hash = head.hash
+        self._checkpoint_seq = head.checkpoint_seq
+
+    def after_commit(self, change: Callable[[], None]) -> None:
+        """Have memory changed once the act that is under way is durable."""
+        self._staged.append(change)
+
+    def drop_staged(self) -> None:
+        """The act that was under way has ended; what it would still change, it does not."""
+        self._staged.clear()
+
+    def acted(self, head: Head) -> None:
+        """The acts up to `head` are durable: change what they have changed."""
+        for change in self._staged:
+            change()
+        self._stand_at(head)
+
+    def apply(self, entry: LedgerEntry) -> None:
+        """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter.
+
+        Raises RuntimeError for an entry out of order, and for a rewritten one: what that charged stands in the pages.
+        """
+        if entry.seq != self.seq + 1:
+            raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
+        if entry.is_rewritten:
+            raise RuntimeError(f"ledger entry {entry.seq} was rewritten, and no page has it")
+        charged, charges, left_out = entry.decode()
+        misses = self._page_seqs < entry.seq
+        if not misses.all():  # a page was stored after the checkpoint, with this entry in it
+            is_new = misses[charged >> PAGE_BITS]
+            charged, charges = charged[is_new], charges[is_new]
+            left_out = left_out[misses[left_out >> PAGE_BITS]]
+        self.debit(charged, charges, left_out, entry)
+
+    def debit(self, charged: Integers, charges: Integers, left_out: Integers, entry: LedgerEntry) -> None:
+        """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does.
+
+        A query is also counted for those whom it charges and those whom it leaves out. Raises FilterViolation or
+        IndexError before anything has changed.
+        """
+        pages = pages_of(charged)
+        if left_out.size > 0:
+            pages = union([pages, pages_of(left_out)])
+        if pages.size > 0 and pages[-1] >= self._page_seqs.size:
+            raise IndexError(f"ledger entry {entry.seq} touches a slot that nobody has")
+        if self._trial is not None:
+            self._trial.note(self.memory.accounts.spent, charged)
+            self._trial.note(self._page_seqs, pages)
+        self.memory.accounts.debit(charged, charges)
+        if entry.kind == "query":
+            self.memory.counters.count(charged, left_out)
+            if self._trial is not None:
+                self._trial.counted.append((charged, left_out))
+        self._page_seqs[pages] = entry.seq
+        self._tail_charges += charged.size
+        self.seq, self._hash = entry.seq, entry.hash
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Debits of a block that ends in Outdated or CommitRejected are as if never made: nothing of it is durable."""
+        self._trial = trial = _Trial()
+        stood = self.seq, self._hash, self._tail_charges
+        try:
+            yield
+        except (CommitRejected, Outdated):
+            trial.take_back(self.memory.counters)
+            self.seq, self._hash, self._tail_charges = stood
+            raise
+        finally:
+            self._trial = None
+
+    def doubt(self) -> None:
+        """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
+        self.seq = _NEVER
+
+    def doubt_all(self) -> None:
+        """The records may be wrong too."""
+        self.seq = self.data_version = _NEVER
+
+    def is_tail_long(self, *, entries: int) -> bool:
+        """Whether a restart would have to replay `entries` entries, or charges that take as long as a load."""
+        if self.seq == _NEVER:
+            return False
+        charges_max = max(TAIL_CHARGES_MAX, TAIL_PASSES_MAX * self.memory.slots_used)
+        tail = self.seq - max(self._checkpoint_seq, self._copied_seq)
+        return tail >= entries or (tail > 0 and self._tail_charges >= charges_max)
+
+    def checkpoint(self) -> Checkpoint:
+        """Copies of the pages that changed since the last checkpoint, as of now, which must be what is durable."""
+        changed = np.flatnonzero(self._page_seqs > self._checkpoint_seq).tolist()
+        pages = {page: self._copied(slots_on(page)) for page in changed}
+        self._copied_seq, self._tail_charges = self.seq, 0
+        return Checkpoint(since=self._checkpoint_seq, seq=self.seq, hash=self._hash, pages=pages)
+
+    def grown(self, slots: int) -> None:
+        """Make room for the accounts of `slots` slots."""
+        self.memory.grow(slots)
+        pages = -(-self.memory.accounts.spent.size // PAGE_SLOTS)
+        self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
+
+    def put(self, change: Change, slots_used: int, slots: NDArray[np.int64] | slice, limits: NDArray[np.int64]) -> None:
+        """Set records in place that were built beside the line, and the limits (n,) of people who join, in `slots`."""
+        self.memory.put(change)
+        self.grown(slots_used)
+        self.memory.accounts.limit[slots] = limits
+
+    def _copied(self, slots: slice) -> PageTotals:
+        counters = self.memory.counters
+        return PageTotals(
+            spent=self.memory.accounts.spent[slots].copy(),
+            charged=counters.charged[slots].copy(),
+            left_out=counters.left_out[slots].copy(),
+        )
+
+    def _stand_at(self, head: Head) -> None:
+        self.data_version, self._journal_hash = head.data_version, head.journal_hash
+
+    def _follow(self, transaction: Transaction, *, reads_records: bool) -> None:
+        """Bring the records to the head's version: by what the acts since have changed, or by reading all of them."""
+        version, journal_hash, schema = self.data_version, self._journal_hash, self.record.schema
+        changes = None
+        if version != _NEVER:
+            changes = changes_since(transaction, version=version, journal_hash=journal_hash, schema=schema)
+        if not reads_records and (changes is None or changes.touched):
+            raise Outdated
+        if changes is None:
+            self._load_records(transaction)
+        else:
+            if changes.rewritten_seq > self.seq:  # pages have what those entries do not tell any more
+                self.doubt()
+            changes.apply_to(self.memory, slots_used=transaction.head.slots)
+            self.grown(transaction.head.slots)
+        self._stand_at(transaction.head)
+
+    def _load_records(self, transaction: Transaction) -> None:
+        self.doubt_all()  # until the last row has come: a load cut short must not pass for the version held before
+        self.memory = DatasetMemory(self.record.schema, slots_max=min(self.record.capacity, SLOTS_RESERVED_MAX))
+        self._page_seqs = np.zeros(0, dtype=np.int64)
+        self.grown(transaction.head.slots)
+        accounts = transaction.individuals()
+        self.memory.accounts.limit[accounts.slots] = accounts.limits
+        self.memory.accounts.paused[accounts.slots] = accounts.paused
+        for name, table in self.record.schema.tables.items():
+            slots, codes = transaction.records(name)
+            if table.kind == "individuals":
+                self.memory.add_individuals(slots, codes, self.memory.accounts.limit[slots])
+            else:
+                self.memory.add_events(name, slots, codes)
+        self.memory.index_categories()
+
+    def _load_spent(self, transaction: Transaction) -> None:
+        """State = pages + the entries since (which the caller applies)."""
+        spent, counters = self.memory.accounts.spent, self.memory.counters
+        for values in (spent, counters.charged, counters.left_out, self._page_seqs):
+            values[:] = 0
+        for page in transaction.pages():
+            slots = slots_on(page.number)
+            spent[slots] = page.totals.spent
+            counters.charged[slots], counters.left_out[slots] = page.totals.charged, page.totals.left_out
+            self._page_seqs[page.number] = page.seq
+        self._copied_seq = self._tail_charges = 0
+        self._hash = b""
+        self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
+
+
+@dataclass(slots=True)
+class _Trial:
+    """The values that each change found in the places that it changed, and whom each query was counted by."""
+
+    found: list[tuple[Integers, Integers, Integers]] = field(default_factory=list)
+    counted: list[tuple[Integers, Integers]] = field(default_factory=list)
+
+    def note(self, array: Integers, places: Integers) -> None:
+        """Before `array[places]` is changed."""
+        self.found.append((array, places, array[places]))
+
+    def take_back(self, counters: Counters) -> None:
+        """The last change first; of counters the order does not matter."""
+        for array, places, values in reversed(self.found):
+            array[places] = values
+        for charged, left_out in self.counted:
+            counters.take_back(charged, left_out)

@@ -1,0 +1,108 @@
+"""The queries of one request: admitted, worked on and committed as one unit, each answered or refused on its own."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Protocol
+from uuid import UUID
+
+from service.query.cost import PublicCost
+from service.workflows.admission.admission import Ticket
+from service.workflows.admission.schedule import Reservation
+from service.workflows.model.errors import Busy
+from service.workflows.model.views import StoredAnswer
+from service.workflows.writer.batch import Question
+
+
+class PendingAnswer(Future[StoredAnswer]):
+    """The promise of an answer of `dimension` numbers, one of those that were admitted together as a `unit`."""
+
+    def __init__(self, dimension: int, unit: "Unit | None" = None) -> None:
+        super().__init__()
+        self.dimension, self.unit = dimension, unit
+
+
+class Unit:
+    """Promises of answers of so many numbers, admitted together for one request, and their public cost."""
+
+    __slots__ = ("_door", "_is_decided", "answers", "cost", "ticket")
+
+    def __init__(self, dimensions: Iterable[int], cost: PublicCost) -> None:
+        self.cost = cost
+        self.answers = [PendingAnswer(dimension, self) for dimension in dimensions]
+        self.ticket: Ticket | None = None
+        self._door, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
+
+    def start(self) -> bool:
+        """Mark the work as begun, once; False when the client has gone before."""
+        is_first = self._decide()
+        for answer in self.answers if is_first else ():
+            answer.set_running_or_notify_cancel()
+        return is_first
+
+    def refuse(self) -> None:
+        """Settle every promise with Busy."""
+        self.settle([Busy() for _ in self.answers])
+
+    def settle(self, outcomes: Sequence[StoredAnswer | Exception]) -> None:
+        """Keep every promise; one that was cancelled meanwhile stays so."""
+        for answer, outcome in zip(self.answers, outcomes, strict=True):
+            with suppress(InvalidStateError):
+                if isinstance(outcome, Exception):
+                    answer.set_exception(outcome)
+                else:
+                    answer.set_result(outcome)
+
+    def cancel(self) -> None:
+        """The client has gone: the work is not begun if it has not been. What has begun is finished and committed.
+
+        Slots that have come are begun, whether or not the writer is behind: sequences must not depend on that.
+        """
+        if self.ticket is not None and not self.ticket.cancel():
+            return
+        if self._decide():
+            for answer in self.answers:
+                answer.cancel()
+
+    def _decide(self) -> bool:
+        """Whether this is the first to decide: of a unit, either all is begun or nothing."""
+        with self._door:
+            is_first, self._is_decided = not self._is_decided, True
+        return is_first
+
+
+class Submission(Unit):
+    """Queries of one analyst to one dataset, at least one, with the promises of their answers in the same order."""
+
+    __slots__ = ("questions", "writer")
+
+    def __init__(self, questions: Sequence[Question], cost: PublicCost, writer: "Writing") -> None:
+        super().__init__([question.plan.dimension for question in questions], cost)
+        self.questions, self.writer = questions, writer
+
+    @property
+    def analyst_id(self) -> UUID:
+        """The principal whose turn it takes."""
+        return self.questions[0].analyst.id
+
+    def begin(self, reservation: Reservation) -> None:
+        """Hand it to its writer alone."""
+        self.writer.begin([self], reservation)
+
+
+class Writing(Protocol):
+    """A dataset's writer, as far as submissions go."""
+
+    def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:
+        """Work on them now, in one transaction."""
+
+    def submit(self, submission: Submission) -> None:
+        """Let one wait for the next transaction."""
+
+
+def refused(refusal: Exception) -> PendingAnswer:
+    """The promise of an answer that there will not be."""
+    promise = PendingAnswer(0)
+    promise.set_exception(refusal)
+    return promise

@@ -1,0 +1,88 @@
+"""A dataset's line and its checkpoints, on threads of their own."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from service.core.noise import Entropy
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.replication.exchange import UNSHARED, Exchange
+from service.workflows.rollback.guard import Guard
+from service.workflows.writer.committer import Act, Result
+from service.workflows.writer.low_priority import lower_priority
+from service.workflows.writer.queue import Line, Look, WhenFree
+
+PEEKS: Final = 10
+PEEK_EVERY_S: Final = 0.002
+
+
+class DatasetWriter(Line):
+    """A line with threads of its own that step it and its checkpoints; a caller with an act or a look waits."""
+
+    def __init__(
+        self,
+        *,
+        record: DatasetRecord,
+        guard: Guard,
+        entropy: Entropy,
+        telemetry: Telemetry = SILENT,
+        exchange: Exchange = UNSHARED,
+        when_free: WhenFree | None = None,
+    ) -> None:
+        """Start the threads."""
+        super().__init__(
+            record=record, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange, when_free=when_free
+        )
+        works = {"writer": partial(_exhaust, self.step), "pages": partial(_exhaust_slowly, self.checkpoints.step)}
+        self._threads = [
+            threading.Thread(target=work, name=f"{name}-{record.name}", daemon=True) for name, work in works.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def act(self, act: Act[Result]) -> Result:
+        """Run a change in the line and wait until it is committed."""
+        return self.submit_act(act).result()
+
+    def catch_up(self) -> None:
+        """Wait until memory has come to where the database stands. Raises Busy, Unavailable, Fenced."""
+        self.submit_catch_up().result()
+
+    def checkpoint(self) -> None:
+        """Have a checkpoint copied, if there is anything since the last one. Raises Busy."""
+        self.submit_checkpoint().result()
+
+    def peek(self, look: Look[Result]) -> Result | None:
+        """A glimpse, tried again for a while; None where steps go on without a pause. Does not wait in the line."""
+        for attempt in range(PEEKS):
+            if attempt > 0:
+                time.sleep(PEEK_EVERY_S)
+            seen = self.glimpse(look)
+            if seen is not None or self.position is None:
+                return seen
+        return None
+
+    def look(self, look: Look[Result]) -> Result:
+        """A look at the state: at once where no step works on it, and otherwise when that has ended."""
+        seen = self.glimpse(look)
+        return self.submit_look(look).result() if seen is None else seen
+
+    def ended(self, *, within_s: float) -> bool:
+        """Wait for a line that was told to end, and for its last checkpoint; False when they have not by then."""
+        until = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0))
+        return not any(thread.is_alive() for thread in self._threads)
+
+
+def _exhaust(step: Callable[[], bool]) -> None:
+    while step():
+        pass
+
+
+def _exhaust_slowly(step: Callable[[], bool]) -> None:
+    lower_priority()
+    _exhaust(step)

@@ -1,0 +1,192 @@
+"""Admission by public cost: refusals name both numbers, memory is given back, and costs bound what is true."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from service.query.cost import PublicCost, Speed
+from service.query.parse import parse_query
+from service.workflows.admission.admission import Admission, Ticket
+from service.workflows.admission.memory_bound import MemoryBound
+from service.workflows.admission.scheduler import START_NS, Dispatcher, slot_rules
+from service.workflows.model.errors import Busy, InvalidRequest, Unavailable
+from service.workflows.queries.submit import compiled
+from tests.houses import analyst, open_house, register, upload
+
+MS = 1_000_000
+SLOT = 10 * MS
+
+
+class Clock:
+    """A time that is set."""
+
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+class Job:
+    """Nothing to do; counts what it is told."""
+
+    begun = refused = 0
+
+    def begin(self, reservation: object) -> None:
+        self.begun += 1
+
+    def refuse(self) -> None:
+        self.refused += 1
+
+
+def cost(time_ms: float = 1, *, kept_bytes: int = 10, working_bytes: int = 0) -> PublicCost:
+    """So much time and memory."""
+    return PublicCost(time_ns=int(time_ms * MS), kept_bytes=kept_bytes, working_bytes=working_bytes)
+
+
+def admission(clock: Clock | None = None, *, bytes_max: int = 1000, deadline_ms: int = 100) -> Admission:
+    """With slots on a clock that is set, or without."""
+    dispatcher = None
+    if clock is not None:
+        dispatcher = Dispatcher(slot_rules(SLOT, Speed()), deadline_ns=deadline_ms * MS, now_ns=clock)
+    return Admission(memory=MemoryBound(bytes_max), scheduler=dispatcher)
+
+
+@pytest.mark.parametrize("clock", [Clock(), None], ids=["slots", "no slots"])
+class TestMemory:
+    """Bounds that always hold."""
+
+    def test_what_never_fits_names_both_numbers(self, clock: Clock | None) -> None:
+        """422; half of all memory is one principal's."""
+        admitting = admission(clock)
+        with pytest.raises(InvalidRequest, match=r"need 501 bytes .* together have 500;") as refused:
+            admitting.admit("ana", cost(kept_bytes=301, working_bytes=200), Job())
+        assert [error.field for error in refused.value.errors] == ["query"]
+        assert admitting.memory.requests == 0
+
+    def test_what_does_not_fit_now_is_busy(self, clock: Clock | None) -> None:
+        """Until what is held is given back, once."""
+        admitting = admission(clock)
+        ticket = admitting.admit("ana", cost(kept_bytes=400), Job())
+        with pytest.raises(Busy) as refused:
+            admitting.admit("ana", cost(kept_bytes=200), Job())
+        assert refused.value.retry_after_s == 1
+        for _ in range(2):
+            ticket.release()
+        assert admitting.memory.requests == 0
+        admitting.admit("ana", cost(kept_bytes=200), Job())
+
+
+class TestSlots:
+    """What could not leave in time, and where a request stands."""
+
+    def test_what_never_leaves_in_time_names_both_numbers(self) -> None:
+        """422: its own slots and the wait for the first, and the time that a response has. Nothing is held for it."""
+        admitting = admission(Clock())
+        with pytest.raises(InvalidRequest, match=r"need 110 ms .* within 100 ms;"):
+            admitting.admit("ana", cost(90), Job())
+        assert admitting.memory.requests == 0
+
+    def test_no_request_has_the_slots_of_more_than_five_seconds(self) -> None:
+        """422, however far away the deadline is: so long the cheapest query may have to wait for it."""
+        admitting = admission(Clock(), deadline_ms=60_000)
+        with pytest.raises(InvalidRequest, match=r"need 50\d\d ms .* within 5000 ms;"):
+            admitting.admit("ana", cost(5000), Job())
+        admitting.admit("ana", cost(4900), Job())
+        assert admitting.memory.requests == 1
+
+    def test_what_cannot_leave_in_time_now_is_busy_and_holds_nothing(self) -> None:
+        """429 with the seconds until it could."""
+        clock = Clock()
+        admitting = admission(clock, deadline_ms=100)
+        admitting.admit("ana", cost(70), Job())
+        with pytest.raises(Busy):
+            admitting.admit("bo", cost(70), Job())
+        assert admitting.memory.requests == 1
+
+    def test_after_the_end_it_is_unavailable_and_holds_nothing(self) -> None:
+        """503."""
+        admitting = admission(Clock())
+        assert admitting.scheduler is not None
+        admitting.scheduler.close()
+        with pytest.raises(Unavailable):
+            admitting.admit("ana", cost(), Job())
+        assert admitting.memory.requests == 0
+
+    def test_a_ticket_says_when_the_response_leaves_once_that_is_decided(self) -> None:
+        """And what delay its own cost means, from the beginning."""
+        clock = Clock()
+        admitting = admission(clock)
+        job = Job()
+        ticket = admitting.admit("ana", cost(12), job)
+        assert (ticket.is_scheduled, ticket.leaves_ns, ticket.delay_ms) == (True, None, 20)
+        assert admitting.delay_ms(cost(12)) == 20
+        clock.now_ns = SLOT + START_NS
+        assert not ticket.cancel()
+        assert (job.begun, ticket.leaves_ns) == (1, 3 * SLOT)
+
+    def test_a_ticket_that_is_cancelled_in_time_begins_nothing(self) -> None:
+        """Its memory is another matter: that is given back when its response has ended."""
+        clock = Clock()
+        admitting = admission(clock)
+        job = Job()
+        ticket = admitting.admit("ana", cost(), job)
+        assert ticket.cancel()
+        clock.now_ns = 10 * SLOT
+        admitting.admit("ana", cost(), Job())
+        assert (job.begun, ticket.leaves_ns, admitting.memory.requests) == (0, None, 2)
+
+
+def test_without_slots_nothing_is_booked() -> None:
+    """No delay and no instant; the job is the caller's to begin."""
+    admitting, job = admission(), Job()
+    ticket: Ticket = admitting.admit("ana", cost(10**9), job)
+    assert (ticket.is_scheduled, ticket.leaves_ns, ticket.delay_ms, admitting.delay_ms(cost(12))) == (False, None, 0, 0)
+    assert ticket.cancel()
+    assert (job.begun, job.refused) == (0, 0)
+
+
+def test_a_larger_read_costs_more_of_both() -> None:
+    """Two reads are worked on at the same time, so that nothing of them counts as shared."""
+    admitting = admission()
+    one, two = admitting.read_cost(1000), admitting.read_cost(2000)
+    assert one.time_ns < two.time_ns
+    assert 1000 <= one.kept_bytes < two.kept_bytes
+    assert one.working_bytes == two.working_bytes == 0
+
+
+# The cost, and what is really stored
+
+PERSONS = 120
+LONG = [("NO", "SE")[n % 2] for n in range(PERSONS)]
+QUERIES: list[dict[str, Any]] = [
+    {},
+    {"where": {"ge": [{"col": "age"}, 40]}},
+    {"select": [{"sum": {"column": "spend"}}]},
+    {"select": [{"sum": {"column": "age"}}, {"count": {}}], "group_by": ["country"]},
+    {"select": [{"histogram": {"column": "age"}}], "group_by": ["country"]},
+    {"select": [{"histogram": {"column": "age"}}], "noise": {"sigma": 1e9}},
+    {"from": "visits"},
+    {"from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 1e9}},
+    {"where": {"in": [{"col": "age"}, [*range(1, 120, 2)]]}},
+]
+
+
+@pytest.mark.parametrize("asked", QUERIES)
+def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str, Any]) -> None:
+    """With a dataset filled to its capacity: the entry, its charges, the reply and the released numbers."""
+    document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}} | asked
+    with open_house() as house:
+        register(house, capacity=PERSONS)
+        upload(house, "people", [(f"p{n}", LONG[n], n % 100, n % 7) for n in range(PERSONS)])
+        upload(house, "visits", [(f"p{n}", item) for n in range(PERSONS) for item in range(n % 5)])
+        who, record = analyst(house), house.lines.record("survey")
+        query = parse_query(orjson.dumps(document))
+        answer = house.submit(who, "survey", "k", query).result(timeout=30)
+        with house.lines.guard(record).transaction(lock=False) as transaction:
+            (entry,) = transaction.entries(after=0)
+        parts = (*(piece.content for piece in entry.pieces), entry.values, entry.canonical, answer.body)
+        stored = sum(map(len, parts))
+        public = house.admission.cost_of(compiled(query, record), record)
+    assert 3 * stored <= public.kept_bytes + 3 * 1000
+    assert 3 * stored <= public.kept_bytes  # encoded, packed for the database, and the reply

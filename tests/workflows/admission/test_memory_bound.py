@@ -1,0 +1,114 @@
+"""The bound on memory: never exceeded, shared by principals, and given back exactly once."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.query.cost import PublicCost
+from service.workflows.admission.memory_bound import Hold, MemoryBound, MemoryFull, RequestTooLarge
+
+MAX = 1000
+costs = st.builds(PublicCost, time_ns=st.just(0), kept_bytes=st.integers(0, 300), working_bytes=st.integers(0, 300))
+# (who asks, of whom, for what), or which of those that hold something lets go.
+happenings = st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), costs), st.integers(0, 100)))
+
+
+def cost(kept_bytes: int = 0, working_bytes: int = 0) -> PublicCost:
+    """So much memory and no time."""
+    return PublicCost(time_ns=0, kept_bytes=kept_bytes, working_bytes=working_bytes)
+
+
+@given(happening=happenings)
+def test_what_is_held_stays_within_the_bound(happening: Sequence[tuple[str, str, PublicCost] | int]) -> None:
+    """All that is kept and the largest working memory of each worker; no less is left than a principal has itself."""
+    bound, held = MemoryBound(MAX), list[tuple[str, str, PublicCost, Hold]]()
+    for what in happening:
+        if isinstance(what, int):
+            if held:
+                held.pop(what % len(held))[3].release()
+            continue
+        principal, worker, asked = what
+        if asked.memory_bytes > MAX // 2:
+            with pytest.raises(RequestTooLarge, match=f"{asked.memory_bytes} bytes of {MAX // 2}"):
+                bound.admit(principal, asked, worker)
+            continue
+        try:
+            held.append((principal, worker, asked, bound.admit(principal, asked, worker)))
+        except MemoryFull:
+            continue
+        working = sum(max((each.working_bytes for _, w, each, _ in held if w == name), default=0) for name in "xy")
+        used = sum(each.kept_bytes for _, _, each, _ in held) + working
+        own = sum(each.kept_bytes for name, _, each, _ in held if name == principal) + asked.working_bytes
+        assert used <= MAX
+        assert own <= MAX - used
+        assert bound.kept_bytes == used - working
+    assert bound.requests == len(held)
+    for *_, hold in held:
+        hold.release()
+    assert (bound.kept_bytes, bound.requests) == (0, 0)
+    bound.admit("a", cost(kept_bytes=MAX // 2))
+
+
+def test_what_could_never_be_admitted_is_told_apart_from_what_cannot_be_now() -> None:
+    """Half of all is one principal's; both numbers are named."""
+    bound = MemoryBound(MAX)
+    with pytest.raises(RequestTooLarge) as refused:
+        bound.admit("a", cost(kept_bytes=301, working_bytes=200))
+    assert (refused.value.needed_bytes, refused.value.allowed_bytes) == (501, 500)
+    hold = bound.admit("a", cost(kept_bytes=300, working_bytes=200))
+    with pytest.raises(MemoryFull):
+        bound.admit("a", cost(kept_bytes=110))
+    hold.release()
+    bound.admit("a", cost(kept_bytes=110))
+
+
+def test_one_principal_cannot_keep_others_out() -> None:
+    """It takes all that it can, in whatever pieces, and as much again is left; the next is left half of that."""
+    bound = MemoryBound(MAX)
+
+    def greedy(principal: str) -> int:
+        taken = 0
+        for size in (500, 100, 10, 1):
+            while True:
+                try:
+                    bound.admit(principal, cost(kept_bytes=size))
+                except MemoryFull:
+                    break
+                taken += size
+        return taken
+
+    assert [greedy(name) for name in "abc"] == [500, 250, 125]
+
+
+def test_queries_of_one_worker_share_their_working_memory_and_those_of_two_do_not() -> None:
+    """A dataset's queries are worked on one after the other, two datasets' at the same time."""
+    bound = MemoryBound(MAX)
+    for _ in range(5):
+        bound.admit("a", cost(working_bytes=400), "x")
+    bound.admit("b", cost(working_bytes=200), "y")
+    with pytest.raises(MemoryFull):
+        bound.admit("c", cost(working_bytes=300), "z")
+
+
+def test_it_is_given_back_once() -> None:
+    """However often it is said that the response has left."""
+    bound = MemoryBound(MAX)
+    first, second = (bound.admit("a", cost(kept_bytes=100, working_bytes=10)) for _ in range(2))
+    for _ in range(3):
+        first.release()
+    assert (bound.kept_bytes, bound.requests) == (100, 1)
+    second.release()
+    assert (bound.kept_bytes, bound.requests) == (0, 0)
+
+
+def test_what_was_refused_holds_nothing() -> None:
+    """Trying is free."""
+    bound = MemoryBound(MAX)
+    hold = bound.admit("a", cost(kept_bytes=500))
+    for _ in range(10):
+        with pytest.raises(MemoryFull):
+            bound.admit("b", cost(kept_bytes=300, working_bytes=100))
+    hold.release()
+    bound.admit("b", cost(kept_bytes=300, working_bytes=100))

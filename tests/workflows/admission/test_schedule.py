@@ -1,0 +1,386 @@
+"""Slots, order and instants follow from arrivals, disconnects and public costs: a plain simulation repeats them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.query.cost import PublicCost
+from service.workflows.admission import schedule as module
+from service.workflows.admission.schedule import (
+    BUSY_SLOTS_MAX,
+    SHARED_SLOTS_MAX,
+    Request,
+    RequestTooCostly,
+    Schedule,
+    ScheduleFull,
+    SlotRules,
+)
+from tests.workflows.slotwise import Asked, Slotwise
+
+SLOT = 1000
+RULES = SlotRules(slot_ns=SLOT, commit_ns=400, margin_ns=150)
+FAR = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """An arrival `after_ns` the one before, and when its client goes, if it does."""
+
+    after_ns: int
+    principal: int
+    cost_ns: int
+    dataset: int | None
+    deadline_ns: int
+    goes_after_ns: int | None
+
+
+def events(*, deadlines: st.SearchStrategy[int]) -> st.SearchStrategy[list[Event]]:
+    """Crowds and pauses; costs around a slot, around what is shared, and above; instants on slots and beside them."""
+    costs = st.one_of(st.integers(1, SLOT), st.integers(1, 4 * SLOT), st.sampled_from([450, 7 * SLOT, 15_450, 15_451]))
+    costs = st.one_of(costs, st.integers(SLOT, 40 * SLOT))
+    spans = st.one_of(st.just(0), st.just(0), st.integers(0, SLOT), st.just(SLOT), st.integers(0, 30 * SLOT))
+    one = st.builds(
+        Event,
+        after_ns=spans,
+        principal=st.integers(0, 3),
+        cost_ns=costs,
+        dataset=st.sampled_from([None, 0, 0, 1]),
+        deadline_ns=deadlines,
+        goes_after_ns=st.integers(0, 4).flatmap(lambda draw: spans if draw == 0 else st.none()),
+    )
+    return st.integers(0, 25).flatmap(lambda count: st.lists(one, min_size=count, max_size=count))
+
+
+NEAR_OR_FAR = st.sampled_from([20 * SLOT, 60 * SLOT, 150 * SLOT, 150 * SLOT + 1, FAR])
+extra_instants = st.lists(st.integers(0, 400 * SLOT), max_size=30)
+
+
+def request_of(event: Event, arrived_ns: int) -> Request:
+    """The request that arrives."""
+    return Request(
+        principal=event.principal,
+        cost=PublicCost(time_ns=event.cost_ns, kept_bytes=0, working_bytes=0),
+        arrived_ns=arrived_ns,
+        leave_before_ns=arrived_ns + event.deadline_ns,
+        commits_to=event.dataset,
+    )
+
+
+@dataclass
+class Played:
+    """What a schedule made of some events; `requests` are those that it admitted, in order of arrival."""
+
+    requests: list[Request]
+    refused: list[Request]
+    begun: list[tuple[int, int, list[Request]]]
+
+
+def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
+    """Tell a schedule of every arrival and disconnect at its instant, and of the time at further instants."""
+    schedule, played = Schedule(RULES), Played([], [], [])
+
+    def advance(now_ns: int) -> None:
+        progress = schedule.advance(now_ns)
+        played.refused.extend(progress.refused)
+        for begun in progress.begun:
+            played.begun.append((begun.reservation.begins_ns, begun.reservation.leaves_ns, list(begun.requests)))
+
+    agenda: list[tuple[int, int, Request | None]] = [(instant, -1, None) for instant in extra]
+    now_ns = 0
+    for event in happening:
+        now_ns += event.after_ns
+        request = request_of(event, now_ns)
+        agenda.append((now_ns, 2 * len(agenda), request))
+        if event.goes_after_ns is not None:
+            agenda.append((now_ns + event.goes_after_ns, 2 * len(agenda) + 1, request))
+    for instant, place, asked in sorted(agenda, key=lambda each: each[:2]):
+        advance(instant)
+        if asked is None:
+            continue
+        if place % 2 == 0:
+            with suppress(RequestTooCostly, ScheduleFull):
+                schedule.admit(asked)
+                played.requests.append(asked)
+        elif asked in played.requests:
+            schedule.cancel(asked, instant)
+    advance(FAR)
+    assert schedule.waiting == 0
+    return played
+
+
+def goings(played: Played) -> list[int | None]:
+    """When the clients of the admitted requests went, where that was before their slots."""
+    return [request.cancelled_ns for request in played.requests]
+
+
+@given(happening=events(deadlines=NEAR_OR_FAR))
+def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) -> None:
+    """Slot by slot, from the same public events; also the same refusals."""
+    played = play(happening)
+    asked = [
+        Asked(
+            principal=request.principal,
+            cost_ns=request.cost.time_ns,
+            arrived_ns=request.arrived_ns,
+            leave_before_ns=request.leave_before_ns,
+            dataset=request.commits_to,
+            cancelled_ns=request.cancelled_ns,
+        )
+        for request in played.requests
+    ]
+    Slotwise(rules=RULES).run(asked, until_ns=3000 * SLOT)
+    for request, plain in zip(played.requests, asked, strict=True):
+        reservation = request.reservation
+        assert (None if reservation is None else (reservation.begins_ns, reservation.leaves_ns)) == plain.slots
+        assert any(request is each for each in played.refused) == plain.is_refused
+        assert (plain.slots is None) == (plain.is_refused or request.cancelled_ns is not None)
+
+
+@given(happening=events(deadlines=NEAR_OR_FAR), extra=extra_instants)
+def test_only_public_events_count_and_not_when_the_time_was_noticed(happening: list[Event], extra: list[int]) -> None:
+    """Advancing at further instants changes no reservation, no refusal and no order."""
+    one, other = play(happening), play(happening, extra=extra)
+    assert [(begins, leaves, [each.arrived_ns for each in requests]) for begins, leaves, requests in one.begun] == [
+        (begins, leaves, [each.arrived_ns for each in requests]) for begins, leaves, requests in other.begun
+    ]
+    assert [each.leaves_ns for each in one.requests] == [each.leaves_ns for each in other.requests]
+    assert goings(one) == goings(other)
+
+
+@given(happening=events(deadlines=NEAR_OR_FAR))
+def test_reservations_are_whole_slots_that_follow_the_arrivals_and_never_overlap(happening: list[Event]) -> None:
+    """Each holds its requests' costs, commits and margin, and is no longer than it must be."""
+    played = play(happening)
+    for begins_ns, leaves_ns, requests in played.begun:
+        assert begins_ns % SLOT == leaves_ns % SLOT == 0
+        assert all(request.arrived_ns < begins_ns for request in requests)
+        assert all(leaves_ns <= request.leave_before_ns for request in requests)
+        commits = len({request.commits_to for request in requests} - {None})
+        needed_ns = sum(request.cost.time_ns for request in requests) + commits * RULES.commit_ns + RULES.margin_ns
+        assert needed_ns <= leaves_ns - begins_ns < needed_ns + SLOT
+        assert len(requests) == 1 or leaves_ns - begins_ns <= SHARED_SLOTS_MAX * SLOT
+    assert all(one[1] <= other[0] for one, other in pairwise(played.begun))
+
+
+@given(happening=events(deadlines=st.just(FAR)))
+def test_no_more_than_a_reservation_and_fifteen_slots_pass_without_a_free_one(happening: list[Event]) -> None:
+    """So that an act finds a slot, whatever analysts ask for."""
+    busy = 0
+    played = play(happening)
+    for before, (begins_ns, leaves_ns, _) in zip([None, *played.begun], played.begun, strict=False):
+        is_adjacent = before is not None and before[1] == begins_ns
+        busy = busy if is_adjacent else 0
+        assert busy < BUSY_SLOTS_MAX
+        busy += (leaves_ns - begins_ns) // SLOT
+
+
+@given(happening=events(deadlines=st.just(FAR)), late_ns=st.integers(0, 60 * SLOT), cost_ns=st.integers(1, 450))
+def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_own(
+    happening: list[Event], late_ns: int, cost_ns: int
+) -> None:
+    """However many requests one principal has waiting, at most one more of its reservations begins before."""
+    schedule, now_ns = Schedule(RULES), 0
+    for event in happening:
+        now_ns += event.after_ns
+        schedule.advance(now_ns)
+        schedule.admit(request_of(Event(**{**vars(event), "principal": 0}), now_ns))
+    now_ns += late_ns
+    schedule.advance(now_ns)
+    cheap = Event(after_ns=0, principal=1, cost_ns=cost_ns, dataset=0, deadline_ns=FAR, goes_after_ns=None)
+    request = request_of(cheap, now_ns)
+    schedule.admit(request)
+    reservations = [begun.reservation for begun in schedule.advance(FAR).begun]
+    assert request.reservation in reservations[:2]
+    first = reservations[0]
+    if request.reservation is not first:
+        assert first.leaves_ns - first.begins_ns > (SHARED_SLOTS_MAX - 1) * SLOT
+    assert request.reservation is not None
+    assert request.reservation.leaves_ns - request.reservation.begins_ns <= SHARED_SLOTS_MAX * SLOT
+
+
+@given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)))
+def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: list[Event], last: list[Event]) -> None:
+    """The estimate that admission goes by; disconnects of others only help."""
+    schedule, now_ns, waiting = Schedule(RULES), 0, list[Request]()
+    for event in [*happening, *last[:1]]:
+        now_ns += event.after_ns
+        schedule.advance(now_ns)
+        request = request_of(event, now_ns)
+        due_ns = schedule.due_ns(request)
+        schedule.admit(request)
+        waiting.append(request)
+    for event, other in zip(happening, waiting[:-1], strict=False):
+        if event.goes_after_ns is not None:
+            schedule.cancel(other, now_ns)
+    schedule.advance(FAR)
+    if waiting:
+        assert waiting[-1].leaves_ns is not None
+        assert waiting[-1].leaves_ns <= due_ns
+
+
+def small(arrived_ns: int, *, cost_ns: int = 100, deadline_ns: int = FAR, dataset: int | None = 0) -> Request:
+    """A request of the one principal."""
+    return request_of(
+        Event(after_ns=0, principal=0, cost_ns=cost_ns, dataset=dataset, deadline_ns=deadline_ns, goes_after_ns=None),
+        arrived_ns,
+    )
+
+
+class TestAdmission:
+    """What is refused at once, and what later."""
+
+    def test_alone_it_needs_its_own_slots_and_the_wait_for_the_first(self) -> None:
+        """Both numbers are named; one ns more of deadline is enough."""
+        schedule = Schedule(RULES)
+        with pytest.raises(RequestTooCostly) as refused:
+            schedule.admit(small(SLOT, cost_ns=2450, deadline_ns=4 * SLOT - 1))
+        assert (refused.value.needed_ns, refused.value.allowed_ns) == (4 * SLOT, 4 * SLOT - 1)
+        request = small(SLOT, cost_ns=2450, deadline_ns=4 * SLOT)
+        schedule.admit(request)
+        schedule.advance(2 * SLOT)
+        assert request.leaves_ns == 5 * SLOT
+
+    def test_behind_others_it_is_refused_for_now(self) -> None:
+        """With the whole seconds until there is room, at least one."""
+        schedule = Schedule(RULES)
+        for _ in range(3):
+            schedule.admit(small(0, cost_ns=15_450))
+        with pytest.raises(ScheduleFull) as refused:
+            schedule.admit(small(0, deadline_ns=20 * SLOT))
+        assert refused.value.retry_after_s == 1
+        assert schedule.waiting == 3
+
+    def test_the_seconds_are_those_by_which_it_would_be_late(self) -> None:
+        """Rounded up."""
+        rules = SlotRules(slot_ns=10**9, commit_ns=0, margin_ns=0)
+        schedule = Schedule(rules)
+        schedule.admit(small(0, cost_ns=30 * 10**9, deadline_ns=10**12))
+        with pytest.raises(ScheduleFull) as refused:
+            schedule.admit(small(0, cost_ns=10**9, deadline_ns=10 * 10**9))
+        request = small(0, cost_ns=10**9, deadline_ns=refused.value.retry_after_s * 10**9 + 10 * 10**9)
+        schedule.admit(request)
+        schedule.advance(10**12)
+        assert request.leaves_ns is not None
+        assert request.leaves_ns <= request.leave_before_ns
+
+    def test_so_many_may_wait_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Half of all places for one principal, whatever the costs; one that has gone makes room."""
+        monkeypatch.setattr(module, "WAITING_MAX", 4)
+        schedule = Schedule(RULES)
+        first = small(0)
+        schedule.admit(first)
+        schedule.admit(small(0))
+        with pytest.raises(ScheduleFull):
+            schedule.admit(small(0))
+        assert schedule.cancel(first, 1)
+        schedule.admit(small(1))
+
+    def test_one_principals_crowd_leaves_others_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As many as it leaves over: a half, then a quarter; what begins gives its place back."""
+        monkeypatch.setattr(module, "WAITING_MAX", 8)
+        schedule = Schedule(RULES)
+
+        def admitted(principal: str, arrived_ns: int) -> int:
+            for count in range(100):
+                request = small(arrived_ns)
+                request.principal = principal
+                try:
+                    schedule.admit(request)
+                except ScheduleFull:
+                    return count
+            return 100
+
+        assert [admitted(name, 0) for name in ("ana", "bo", "cy", "di")] == [4, 2, 1, 1]
+        schedule.advance(SLOT)
+        assert schedule.waiting == 0
+        assert admitted("di", SLOT) == 4
+
+    def test_what_can_no_longer_leave_in_time_is_told_as_soon_as_that_is_known(self) -> None:
+        """Others have come since and are before it: its refusal leaves at the end of the slot in which that shows."""
+        schedule = Schedule(RULES)
+        schedule.admit(small(0, cost_ns=15_450))
+        schedule.admit(small(0, cost_ns=15_450))
+        schedule.advance(SLOT)
+        late = small(SLOT + 1, cost_ns=15_450, deadline_ns=61 * SLOT)
+        schedule.admit(late)
+        others = [small(2 * SLOT, cost_ns=15_450) for _ in range(6)]
+        for number, other in enumerate(others):
+            other.principal = f"other {number}"
+            schedule.admit(other)
+        progress = schedule.advance(FAR)
+        assert progress.refused == [late]
+        assert late.reservation is None
+        assert late.leaves_ns == (1 + 17 + 17 + 1) * SLOT  # known when the second of what is before it begins
+        assert all(other.reservation is not None for other in others)
+
+
+class TestCancel:
+    """A client that goes."""
+
+    def test_before_its_slots_it_frees_them(self) -> None:
+        """The next request has the slot; a second disconnect finds nothing."""
+        schedule = Schedule(RULES)
+        gone, other = small(0, cost_ns=15_450), small(0)
+        schedule.admit(gone)
+        schedule.admit(other)
+        assert schedule.cancel(gone, SLOT - 1)
+        assert not schedule.cancel(gone, SLOT - 1)
+        schedule.advance(SLOT)
+        assert (gone.reservation, gone.leaves_ns) == (None, None)
+        assert other.leaves_ns == 2 * SLOT
+
+    def test_after_that_it_changes_nothing(self) -> None:
+        """What has begun is finished, also when the client goes at the very instant."""
+        schedule = Schedule(RULES)
+        begun = small(0)
+        schedule.admit(begun)
+        schedule.advance(SLOT)
+        assert not schedule.cancel(begun, SLOT)
+        assert begun.cancelled_ns is None
+        assert begun.leaves_ns == 2 * SLOT
+
+    def test_a_waiting_one_is_taken_out_of_the_turns(self) -> None:
+        """Not only out of what has just arrived."""
+        schedule = Schedule(RULES)
+        first, second, third = (small(0, cost_ns=15_450) for _ in range(3))
+        for request in (first, second, third):
+            schedule.admit(request)
+        schedule.advance(SLOT)
+        assert schedule.cancel(second, 2 * SLOT)
+        schedule.advance(FAR)
+        assert second.reservation is None
+        assert third.reservation is not None
+        assert third.reservation.begins_ns == 18 * SLOT  # sixteen slots for the first, and one left free
+
+
+def test_at_the_end_everything_that_waits_is_refused() -> None:
+    """What has begun is not."""
+    schedule = Schedule(RULES)
+    begun, queued, arriving = small(0, cost_ns=15_450), small(0, cost_ns=15_450), small(SLOT)
+    schedule.admit(begun)
+    schedule.admit(queued)
+    schedule.advance(SLOT)
+    schedule.admit(arriving)
+    assert schedule.drain().refused == [queued, arriving]
+    assert schedule.waiting == 0
+    assert not schedule.cancel(queued, 2 * SLOT)
+
+
+def test_a_slot_is_free_unless_it_is_reserved() -> None:
+    """The one before, none of its own, and the one that is left free after sixteen."""
+    schedule = Schedule(RULES)
+    schedule.admit(small(0, cost_ns=15_450))
+    schedule.admit(small(0))
+    schedule.advance(0)
+    assert schedule.is_free(0)
+    schedule.advance(17 * SLOT)
+    assert not schedule.is_free(16 * SLOT)
+    assert schedule.is_free(17 * SLOT)
+    schedule.advance(18 * SLOT)
+    assert not schedule.is_free(18 * SLOT)
+    assert schedule.next_ns() is None

@@ -1,0 +1,463 @@
+"""The dispatcher on a clock that is set, and the scheduler's thread on the machine's own."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.query.cost import PublicCost, Speed
+from service.workflows.admission.schedule import Request, Reservation, ScheduleFull, SlotRules
+from service.workflows.admission.scheduler import MARGIN_NS, START_NS, Dispatcher, Scheduler, slot_rules
+from service.workflows.model.errors import Unavailable
+from tests.workflows.slotwise import Asked, Slotwise
+
+MS = 1_000_000
+SLOT = 10 * MS
+RULES = slot_rules(SLOT, Speed())
+BEGIN = SLOT + START_NS
+"""When the work of what arrives in the first slot begins."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Notes when it is told what."""
+
+    clock: "Clock"
+    begun: list[tuple[int, Reservation]] = field(default_factory=list)
+    refused: int = 0
+
+    def begin(self, reservation: Reservation) -> None:
+        self.begun.append((self.clock.now_ns, reservation))
+
+    def refuse(self) -> None:
+        self.refused += 1
+
+
+@dataclass(eq=False)
+class Writer:
+    """Notes which jobs it was given together."""
+
+    clock: "Clock"
+    begun: list[tuple[int, list[Job]]] = field(default_factory=list)
+
+    def begin(self, jobs: Sequence[Job], reservation: Reservation) -> None:
+        self.begun.append((self.clock.now_ns, list(jobs)))
+        for job in jobs:
+            job.begin(reservation)
+
+
+@dataclass(eq=False)
+class Clock:
+    """A dispatcher on a time that is set, and all that it was told."""
+
+    now_ns: int = 0
+    events: list[tuple[Request, str]] = field(default_factory=list)
+    acts: list[int] = field(default_factory=list)
+    deadline_ns: int = 10**12
+
+    def __post_init__(self) -> None:
+        self.dispatcher = Dispatcher(
+            RULES,
+            deadline_ns=self.deadline_ns,
+            observe=lambda request, event: self.events.append((request, event)),
+            now_ns=lambda: self.now_ns,
+        )
+
+    def at(self, now_ns: int) -> int | None:
+        """Let it be so late, and have it noticed; when there is more to do."""
+        self.now_ns = now_ns
+        return self.dispatcher.step()
+
+    def reserve(
+        self, cost_ms: float = 1, *, writer: Writer | None = None, principal: str = "ana"
+    ) -> tuple[Job, Request]:
+        """A job that arrives now."""
+        job = Job(self)
+        cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=0, working_bytes=0)
+        return job, self.dispatcher.reserve(principal, cost, job, writer)
+
+    def act(self) -> None:
+        """An act that wants a free slot; its slot is noted when it begins."""
+        self.dispatcher.when_free(lambda: self.acts.append(self.now_ns))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """At zero, the beginning of a slot."""
+    return Clock()
+
+
+class TestBegin:
+    """When work is handed over."""
+
+    def test_work_begins_half_a_millisecond_after_its_slot_does(self, clock: Clock) -> None:
+        """While the slot begins, the responses of the reservation before leave, and nothing else runs."""
+        job, request = clock.reserve()
+        assert clock.at(SLOT - 1) == BEGIN
+        assert clock.at(BEGIN - 1) == BEGIN
+        assert (job.begun, request.reservation) == ([], Reservation(SLOT, 2 * SLOT))
+        assert clock.at(BEGIN) is None
+        assert job.begun == [(BEGIN, Reservation(SLOT, 2 * SLOT))]
+
+    def test_what_arrives_after_the_slot_has_begun_is_not_in_it(self, clock: Clock) -> None:
+        """Also in the half millisecond before the slot's work does."""
+        first, _ = clock.reserve()
+        clock.now_ns = SLOT
+        late, request = clock.reserve()
+        assert clock.at(BEGIN) == BEGIN + SLOT
+        assert len(first.begun) == 1
+        assert late.begun == []
+        clock.at(BEGIN + SLOT)
+        assert request.reservation == Reservation(2 * SLOT, 3 * SLOT)
+
+    def test_those_of_one_writer_are_given_to_it_together(self, clock: Clock) -> None:
+        """In the order of their turns; those without one begin each by itself."""
+        one, other = Writer(clock), Writer(clock)
+        jobs = [clock.reserve(writer=writer)[0] for writer in (one, None, other, one, None, other)]
+        clock.at(BEGIN)
+        assert [each for _, each in one.begun] == [[jobs[0], jobs[3]]]
+        assert [each for _, each in other.begun] == [[jobs[2], jobs[5]]]
+        assert all(len(job.begun) == 1 for job in jobs)
+
+    def test_a_late_look_begins_everything_that_was_due_in_order(self, clock: Clock) -> None:
+        """The slots are those of the arrivals, not those of the look."""
+        writer = Writer(clock)
+        requests = []
+        for n in range(3):
+            clock.now_ns = 3 * n * SLOT
+            requests.append(clock.reserve(12, writer=writer)[1])
+        clock.at(100 * SLOT)
+        assert [request.reservation for request in requests] == [
+            Reservation((3 * n + 1) * SLOT, (3 * n + 3) * SLOT) for n in range(3)
+        ]
+        assert len(writer.begun) == 3
+
+    def test_every_public_event_is_told(self, clock: Clock) -> None:
+        """Arrivals, also of what is refused at once; disconnects; beginnings."""
+        _, begun = clock.reserve()
+        _, gone = clock.reserve()
+        clock.dispatcher.cancel(gone)
+        clock.dispatcher.deadline_ns = 1
+        with pytest.raises(Exception, match="needs"):
+            clock.reserve(2)
+        clock.at(BEGIN)
+        assert [(request.cost.time_ns // MS, event) for request, event in clock.events] == [
+            (1, "arrived"),
+            (1, "arrived"),
+            (1, "cancelled"),
+            (2, "arrived"),
+            (1, "begun"),
+        ]
+        assert clock.events[-1][0] is begun
+
+    def test_what_can_no_longer_leave_in_time_is_refused_once(self, clock: Clock) -> None:
+        """When others have come since and are before it: it begins nothing."""
+        for _ in range(2):
+            clock.reserve(150)
+        clock.at(BEGIN)
+        clock.dispatcher.deadline_ns = 61 * SLOT
+        late, request = clock.reserve(150)
+        clock.dispatcher.deadline_ns = clock.deadline_ns
+        for n in range(6):
+            clock.reserve(150, principal=f"other {n}")
+        clock.at(200 * SLOT)
+        assert (late.begun, late.refused, request.reservation) == ([], 1, None)
+        assert [event for told, event in clock.events if told is request] == ["arrived", "refused"]
+
+
+class TestCancel:
+    """A client that goes."""
+
+    def test_before_its_slot_its_work_never_begins(self, clock: Clock) -> None:
+        """And it is told once."""
+        job, request = clock.reserve()
+        clock.now_ns = SLOT - 1
+        assert clock.dispatcher.cancel(request)
+        assert not clock.dispatcher.cancel(request)
+        assert clock.at(BEGIN) is None
+        assert (job.begun, request.reservation, request.cancelled_ns) == ([], None, SLOT - 1)
+
+    @pytest.mark.parametrize("late_ns", [0, 1, START_NS - 1, START_NS, SLOT])
+    def test_from_the_beginning_of_its_slot_on_it_changes_nothing(self, clock: Clock, late_ns: int) -> None:
+        """Also while the work has not been handed over, or nothing has noticed the slot yet."""
+        job, request = clock.reserve()
+        clock.now_ns = SLOT + late_ns
+        assert not clock.dispatcher.cancel(request)
+        clock.at(10 * SLOT)
+        assert len(job.begun) == 1
+        assert request.reservation == Reservation(SLOT, 2 * SLOT)
+
+
+class TestActs:
+    """Work that no analyst may feel."""
+
+    def test_an_act_begins_where_a_free_slot_does(self, clock: Clock) -> None:
+        """As work would: half a millisecond into the slot after it came."""
+        clock.now_ns = 3 * MS
+        clock.act()
+        assert clock.at(4 * MS) is None or clock.acts == [4 * MS]
+        assert clock.acts == [4 * MS]
+
+    def test_it_does_not_begin_late_in_a_slot(self, clock: Clock) -> None:
+        """Less than half of the slot would be left for it."""
+        clock.now_ns = SLOT // 2
+        clock.act()
+        assert clock.at(SLOT // 2) == BEGIN
+        assert clock.at(BEGIN - 1) == BEGIN
+        assert clock.acts == []
+        assert clock.at(BEGIN) is None
+        assert clock.acts == [BEGIN]
+
+    def test_one_begins_in_a_slot(self, clock: Clock) -> None:
+        """However many wait, and however often time is looked at."""
+        for _ in range(3):
+            clock.act()
+        for now_ns in range(0, 4 * SLOT, MS // 2):
+            clock.at(now_ns)
+        assert clock.acts == [START_NS, BEGIN, BEGIN + SLOT]
+
+    def test_none_begins_in_a_slot_that_is_reserved(self, clock: Clock) -> None:
+        """Three slots of work, and then the act; what is already waiting for the next slot goes before it."""
+        clock.now_ns = 6 * MS
+        clock.reserve(20)
+        clock.act()
+        for now_ns in range(6 * MS, 6 * SLOT, MS // 2):
+            clock.at(now_ns)
+        assert clock.acts == [4 * SLOT + START_NS]
+
+    def test_under_load_a_slot_is_left_for_them(self, clock: Clock) -> None:
+        """However much analysts ask for: once sixteen slots in a row are full, which two reservations may exceed."""
+        for _ in range(40):
+            clock.reserve(140)
+        clock.act()
+        clock.act()
+        clock.now_ns = SLOT
+        for now_ns in range(SLOT, 70 * SLOT, MS // 2):
+            clock.at(now_ns)
+        reserved = {
+            slot
+            for request, event in clock.events
+            if event == "begun" and request.reservation is not None
+            for slot in range(request.reservation.begins_ns, request.reservation.leaves_ns, SLOT)
+        }
+        assert len(clock.acts) == 2
+        assert not {now_ns // SLOT * SLOT for now_ns in clock.acts} & reserved
+        assert clock.acts[1] < (1 + 2 * 31) * SLOT
+
+
+class TestClose:
+    """The end."""
+
+    def test_what_waits_is_refused_and_what_has_slots_is_begun(self, clock: Clock) -> None:
+        """Every job is told of one thing, and every act is begun."""
+        due, _ = clock.reserve(150)
+        waiting, _ = clock.reserve(150)
+        clock.now_ns = SLOT
+        arriving, _ = clock.reserve()
+        clock.act()
+        clock.act()
+        clock.dispatcher.close()
+        assert [(len(job.begun), job.refused) for job in (due, waiting, arriving)] == [(1, 0), (0, 1), (0, 1)]
+        assert clock.acts == [SLOT, SLOT]
+        assert clock.dispatcher.step() is None
+
+    def test_what_comes_after_it_is_not_left_waiting(self, clock: Clock) -> None:
+        """Jobs are refused, acts are begun at once; closing again changes nothing."""
+        clock.dispatcher.close()
+        clock.dispatcher.close()
+        with pytest.raises(Unavailable):
+            clock.reserve()
+        clock.act()
+        assert clock.acts == [0]
+        assert clock.events == []
+
+
+# Whatever happens at whatever time, also several things between two looks
+
+happenings = st.lists(
+    st.tuples(st.integers(0, 30 * MS), st.sampled_from(["step", "act", "go", 0.1, 1, 8, 30, 140, 400])), max_size=40
+)
+
+
+@given(happening=happenings, looks=st.sets(st.integers(0, 2000 * MS), max_size=40))
+def test_a_plain_simulation_says_what_begins_when(
+    happening: Sequence[tuple[int, str | float]], looks: set[int]
+) -> None:
+    """Whenever the dispatcher is looked at; and no work and no act begins before its time."""
+    clock, made = Clock(), list[tuple[Job, Request]]()
+    instant_ns = 0
+    agenda: list[tuple[int, str | float]] = [(look, "step") for look in looks]
+    for after_ns, what in happening:
+        instant_ns += after_ns
+        agenda.append((instant_ns, what))
+    for now_ns, what in sorted(agenda, key=lambda each: each[0]):
+        clock.now_ns = now_ns
+        if what == "step":
+            clock.dispatcher.step()
+        elif what == "act":
+            clock.act()
+        elif what == "go":
+            if made:
+                clock.dispatcher.cancel(made[now_ns % len(made)][1])
+        else:
+            made.append(clock.reserve(float(what), principal=f"{now_ns % 3}"))
+    clock.at(10**11)
+    plain = [_asked(request) for _, request in made]
+    Slotwise(rules=RULES).run(plain, until_ns=40_000 * MS)
+    for (job, request), asked in zip(made, plain, strict=True):
+        reservation = request.reservation
+        assert (None if reservation is None else (reservation.begins_ns, reservation.leaves_ns)) == asked.slots
+        assert [each for _, each in job.begun] == ([] if reservation is None else [reservation])
+        assert all(now_ns >= each.begins_ns + START_NS for now_ns, each in job.begun)
+    reserved = {slot for asked in plain if asked.slots is not None for slot in range(*asked.slots, SLOT)}
+    assert not {(now_ns - START_NS) // SLOT * SLOT for now_ns in clock.acts} & reserved
+
+
+def _asked(request: Request, *, zero_ns: int = 0) -> Asked:
+    return Asked(
+        principal=request.principal,
+        cost_ns=request.cost.time_ns,
+        arrived_ns=request.arrived_ns - zero_ns,
+        leave_before_ns=request.leave_before_ns - zero_ns,
+        dataset=request.commits_to,
+        cancelled_ns=None if request.cancelled_ns is None else request.cancelled_ns - zero_ns,
+    )
+
+
+# On the machine's own clock
+
+
+class Worker:
+    """Takes jobs in a thread of its own, and works on each for a random time."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, Reservation]] = []
+
+    def begin(self, jobs: Sequence["Waiting"], reservation: Reservation) -> None:
+        self.begun.append((time.monotonic_ns(), reservation))
+        for job in jobs:
+            job.begin(reservation)
+
+    def refuse(self) -> None:
+        """Never: there is time enough."""
+
+
+class Waiting:
+    """A job that only lets its request's thread go on."""
+
+    def __init__(self) -> None:
+        self.settled = threading.Event()
+
+    def begin(self, reservation: Reservation) -> None:
+        self.settled.set()
+
+    def refuse(self) -> None:
+        self.settled.set()
+
+
+@pytest.fixture
+def requests() -> list[Request]:
+    """All that were observed, in the order of their arrival."""
+    return []
+
+
+@pytest.fixture
+def scheduler(requests: list[Request]) -> Iterator[Scheduler]:
+    """Slots of 10 ms on the machine's own clock."""
+
+    def observe(request: Request, event: str) -> None:
+        if event == "arrived":
+            requests.append(request)
+
+    with closing(Scheduler(RULES, deadline_ns=60_000 * MS, observe=observe)) as made:
+        yield made
+
+
+def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
+    scheduler: Scheduler, requests: list[Request]
+) -> None:
+    """Eight principals ask and go as they like: whatever the threads did, a plain simulation gives the same slots."""
+    worker = Worker()
+
+    def ask(number: int) -> None:
+        random = Random(number)
+        for _ in range(12):
+            cost = PublicCost(time_ns=random.choice([1, 3, 20, 60]) * MS, kept_bytes=0, working_bytes=0)
+            job = Waiting()
+            request = scheduler.reserve(number % 4, cost, job, worker if random.random() < 0.8 else None)
+            if random.random() < 0.3:
+                time.sleep(random.random() * 0.03)
+                if scheduler.cancel(request):
+                    continue
+            assert job.settled.wait(60)
+
+    threads = [threading.Thread(target=ask, args=[number]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(requests) == 8 * 12
+    zero_ns = requests[0].arrived_ns // SLOT * SLOT
+    plain = [_asked(request, zero_ns=zero_ns) for request in requests]
+    Slotwise(rules=RULES).run(plain, until_ns=60_000 * MS)
+    for request, asked in zip(requests, plain, strict=True):
+        assert asked.slots == (
+            None
+            if request.reservation is None
+            else (request.reservation.begins_ns - zero_ns, request.reservation.leaves_ns - zero_ns)
+        )
+    assert all(begun_ns >= reservation.begins_ns + START_NS for begun_ns, reservation in worker.begun)
+    assert {asked.slots is None for asked in plain} == {False, True}
+
+
+def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(scheduler: Scheduler) -> None:
+    """Before, behind and without requests."""
+    acts = [threading.Event() for _ in range(4)]
+    scheduler.when_free(acts[0].set)
+    assert acts[0].wait(30)
+    cost = PublicCost(time_ns=30 * MS, kept_bytes=0, working_bytes=0)
+    request = scheduler.reserve("ana", cost, Waiting())
+    for act in acts[1:]:
+        scheduler.when_free(act.set)
+    assert all(act.wait(30) for act in acts)
+    assert request.reservation is not None
+
+
+def test_the_thread_ends_with_the_scheduler(requests: list[Request]) -> None:
+    """And whoever waits is told."""
+    scheduler = Scheduler(RULES, deadline_ns=10**15)
+    cost = PublicCost(time_ns=10**12, kept_bytes=0, working_bytes=0)
+    jobs = [Waiting() for _ in range(3)]
+    for job in jobs:
+        scheduler.reserve("ana", cost, job)
+    scheduler.close()
+    scheduler.close()
+    assert all(job.settled.is_set() for job in jobs)
+    assert not scheduler._thread.is_alive()
+
+
+def test_the_rules_follow_from_the_speed() -> None:
+    """A commit's time and the margin are kept free in every reservation."""
+    rules = slot_rules(SLOT, Speed(commit=2.5 * MS))
+    assert rules == SlotRules(slot_ns=SLOT, commit_ns=2_500_000, margin_ns=START_NS + MARGIN_NS)
+    assert rules.slots(6 * MS, 1) == 1
+    assert rules.slots(6 * MS + 1, 1) == 2
+    assert rules.slots(6 * MS, 2) == 2
+    assert rules.delay_ns(6 * MS + 1) == 2 * SLOT
+
+
+def test_a_full_schedule_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it refuses at once it does not keep."""
+    monkeypatch.setattr("service.workflows.admission.schedule.WAITING_MAX", 2)
+    job, _ = clock.reserve()
+    with pytest.raises(ScheduleFull):
+        clock.reserve()
+    clock.at(BEGIN)
+    assert len(job.begun) == 1
+    assert [event for _, event in clock.events] == ["arrived", "arrived", "begun"]

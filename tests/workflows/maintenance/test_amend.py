@@ -1,0 +1,286 @@
+"""Erasures are brought to their end in the ledger: entries forget the individual, accounts and the chain do not."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
+from service.workflows.maintenance import amend as amend_module
+from service.workflows.maintenance import job_queue
+from service.workflows.maintenance.amend import NoCheckpoint, amend_erased, stretches_left
+from service.workflows.maintenance.amender import Amender
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.journal import JournalAct
+from service.workflows.model.rows import Head
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.replica import House
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.threads import DatasetWriter
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.keys import LEDGER_KEY
+from tests.workflows.replicas import eventually
+
+HEAD = Head(seq=9, hash=b"", epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
+ANN = 0
+SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store in turn."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def house(store: Store) -> Iterator[House]:
+    """Ann, Bob and Eve, who were asked five times, and once more when Ann was erased."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        who = analyst(opened)
+        for number in range(5):
+            ask(opened, who, f"key-{number}", **SUM)
+        opened.erase_individual("survey", "ann")
+        ask(opened, who, "later", **SUM)
+        yield opened
+
+
+def line_of(house: House) -> DatasetWriter:
+    """The line of the one dataset."""
+    return house.lines.line(house.lines.record("survey"))
+
+
+def spent(house: House) -> list[int]:
+    """By the slots of Ann, Bob and Eve."""
+    return line_of(house).look(lambda state: state.memory.accounts.spent[:3].tolist())
+
+
+def findings(store: Store) -> list[str]:
+    """Of a verification."""
+    (report,) = verify_all(store, witness_of(store))
+    return report.findings
+
+
+def test_every_entry_forgets_the_erased_and_all_accounts_stay(house: House, store: Store) -> None:
+    """Nobody else's place changes, and what is stored verifies before, in the middle and afterwards."""
+    before = spent(house)
+    assert findings(store) == []
+    assert amend_erased(line_of(house)) == 1
+    assert spent(house) == before
+    assert before[ANN] > 0
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            assert entry.own(ANN) == ("untouched", 0)
+            assert entry.own(1)[0] == "charged"
+        assert transaction.account_of(ANN).spent == before[ANN]
+    assert findings(store) == []
+
+
+def test_nothing_is_left_to_do_afterwards(house: House) -> None:
+    """And an erasure of the same slot, when the person has come back, begins anew."""
+    line = line_of(house)
+    amend_erased(line)
+    assert amend_erased(line) == 0
+    upload(house, "people", [("ann", "NO", 44, 99.5)])
+    ask(house, analyst(house, "bea"), "again", **SUM)
+    house.erase_individual("survey", "ann")
+    assert amend_erased(line) == 1
+
+
+def test_an_individual_who_comes_back_has_not_got_a_new_budget(house: House, store: Store) -> None:
+    """After the amendments and a start too, what was spent before counts."""
+    before = spent(house)[ANN]
+    amend_erased(line_of(house))
+    house.close()
+    with open_house(store, SeededEntropy(7)) as again:
+        upload(again, "people", [("ann", "NO", 44, 99.5)])
+        ask(again, analyst(again, "bea"), "again", **SUM)
+        assert spent(again)[ANN] > before
+    assert findings(store) == []
+
+
+def test_a_start_after_the_amendments_has_every_charge(house: House, store: Store) -> None:
+    """Of a process that was killed too: a checkpoint had come before any entry was amended."""
+    before = spent(house)
+    amend_erased(line_of(house))
+    with open_house(store, SeededEntropy(7)) as again:
+        line_of(again).catch_up()
+        assert spent(again) == before
+
+
+def test_a_process_that_ends_between_stretches_loses_none(
+    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one goes on where the journal says."""
+    monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 2)
+
+    def are_two_done() -> bool:
+        with store.transaction(1, lock=False) as transaction:
+            return len(transaction.acts_of("amend")) == 2
+
+    assert amend_erased(line_of(house), is_over=are_two_done) == 2
+    assert findings(store) == []
+    house.close()
+    with open_house(store, SeededEntropy(7)) as again:
+        assert amend_erased(line_of(again)) == 1
+    assert findings(store) == []
+
+
+def test_a_stretch_that_another_process_has_done_is_not_done_again(
+    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two replicas that start together find the same erasure; the second one's turn comes when the first is through."""
+    line, found = line_of(house), amend_module._next(line_of(house))
+    assert amend_erased(line) == 1
+    looks = iter([found])
+    monkeypatch.setattr(amend_module, "_next", lambda line, look=amend_module._next: next(looks, None) or look(line))
+    assert amend_erased(line) == 0
+    assert findings(store) == []
+    with store.transaction(1, lock=False) as transaction:
+        assert len(transaction.acts_of("amend")) == 1
+
+
+def test_a_replica_that_is_behind_takes_totals_from_the_pages(house: House, store: Store) -> None:
+    """It must not replay entries that do not tell any more what they charged."""
+    with open_house(store, SeededEntropy(8)) as behind:
+        behind.preload()
+        other = line_of(behind)
+        ask(house, analyst(house, "bea"), "ahead", **SUM)
+        house.erase_individual("survey", "bob")
+        expected = spent(house)
+        amend_erased(line_of(house))
+        other.catch_up()
+        assert other.look(lambda state: state.memory.accounts.spent[:3].tolist()) == expected
+
+
+def test_the_values_of_an_erased_individual_are_in_no_row(house: House, store: Store) -> None:
+    """Neither its squared norm nor what it was charged; of the others they are still there."""
+    with store.transaction(1, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
+    charges = {int(entry.decode()[1][0]) for entry in entries[:5]}
+    amend_erased(line_of(house))
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            content = b"".join(piece.content for piece in entry.pieces)
+            assert not any(number.to_bytes(8, "big") in content for number in norms | charges)
+            assert int(entry.quantities().amounts[0]).to_bytes(8, "big") in content
+
+
+def test_a_house_amends_on_a_thread_of_its_own(house: House, store: Store) -> None:
+    """What was left at a start, and what is erased from then on."""
+    house.lines.let_go([1])
+    house.amend_ledgers()
+    house.preload()
+
+    def forgotten(slot: int) -> bool:
+        with store.transaction(1, lock=False) as transaction:
+            return all(entry.own(slot)[0] == "untouched" for entry in transaction.entries(after=0))
+
+    eventually(lambda: forgotten(ANN))
+    house.erase_individual("survey", "bob")
+    eventually(lambda: forgotten(1))
+
+
+@pytest.fixture
+def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
+    """One that the test steps; nothing waits for any time to pass."""
+    monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
+    return Amender()
+
+
+def is_amended(store: Store) -> bool:
+    """Whether no entry tells of Ann any more."""
+    with store.transaction(1, lock=False) as transaction:
+        return all(entry.own(ANN)[0] == "untouched" for entry in transaction.entries(after=0))
+
+
+def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
+    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has a line once it has lasted, and it is tried on."""
+    monkeypatch.setattr("service.workflows.maintenance.amender.SILENT_RETRIES", 3)
+    faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
+
+    def failing(line: DatasetWriter, is_over: Any) -> int:
+        if faults:
+            raise faults.pop()
+        return amend_erased(line, is_over=is_over)
+
+    monkeypatch.setattr("service.workflows.maintenance.amender.amend_erased", failing)
+    amender.ask(house.lines.record("survey"), line_of(house))
+    for expected in (0, 0, 1, 1):
+        assert amender.step()
+        assert len([each for each in caplog.messages if "are left to be amended" in each]) == expected
+        assert not is_amended(store)
+    assert amender.step()
+    assert is_amended(store)
+
+
+def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
+    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one is amended."""
+    with monkeypatch.context() as patched:
+        patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda line, is_over: 1 // 0)
+        amender.ask(house.lines.record("survey"), line_of(house))
+        assert amender.step()
+    assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text
+    assert not is_amended(store)
+    amender.ask(house.lines.record("survey"), line_of(house))
+    assert amender.step()
+    assert is_amended(store)
+
+
+def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
+    house: House, store: Store, amender: Amender
+) -> None:
+    """It is not asked for again."""
+    line = line_of(house)
+    amender.ask(house.lines.record("survey"), line)
+    house.lines.let_go([1])
+    assert amender.step()
+    assert not is_amended(store)
+    amender.close()
+    assert not amender.step()
+
+
+def test_closing_ends_the_wait_for_a_checkpoint(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stretch that has not begun is left for the next start."""
+    line = line_of(house)
+    looks = iter([False, True])
+    monkeypatch.setattr(line, "checkpoint", lambda: None)
+    with pytest.raises(NoCheckpoint):
+        amend_erased(line, is_over=lambda: next(looks))
+
+
+def test_a_rewritten_entry_is_never_replayed(house: House, store: Store) -> None:
+    """Not even where the head were to say that no checkpoint has it: the erased would have a budget anew."""
+    amend_erased(line_of(house))
+    with store.transaction(1, lock=False) as transaction:
+        entry = next(iter(transaction.entries(after=0)))
+    state = DatasetState(house.lines.record("survey"))
+    state.seq = 0
+    for rewritten in (entry, entry.pruned()):
+        with pytest.raises(RuntimeError, match="rewritten"):
+            state.apply(rewritten)
+
+
+def test_stretches_follow_from_sequences_alone() -> None:
+    """The earliest erasure first; entries that are pruned are not amended."""
+
+    def act(number: int, at_seq: int, kind: str, **detail: int) -> JournalAct:
+        return JournalAct(number=number, at_seq=at_seq, act=kind, detail=detail, previous_hash=b"", hash=b"")
+
+    acts = [act(1, 5, "erase", slot=7), act(2, 3000, "erase", slot=8), act(3, 3000, "amend", erasure=2, to=1024)]
+    assert [(each.slot, each.after, each.to) for each in stretches_left(HEAD, acts)] == [(7, 0, 5), (8, 1024, 2048)]
+    done = [*acts, act(4, 3000, "amend", erasure=1, to=5), act(5, 3000, "amend", erasure=2, to=3000)]
+    assert list(stretches_left(HEAD, done)) == []

@@ -1,0 +1,30 @@
+"""The constants of a machine, made of measured work and measured commits."""
+
+from dataclasses import asdict
+
+import pytest
+
+from service.store.entropy import system_entropy
+from service.workflows.maintenance.calibration import MARGIN, PAYLOAD_BYTES, Commits, measured_commits, measured_speed
+
+
+def test_commits_are_measured_empty_and_with_a_payload() -> None:
+    """Each as often as the other, in turn."""
+    sizes: list[int] = []
+    found = measured_commits(lambda payload: sizes.append(len(payload)))
+    assert set(sizes) == {0, PAYLOAD_BYTES}
+    assert sizes[::2] == [0] * (len(sizes) // 2)
+    assert found.empty_ns > 0
+
+
+@pytest.mark.slow
+def test_every_constant_is_positive_and_those_of_commits_follow_the_commits() -> None:
+    """With the margin, and to the last digit; one number of an individual takes less than one of many."""
+    quick, slow = (
+        measured_speed(system_entropy, Commits(empty_ns=empty_ns, payload_ns=empty_ns + 10 * PAYLOAD_BYTES))
+        for empty_ns in (1_000_000, 7_000_000)
+    )
+    assert all(value > 0 for each in (quick, slow) for value in asdict(each).values())
+    assert (quick.commit, slow.commit) == (MARGIN * 1_000_000, MARGIN * 7_000_000)
+    assert quick.committed_byte == slow.committed_byte > 10
+    assert max(quick.scalar_entry, slow.scalar_entry) < min(quick.entry, slow.entry)

@@ -1,0 +1,204 @@
+"""Pruning drops quantities behind a verified sequence: accounts, answers, the chain and verification stay."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
+from service.workflows.maintenance import amend as amend_module
+from service.workflows.maintenance import prune as prune_module
+from service.workflows.maintenance.amend import amend_erased
+from service.workflows.maintenance.prune import Damaged, Pruned, prune
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
+from service.workflows.ports.store import Store
+from service.workflows.replica import House
+from tests.houses import CLOCK, SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.keys import LEDGER_KEY
+
+SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
+ENTRIES = 6
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store in turn, with the ledger of a house that is closed: three people, six entries."""
+    if request.param == "memory":
+        opened: Store = MemoryStore()
+        filled(opened)
+        yield opened
+        return
+    with closing(PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY)) as opened:
+        filled(opened)
+        yield opened
+
+
+def filled(store: Store) -> None:
+    """Ann, Bob and Eve, and what they were asked."""
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        who = analyst(house)
+        for number in range(ENTRIES):
+            ask(house, who, f"key-{number}", **SUM)
+
+
+def pruned(store: Store, before: Any) -> Pruned:
+    """Prune the one dataset."""
+    return prune(store, witness_of(store), "survey", before=before, entropy=SeededEntropy(3))
+
+
+def findings(store: Store) -> list[str]:
+    """Of a verification."""
+    (report,) = verify_all(store, witness_of(store))
+    return report.findings
+
+
+def spent(house: House) -> list[int]:
+    """By slot."""
+    line = house.lines.line(house.lines.record("survey"))
+    line.catch_up()
+    return line.look(lambda state: state.memory.accounts.spent[:3].tolist())
+
+
+def kept(store: Store) -> list[int]:
+    """The sequences of entries that still tell of people."""
+    with store.transaction(1, lock=False) as transaction:
+        return [entry.seq for entry in transaction.entries(after=0) if not entry.is_pruned]
+
+
+def test_entries_before_a_sequence_forget_people_and_all_else_stays(store: Store) -> None:
+    """Accounts after a start, answers, receipts of later entries; and the ledger goes on."""
+    with open_house(store, SeededEntropy(7)) as house:
+        before = spent(house)
+    assert pruned(store, 4) == Pruned(seq=3, seq_before=0)
+    assert findings(store) == []
+    assert kept(store) == [4, 5, 6]
+    with open_house(store, SeededEntropy(8)) as house:
+        assert spent(house) == before
+        bob = house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
+        page = house.my_receipts(bob, cursor=None, limit=10)
+        outcomes = [row.outcome for row in page.items]
+        assert outcomes == 3 * ["charged"] + 3 * ["no_longer_kept"]
+        assert [row.charged_rho is None for row in page.items] == [False] * 3 + [True] * 3
+        ask(house, analyst(house, "bea"), "later", **SUM)
+    assert findings(store) == []
+
+
+def test_a_later_pruning_goes_on_from_the_totals_of_the_earlier_one(store: Store) -> None:
+    """Repeating one drops nothing more."""
+    pruned(store, 3)
+    assert pruned(store, 2) == Pruned(seq=2, seq_before=2)
+    assert pruned(store, 6) == Pruned(seq=5, seq_before=2)
+    assert findings(store) == []
+    assert kept(store) == [6]
+
+
+def test_a_date_stands_for_the_entries_asked_before_it(store: Store) -> None:
+    """All were asked at one instant here."""
+    with pytest.raises(InvalidRequest):
+        pruned(store, CLOCK - timedelta(seconds=1))
+    assert pruned(store, CLOCK + timedelta(seconds=1)).seq == ENTRIES
+    assert kept(store) == []
+    assert findings(store) == []
+
+
+def test_a_damaged_ledger_is_not_pruned(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What verification would have needed must not be dropped."""
+    monkeypatch.setattr("service.workflows.maintenance.verify.ledger.chain_hash", lambda _: b"")
+    with pytest.raises(Damaged) as refusal:
+        pruned(store, 4)
+    assert refusal.value.report.findings
+    assert kept(store) == list(range(1, ENTRIES + 1))
+
+
+def test_an_unknown_dataset_is_not_found(store: Store) -> None:
+    """By its name."""
+    with pytest.raises(NotFound):
+        prune(store, witness_of(store), "other", before=2, entropy=SeededEntropy())
+
+
+def test_what_a_process_left_to_drop_goes_with_the_next_pruning(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pruned it is already."""
+    monkeypatch.setattr(prune_module, "STRETCH_ENTRIES", 2)
+    drop, ends = prune_module._drop, iter([False, True])
+
+    def ending(guard: Any, **stretch: int) -> None:
+        if next(ends):
+            raise SystemExit
+        drop(guard, **stretch)
+
+    monkeypatch.setattr(prune_module, "_drop", ending)
+    with pytest.raises(SystemExit):
+        pruned(store, 6)
+    assert kept(store) == [6]
+    assert findings(store) == []
+    monkeypatch.setattr(prune_module, "_drop", drop)
+    assert pruned(store, 6) == Pruned(seq=5, seq_before=5)
+    assert findings(store) == []
+
+
+def test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands beside each other: the one whose verification took longer has to be repeated."""
+    verified = prune_module._verified
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(prune_module, "_verified", verified)
+        totals = verified(*given)
+        assert pruned(store, 6).seq == 5
+        return totals
+
+    monkeypatch.setattr(prune_module, "_verified", overtaken)
+    with pytest.raises(Unavailable):
+        pruned(store, 4)
+    assert kept(store) == [6]
+    assert findings(store) == []
+
+
+def test_a_replica_that_is_open_goes_on(store: Store) -> None:
+    """Also one whose memory is at an earlier entry."""
+    with open_house(store, SeededEntropy(7)) as behind:
+        behind.preload()
+        with open_house(store, SeededEntropy(8)) as ahead:
+            ask(ahead, analyst(ahead, "bea"), "ahead", **SUM)
+            expected = spent(ahead)
+        pruned(store, 8)
+        assert spent(behind) == expected
+        ask(behind, analyst(behind, "cid"), "behind", **SUM)
+    assert findings(store) == []
+
+
+@pytest.mark.parametrize("first", ["erase", "prune"])
+def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In either order, with amendments on both sides of what is pruned, and twice."""
+    monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
+
+    def erase(house: House, key: str) -> None:
+        house.erase_individual("survey", key)
+        amend_erased(house.lines.line(house.lines.record("survey")))
+
+    with open_house(store, SeededEntropy(7)) as house:
+        if first == "erase":
+            erase(house, "ann")
+        before = spent(house)
+    pruned(store, 4)
+    assert findings(store) == []
+    with open_house(store, SeededEntropy(8)) as house:
+        erase(house, "bob")
+        assert spent(house) == before
+        upload(house, "people", [("ann" if first == "erase" else "bob", "NO", 44, 99.5)])
+        ask(house, analyst(house, "bea"), "again", **SUM)
+        again = spent(house)
+    assert findings(store) == []
+    assert pruned(store, 6) == Pruned(seq=5, seq_before=3)
+    assert findings(store) == []
+    with open_house(store, SeededEntropy(9)) as house:
+        assert spent(house) == again
+        erase(house, "eve")
+    assert findings(store) == []

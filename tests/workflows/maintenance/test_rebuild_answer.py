@@ -1,0 +1,231 @@
+"""A deleted answer is put back from its ledger entry under its own key, byte for byte, and nobody is charged for it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from service.query.language import Query
+from service.query.problems import QueryProblem
+from service.testing.store import MemoryStore
+from service.testing.tables import Dataset
+from service.workflows.maintenance import rebuild_answer as rebuild_module
+from service.workflows.maintenance.burn import burn
+from service.workflows.maintenance.rebuild_answer import rebuild
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest, KeyConflict, LedgerDamaged, NotFound, Unavailable
+from service.workflows.model.rows import AnswerRecord
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import CommitUnclear
+from service.workflows.replica import House
+from service.workflows.writer.state import DatasetState
+from tests.contracts.stores import entry as first_format_entry
+from tests.contracts.stores import reply
+from tests.houses import CLOCK, analyst, ask, open_house, register, upload, witness_of
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "a count": {},
+    "a count of nobody": {"where": {"ge": [{"col": "age"}, 120]}},
+    "a histogram": {"from": "visits", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 2}},
+    "sums by group": {"select": [{"sum": {"column": "spend"}}, {"count": {}}], "group_by": ["country"]},
+    "fine noise": {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 0.37}},
+}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """One of its own."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def house(store: MemoryStore) -> Iterator[House]:
+    """Three people who have visited."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        upload(opened, "visits", [("ann", 3), ("ann", 7), ("eve", 3)])
+        yield opened
+
+
+@pytest.fixture
+def ana(house: House) -> Principal:
+    """The analyst."""
+    return analyst(house)
+
+
+def kept(store: MemoryStore) -> Dataset:
+    """Everything of the one dataset."""
+    (found,) = store.kept.values()
+    return found
+
+
+def delete(store: MemoryStore, who: Principal, key: str) -> AnswerRecord:
+    """Somebody with the owner's rights deletes an answer; the row as it was."""
+    return kept(store).answers.pop((who.id, key))
+
+
+def findings(store: MemoryStore) -> list[str]:
+    """Of `ledger verify`."""
+    (report,) = verify_all(store, witness_of(store))
+    return report.findings
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_very_row_is_there_again(store: MemoryStore, house: House, ana: Principal, question: str) -> None:
+    """The same key replays the same bytes from a house that has served all along, no entry follows, all is sound."""
+    ask(house, ana, "before", noise={"sigma": 40.0})
+    answered = ask(house, ana, "k", **QUESTIONS[question])
+    row = delete(store, ana, "k")
+    assert findings(store) == ["ledger row 2: the answer to it is missing from answers"]
+
+    assert rebuild(store, "survey", seq=2, key="k") == row
+    assert kept(store).answers[ana.id, "k"] == row
+    assert findings(store) == []
+    again = ask(house, ana, "k", **QUESTIONS[question])
+    assert (again.body, again.sequence, store.head(1).seq) == (answered.body, 2, 2)
+
+
+def test_a_row_that_is_there_stays(store: MemoryStore, house: House, ana: Principal) -> None:
+    """Repeating the command does nothing, and says so."""
+    ask(house, ana, "k")
+    delete(store, ana, "k")
+    assert rebuild(store, "survey", seq=1, key="k") is not None
+    rows = dict(kept(store).answers)
+    assert rebuild(store, "survey", seq=1, key="k") is None
+    assert kept(store).answers == rows
+
+
+def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, house: House, ana: Principal) -> None:
+    """A wrong key is refused, and nothing is written; the analyst's other keys and no keys at all, too."""
+    ask(house, ana, "k")
+    ask(house, ana, "other", reuse=False)
+    delete(store, ana, "k")
+    delete(store, ana, "other")
+    for wrong in ("K", "k ", "", "other", "\udcff"):
+        with pytest.raises(InvalidRequest, match="ledger row 1 was not asked under this key"):
+            rebuild(store, "survey", seq=1, key=wrong)
+    assert kept(store).answers == {}
+
+
+def test_what_a_request_had_said_of_reuse_is_part_of_it(store: MemoryStore, house: House, ana: Principal) -> None:
+    """Put back as the other request, the key replays to that one, and the numbers are charged to nobody again."""
+    answered = ask(house, ana, "k", reuse=False)
+    row = delete(store, ana, "k")
+    assert rebuild(store, "survey", seq=1, key="k", reuse=False) == row
+    delete(store, ana, "k")
+    rebuild(store, "survey", seq=1, key="k")
+    with pytest.raises(KeyConflict):
+        ask(house, ana, "k", reuse=False)
+    assert ask(house, ana, "k").body == answered.body
+    assert findings(store) == []
+
+
+def test_a_key_that_was_asked_again_keeps_its_new_answer(store: MemoryStore, house: House, ana: Principal) -> None:
+    """Charged anew by now: the operator is told which entry the key shows."""
+    ask(house, ana, "k", reuse=False)
+    delete(store, ana, "k")
+    ask(house, ana, "k", reuse=False)
+    new = kept(store).answers[ana.id, "k"]
+    with pytest.raises(InvalidRequest, match=f"answers row 'k' of {ana.id} is taken: it shows ledger row 2"):
+        rebuild(store, "survey", seq=1, key="k", reuse=False)
+    assert kept(store).answers == {(ana.id, "k"): new}
+
+
+def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, house: House, ana: Principal) -> None:
+    """Another principal's row holds it: the operator is told whose, and later rows are not looked at."""
+    ask(house, ana, "k")
+    ask(house, ana, "later", reuse=False)
+    bea = UUID(int=9)
+    kept(store).answers[bea, "m"] = replace(delete(store, ana, "k"), principal_id=bea, key="m")
+    with pytest.raises(InvalidRequest, match=f"moved, not deleted: answers row 'm' of {bea} holds it"):
+        rebuild(store, "survey", seq=1, key="k")
+    assert (ana.id, "k") not in kept(store).answers
+
+
+def test_an_answer_that_reuses_the_entry_is_in_nobodys_way(store: MemoryStore, house: House, ana: Principal) -> None:
+    """It says that it was reused, and is not the one that was first given."""
+    ask(house, ana, "k")
+    ask(house, ana, "k2")
+    row = delete(store, ana, "k")
+    assert rebuild(store, "survey", seq=1, key="k") == row
+
+
+def test_an_entry_that_is_not_what_was_written_gives_no_answer(
+    store: MemoryStore, house: House, ana: Principal
+) -> None:
+    """Edited values; an entry made anew whole in itself, which neither the next entry nor the head continues."""
+    ask(house, ana, "k")
+    delete(store, ana, "k")
+    (entry,) = kept(store).entries
+    other = np.array([7], dtype=">i8").tobytes()
+    kept(store).entries = (replace(entry, values=other),)
+    with pytest.raises(LedgerDamaged, match="ledger row 1: its contents do not give its hash"):
+        rebuild(store, "survey", seq=1, key="k")
+    kept(store).entries = (replace(entry, values=other).sealed(),)
+    with pytest.raises(LedgerDamaged, match="ledger row 1: what comes after it does not continue it"):
+        rebuild(store, "survey", seq=1, key="k")
+    kept(store).entries = (entry,)
+    ask(house, ana, "l", reuse=False)
+    kept(store).entries = (replace(entry, values=other).sealed(), kept(store).entries[1])
+    with pytest.raises(LedgerDamaged, match="ledger row 1: what comes after it does not continue it"):
+        rebuild(store, "survey", seq=1, key="k")
+    assert (ana.id, "k") not in kept(store).answers
+
+
+def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, house: House, ana: Principal) -> None:
+    """A burn, an entry of format 1, a row and a dataset that are not there."""
+    ask(house, ana, "k")
+    with store.transaction(1, lock=True) as transaction:
+        state = DatasetState(kept(store).record)
+        state.catch_up(transaction)
+        burn(transaction, state, units=1, settled=(1, 1, 1), why="test", at=CLOCK)
+        old = first_format_entry(transaction.head, {0: 1})
+        transaction.append([old], [reply(old)], {})
+        transaction.commit()
+    for seq, said in (
+        (2, "is a burn, which has no answer"),
+        (3, "is of format 1, which does not bind"),
+        (4, "there is no ledger row 4"),
+    ):
+        with pytest.raises(InvalidRequest, match=said):
+            rebuild(store, "survey", seq=seq, key="k")
+    with pytest.raises(NotFound):
+        rebuild(store, "unknown", seq=1, key="k")
+
+
+def test_a_question_that_is_not_read_any_more_is_refused(
+    store: MemoryStore, house: House, ana: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its labels are known to the version that took it."""
+
+    def refuse(canonical: bytes) -> Query:
+        raise QueryProblem.of("version", f"{len(canonical)} bytes of another language")
+
+    ask(house, ana, "k")
+    delete(store, ana, "k")
+    monkeypatch.setattr(rebuild_module, "parse_query", refuse)
+    with pytest.raises(InvalidRequest, match="does not read the question of ledger row 1"):
+        rebuild(store, "survey", seq=1, key="k")
+
+
+def test_an_unclear_commit_is_said_and_may_be_repeated(
+    store: MemoryStore, house: House, ana: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row is there by then, or is not: repeating is right in both cases."""
+    ask(house, ana, "k")
+    row = delete(store, ana, "k")
+
+    def keep_and_fall_silent(dataset_id: int, draft: Dataset) -> None:
+        MemoryStore.keep(store, dataset_id, draft)
+        raise CommitUnclear
+
+    monkeypatch.setattr(store, "keep", keep_and_fall_silent)
+    with pytest.raises(Unavailable, match="repeat the command"):
+        rebuild(store, "survey", seq=1, key="k")
+    monkeypatch.undo()
+    assert rebuild(store, "survey", seq=1, key="k") is None
+    assert kept(store).answers == {(ana.id, "k"): row}

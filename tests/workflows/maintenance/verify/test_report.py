@@ -1,0 +1,255 @@
+"""`ledger verify` names every damage by table and row, on a real Postgres and with its owner's rights."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import orjson
+import psycopg
+import pytest
+
+from service.core.renyi_filter import Accounts
+from service.query.problems import QueryProblem
+from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
+from service.workflows.maintenance.verify import answers as answers_module
+from service.workflows.maintenance.verify.registration import check_registration
+from service.workflows.maintenance.verify.report import Report, verify_all
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import Store
+from service.workflows.reads.ledger import lowering, pausing
+from service.workflows.replica import House
+from tests.houses import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
+from tests.workflows.damages import DAMAGES, Damage
+
+pytestmark = pytest.mark.slow
+
+HALF = 2**38
+"""Half of the budget of 0.5 rho, in units."""
+
+
+def history(house: House) -> Principal:
+    """Three people, of whom one has lowered a limit and one was erased; three entries and a reply that is reused."""
+    register(house)
+    upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    house.lines.line(house.lines.record("survey")).act(lowering("bob", limit_units=HALF))
+    who = analyst(house)
+    ask(house, who, "a", reuse=False)
+    ask(house, who, "b", noise={"sigma": 5.0})
+    ask(house, who, "b2", noise={"sigma": 5.0})
+    house.erase_individual("survey", "eve")
+    house.open_epoch("survey")
+    ask(house, who, "c", noise={"sigma": 5.0})
+    return who
+
+
+@pytest.fixture
+def witness() -> MemoryWitness:
+    """What was told of the store."""
+    return MemoryWitness()
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[PostgresStore]:
+    """A store on a fresh database."""
+    with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ana(store: PostgresStore, witness: MemoryWitness) -> Principal:
+    """The analyst who has asked; the house is closed by now."""
+    with open_house(store, witness=witness) as house:
+        return history(house)
+
+
+def report_of(store: Store, witness: MemoryWitness) -> Report:
+    """What is found of the one dataset."""
+    (report,) = verify_all(store, witness)
+    return report
+
+
+def damage(database_url: str, statement: str) -> None:
+    """Somebody has the owner's rights, and no trigger keeps anything."""
+    with psycopg.connect(database_url) as owner:
+        owner.execute("SET session_replication_role = replica")
+        owner.execute(statement.encode())
+
+
+@pytest.mark.usefixtures("ana")
+def test_what_is_whole_is_counted(store: PostgresStore, witness: MemoryWitness) -> None:
+    """No finding, and how much was looked at."""
+    report = report_of(store, witness)
+    assert report.findings == []
+    assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
+
+
+@pytest.mark.parametrize("done", DAMAGES, ids=str)
+def test_every_damage_is_named(
+    database_url: str, store: PostgresStore, witness: MemoryWitness, ana: Principal, done: Damage
+) -> None:
+    """By table and row."""
+    damage(database_url, done.statement.format(ana=ana.id))
+    findings = report_of(store, witness).findings
+    assert any(done.found.format(ana=ana.id) in finding for finding in findings), findings
+
+
+def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_now(
+    database_url: str, store: PostgresStore, witness: MemoryWitness
+) -> None:
+    """A promise of 0.5 is broken for ever, though the limit is put back."""
+    with open_house(store, witness=witness) as house:
+        history(house)
+    damage(database_url, "UPDATE individuals SET limit_units = 4 * limit_units")
+    with open_house(store, SeededEntropy(7), witness=witness) as house:
+        who = analyst(house, "bea")
+        for key in ("d", "e"):
+            ask(house, who, key, reuse=False, noise={"sigma": 1.0})
+    damage(database_url, "UPDATE individuals SET limit_units = limit_units / 4")
+    findings = report_of(store, witness).findings
+    assert any("individuals row 0: has spent" in each and "its limit is" in each for each in findings), findings
+    assert any("individuals row 0: has spent" in each and "its largest limit ever" in each for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("wrongly", "found"),
+    [
+        ({"ann": False}, "ledger row 2: leaves out slot 0, which could pay"),
+        ({"bob": True}, "ledger row 2: charges slot 1, which has paused"),
+        ({"eve": True}, "ledger row 2: charges slot 2 beyond its limit"),
+        ({"bob": False}, None),
+    ],
+)
+def test_who_takes_part_is_worked_out_anew(
+    monkeypatch: pytest.MonkeyPatch, wrongly: dict[str, bool], found: str | None
+) -> None:
+    """A filter that decides otherwise than limits, pauses and charges say is found in the entry that it decided."""
+    store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        line = house.lines.line(house.lines.record("survey"))
+        line.act(lowering("eve", limit_units=2**30))
+        who = analyst(house)
+        ask(house, who, "a", reuse=False, noise={"sigma": 100.0})
+        line.act(pausing("bob", paused=True))
+        real = Accounts.active
+
+        def faulty(self: Accounts, touched: Any, charges: Any) -> Any:
+            active = real(self, touched, charges).copy()
+            for name, takes_part in wrongly.items():
+                active[touched == slots[name]] = takes_part
+            return active
+
+        monkeypatch.setattr(Accounts, "active", faulty)
+        monkeypatch.setattr(Accounts, "debit", lambda self, slots, units: np.add.at(self.spent, slots, units))
+        ask(house, who, "b", reuse=False, noise={"sigma": 2.0})
+    (report,) = verify_all(store)
+    assert (found in report.findings) if found else (report.findings == []), report.findings
+
+
+def test_limits_count_from_when_they_were_lowered() -> None:
+    """Whoever could pay before may be unable to after, and pauses end."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        line, who = house.lines.line(house.lines.record("survey")), analyst(house)
+        for key, act in [
+            ("a", pausing("bob", paused=True)),
+            ("b", lowering("ann", limit_units=0)),
+            ("c", pausing("bob", paused=False)),
+            ("d", lowering("bob", limit_units=1)),
+            ("e", None),
+        ]:
+            ask(house, who, key, reuse=False, noise={"sigma": 9.0})
+            if act is not None:
+                line.act(act)
+        counts = [(row.charged, row.left_out) for row in house.ledger("survey", cursor=None, limit=9).items]
+    assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
+    (report,) = verify_all(store)
+    assert report.findings == []
+
+
+def test_who_was_left_out_could_not_have_paid(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
+    """A limit that people bring along stands in no journal; that it was too small once does."""
+    with open_house(store, witness=witness) as house:
+        people: dict[str, Any] = dict(PEOPLE)
+        people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
+        register(house, tables={"people": people})
+        rows = "person_id,country,age,spend,limit\nann,NO,44,10,0.1\nbob,SE,30,20,\n"
+        house.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+        ask(house, analyst(house), "a", noise={"sigma": 2.0})
+    assert report_of(store, witness).findings == []
+    damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")
+    said = "ledger row 1: leaves out slot 0, whose limit affords it"
+    assert report_of(store, witness).findings == [said]
+
+
+def test_a_question_that_is_not_read_any_more_keeps_its_labels(
+    database_url: str, store: PostgresStore, witness: MemoryWitness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values are compared all the same, and the report says how many answers that concerns."""
+    with open_house(store, witness=witness) as house:
+        who = history(house)
+
+    def refused(*_: object, **__: object) -> None:
+        raise QueryProblem.of("version", "is not read any more")
+
+    monkeypatch.setattr(answers_module, "compile_query", refused)
+    report = report_of(store, witness)
+    assert (report.findings, report.uncompiled) == ([], 4)
+    assert "(4 without their labels)" in str(report)
+    damage(database_url, DAMAGES[0].statement)
+    assert DAMAGES[0].found.format(ana=who.id) in report_of(store, witness).findings[0]
+
+
+def test_an_answer_of_an_earlier_version_may_state_another_half_width(
+    database_url: str, store: PostgresStore, witness: MemoryWitness
+) -> None:
+    """Of the noise alone, 1.96 sigma; and no third one."""
+    with open_house(store, witness=witness) as house:
+        history(house)
+    for width, count in ((5.879891953620161, 0), (5.9, 1)):
+        with psycopg.connect(database_url) as owner:
+            owner.execute("SET session_replication_role = replica")
+            ((body,),) = owner.execute("SELECT body FROM answers WHERE idempotency_key = 'a'").fetchall()
+            stated = orjson.dumps(orjson.loads(body) | {"half_width_95": width})
+            owner.execute("UPDATE answers SET body = %s WHERE idempotency_key = 'a'", [stated])
+        assert len(report_of(store, witness).findings) == count
+
+
+@pytest.mark.parametrize(
+    ("rho", "floor"),
+    [("0.5", None), ("0.50", None), (0.1, None), ("1E-3", None), ("12", "0.25"), ("0.333", "0.333"), ("1E+2", None)],
+)
+def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> None:
+    """The row keeps units alone; the genesis knows the digits."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
+        record = house.lines.record("survey")
+    assert check_registration(record) == []
+    for changed in (
+        replace(record, budget_units=record.budget_units + 1),
+        replace(record, limit_floor_units=record.limit_floor_units - 1),
+    ):
+        assert check_registration(changed) != []
+
+
+def test_an_epsilon_gives_its_budget() -> None:
+    """By the curve: the genesis binds epsilon and delta, these the units."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house, guarantee={"epsilon": "1", "delta": "1e-6"})
+        record = house.lines.record("survey")
+    assert check_registration(record) == []
+    (found,) = check_registration(replace(record, budget_units=2 * record.budget_units))
+    assert "its epsilon and delta give" in found
+    other = replace(record, guarantee=replace(record.guarantee, delta="1E-5"))
+    assert check_registration(other) != []

@@ -1,0 +1,55 @@
+"""The list of an entry's fields is whole: nothing of an entry is missing in a row, and nothing is there twice."""
+
+from dataclasses import fields, replace
+
+from sqlalchemy.dialects import postgresql
+
+from service.store.postgres.tables import LEDGER
+from service.workflows.model.entry_fields import ENTRY_FIELDS, PUBLIC_FIELDS, entry_from, entry_values, public_from
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.rows import Head
+from tests.contracts.stores import entry, second_entry
+
+HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
+SQL_NAMES = {
+    "SMALLINT": "int2",
+    "INTEGER": "int4",
+    "BIGINT": "int8",
+    "DOUBLE PRECISION": "float8",
+    "NUMERIC": "numeric",
+    "TEXT": "text",
+    "UUID": "uuid",
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
+    "BYTEA": "bytea",
+}
+
+
+def test_every_attribute_of_an_entry_is_listed_once() -> None:
+    """Those of its charges by their own names."""
+    own = {each.name for each in fields(LedgerEntry)} - {"charges", "pieces", "first_digest", "is_pruned"}
+    of_charges = {f"charges.{each.name}" for each in fields(EncodedCharges)}
+    names = [each.name for each in ENTRY_FIELDS]
+    assert sorted(names) == sorted(own | of_charges)
+
+
+def test_the_columns_are_those_of_the_table() -> None:
+    """By name, type, and whether they may be NULL."""
+    listed = {each.column: (each.type, each.may_be_null) for each in ENTRY_FIELDS}
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    columns = {
+        column.name: (SQL_NAMES[column.type.compile(dialect)], column.nullable)
+        for column in LEDGER.columns
+        if column.name not in {"dataset_id", "piece", "first_digest"}  # pieces are no field
+    }
+    assert listed == columns
+
+
+def test_an_entry_is_made_again_from_its_values() -> None:
+    """And its public part from those of the public fields."""
+    made, second = entry(HEAD, {0: 1, 3: 2}), second_entry(HEAD, {0: 1, 3: 2})
+    assert entry_from(entry_values(made)) == made
+    assert replace(entry_from(entry_values(second)), pieces=second.pieces) == second
+    public = made.public()
+    assert public_from([getattr(public, each.name) for each in PUBLIC_FIELDS]) == public
+    assert {each.name for each in PUBLIC_FIELDS} == {each.name for each in fields(PublicEntry)}
+    assert not any(each.tells_charges for each in PUBLIC_FIELDS)

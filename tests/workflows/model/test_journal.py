@@ -1,0 +1,55 @@
+"""Acts in the journal: the chain, and the slots that an upload tells of."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.engine.pages import PAGE_SLOTS
+from service.workflows.model import journal
+from service.workflows.model.journal import JournalAct, joined_slots, rows_slots, told_slots
+
+SLOTS = st.sets(st.integers(0, 300) | st.integers(10**6, 10**6 + 300)).map(sorted)
+
+
+@given(joined=SLOTS, rows=SLOTS)
+def test_the_slots_told_are_those_touched(joined: list[int], rows: list[int]) -> None:
+    """Who has joined apart from those whose rows are new; of nobody there is an empty list."""
+    detail = told_slots(joined=np.array(joined, dtype=np.int64), rows=np.array(rows, dtype=np.int64))
+    for told, wanted in ((joined_slots(detail), joined), (rows_slots(detail), rows)):
+        assert told is not None
+        assert told.tolist() == wanted
+
+
+def test_a_million_who_join_and_ten_thousand_scattered_take_few_bytes() -> None:
+    """Every replica reads the detail."""
+    scattered = np.unique(np.random.default_rng(1).integers(0, 10**6, 10_000))
+    everybody = told_slots(joined=np.arange(10**6), rows=np.arange(0))
+    assert len(str(everybody)) < 400
+    assert len(str(told_slots(joined=np.arange(0), rows=scattered))) < 22_000
+
+
+@pytest.mark.parametrize("limit", ["TOUCHED_BYTES_MAX", "SPAN_MAX"])
+def test_where_the_slots_would_be_long_their_pages_are_told(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """All slots of the pages, among which the touched ones are."""
+    monkeypatch.setattr(journal, limit, 20)
+    slots = np.array([5, 700, 3 * PAGE_SLOTS + 1, 3 * PAGE_SLOTS + 9000, 7 * PAGE_SLOTS])
+    told = rows_slots(told_slots(joined=slots[:0], rows=slots))
+    assert told is not None
+    assert told.tolist() == [page * PAGE_SLOTS + n for page in (0, 3, 7) for n in range(PAGE_SLOTS)]
+
+
+def test_an_act_of_an_older_version_tells_of_no_slots() -> None:
+    """It says how many rows there were, and not whose."""
+    detail = {"table": "people", "rows": 3, "individuals": 3}
+    assert joined_slots(detail) is None
+    assert rows_slots(detail) is None
+
+
+def test_the_chain_is_that_of_the_first_version() -> None:
+    """What older versions have written is verified by the same bytes."""
+    first = JournalAct.following(bytes(32), number=1, at_seq=7, act="epoch", detail={"epoch": 2})
+    assert first.hash.hex() == "04a09f18c41d57ea8328abb7a420d08df9db7684d2d0a0af30ff23b8bf8a0bbf"
+    second = JournalAct.following(first.hash, number=2, at_seq=7, act="epoch", detail={"epoch": 2})
+    assert second.previous_hash == first.hash
+    assert second.hash != first.hash

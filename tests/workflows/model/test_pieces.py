@@ -1,0 +1,149 @@
+"""Pieces: what an entry says of people is read as it was written, and its size says little of anybody."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.uniform import uniform
+from service.workflows.model.pieces import (
+    STRETCH_SLOTS,
+    WHOLE,
+    Measure,
+    Piece,
+    Quantities,
+    joined,
+    number_for,
+    pieces_digest,
+    pieces_of,
+)
+
+SALT = bytes(range(32))
+SLOTS = 3 * STRETCH_SLOTS - 5
+NORMS = st.integers(1, 2**62)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who is touched."""
+
+    norm: int
+    is_active: bool
+
+
+PEOPLE = st.dictionaries(st.integers(0, SLOTS - 1), st.builds(Person, NORMS, st.booleans()), max_size=60)
+
+
+def told(people: dict[int, Person], measure: Measure = Measure.NORMS) -> Quantities:
+    """What a release says of these people; under ONE_NORM everybody has 7."""
+    slots = sorted(people)
+    norms = np.array([people[slot].norm for slot in slots], dtype=np.int64)
+    return Quantities(
+        measure=measure,
+        touched=np.array(slots, dtype=np.int64),
+        active=np.array([people[slot].is_active for slot in slots], dtype=np.bool_),
+        amounts=uniform(7, len(slots)) if measure is Measure.ONE_NORM else norms,
+    )
+
+
+def dense(count: int, *, start: int = 0) -> dict[int, Person]:
+    """So many people in a row, of whom one in five cannot pay."""
+    return {start + n: Person(norm=n + 1, is_active=n % 5 > 0) for n in range(count)}
+
+
+@given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
+def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
+    """By few people and by many, in one piece or several."""
+    quantities = told(dense(crowd, start=17) | people, measure)
+    pieces = pieces_of(quantities, slots=SLOTS, salt=SALT)
+    found = joined(pieces)
+    assert found.measure is measure
+    assert found.touched.tolist() == quantities.touched.tolist()
+    assert found.active.tolist() == quantities.active.tolist()
+    assert found.amounts.tolist() == quantities.amounts.tolist()
+    assert [piece.number for piece in pieces] == [WHOLE] or len({piece.number for piece in pieces}) == len(pieces)
+
+
+@given(
+    people=PEOPLE, crowd=st.sampled_from([0, 5000]), measure=st.sampled_from(Measure), slot=st.integers(0, SLOTS - 1)
+)
+def test_the_piece_of_a_slot_tells_what_became_of_it(
+    people: dict[int, Person], crowd: int, measure: Measure, slot: int
+) -> None:
+    """The price is that of the paper, in fractions; whoever was left out pays nothing."""
+    everybody = dense(crowd, start=17) | people
+    pieces = {piece.number: piece for piece in pieces_of(told(everybody, measure), slots=SLOTS, salt=SALT)}
+    piece = pieces.get(WHOLE, pieces.get(number_for(slot)))
+    found = ("untouched", 0) if piece is None else piece.quantities().own(slot, 1e6)
+    person = everybody.get(slot)
+    if person is None:
+        assert found == ("untouched", 0)
+    elif not person.is_active:
+        assert found == ("left_out", 0)
+    else:
+        norm = 7 if measure is Measure.ONE_NORM else person.norm
+        price = min(ceil(Fraction(norm) * 2**39 / Fraction(1e6) ** 2), 2**62)
+        assert found == ("charged", norm if measure is Measure.UNITS else price)
+
+
+def test_few_people_are_one_piece_and_many_are_pieces_by_stretch() -> None:
+    """A receipt of a dense query reads a sixty-sixth of a mebibyte."""
+    assert [piece.number for piece in pieces_of(told(dense(500)), slots=SLOTS, salt=SALT)] == [WHOLE]
+    pieces = pieces_of(told(dense(SLOTS)), slots=SLOTS, salt=SALT)
+    assert [piece.number for piece in pieces] == [0, 1, 2]
+    assert max(len(piece.content) for piece in pieces) <= 66 * 1024 + 10
+
+
+@pytest.mark.parametrize("measure", [Measure.NORMS, Measure.ONE_NORM])
+@pytest.mark.parametrize("count", [1, 7, 100, 5000, SLOTS - 1])
+def test_one_more_or_less_changes_no_size(count: int, measure: Measure) -> None:
+    """Nor does leaving somebody out; the sizes between these grow in steps."""
+
+    def sizes(people: dict[int, Person]) -> list[int]:
+        return [len(piece.content) for piece in pieces_of(told(people, measure), slots=SLOTS, salt=SALT)]
+
+    people = dense(count)
+    assert sizes(people) == sizes(people | {count: Person(1, is_active=True)})
+    assert sizes(people) == sizes(people | {0: Person(1, is_active=False)})
+
+
+def test_sizes_grow_in_few_steps() -> None:
+    """Up to 8 KiB together, forty sizes and not four thousand."""
+    sizes = {
+        len(pieces_of(told(dense(count)), slots=SLOTS, salt=SALT)[0].content)
+        for count in range(650)
+        if len(pieces_of(told(dense(count)), slots=SLOTS, salt=SALT)) == 1
+    }
+    assert len(sizes) <= 45
+
+
+def test_a_digest_binds_salt_number_and_content() -> None:
+    """Each of them changed gives another; and the digest of all pieces binds their order."""
+    piece = Piece.of(SALT, 3, b"x")
+    others = [Piece.of(bytes(32), 3, b"x"), Piece.of(SALT, 4, b"x"), Piece.of(SALT, 3, b"y")]
+    assert len({each.digest for each in [piece, *others]}) == 4
+    assert pieces_digest([piece, others[1]]) != pieces_digest([others[1], piece])
+    assert pieces_digest([piece]) != pieces_digest([piece, others[1]])
+
+
+@pytest.mark.parametrize("content", [b"", b"\x09" * 40, b"\x01\x00\x00\x00\x00\x02\x00\x00\x00\x08" + bytes(8)])
+def test_content_that_is_no_piece_is_refused(content: bytes) -> None:
+    """Too short, of an unknown measure, or with parts that do not go together."""
+    with pytest.raises(ValueError):  # noqa: PT011 - of several kinds
+        Piece.of(SALT, 0, content).quantities()
+
+
+def test_slots_that_were_not_handed_out_are_refused() -> None:
+    """They would be charged to whoever comes."""
+    with pytest.raises(IndexError, match="handed out"):
+        pieces_of(told({SLOTS: Person(1, is_active=True)}), slots=SLOTS, salt=SALT)
+
+
+def test_no_pieces_are_no_entry() -> None:
+    """What could not be opened is not taken for nobody."""
+    with pytest.raises(ValueError, match="another pepper"):
+        joined([])

@@ -1,0 +1,98 @@
+"""What a line tells the operator: batches, commits and doubts, and nothing of anybody's."""
+
+import inspect
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from service.workflows.ports.telemetry import SILENT, Commit, Silent, Telemetry
+from service.workflows.writer.threads import DatasetWriter
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.workflows.writer.test_queue import FaultyStore
+
+
+class Tally(Silent):
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.told = Counter[str]()
+
+    def batched(self, questions: int) -> None:
+        self.told[f"batch of {questions}"] += 1
+
+    def committed(self, kind: Commit) -> None:
+        self.told[kind] += 1
+
+    def commit_unclear(self) -> None:
+        self.told["unclear"] += 1
+
+    @contextmanager
+    def checkpointing(self) -> Iterator[None]:
+        self.told["checkpointing"] += 1
+        yield
+
+
+def test_batches_commits_and_doubts_are_told() -> None:
+    """A question, a replay, an act, a commit without a reply, a checkpoint."""
+    store, tally = FaultyStore(), Tally()
+    with open_house(store, SeededEntropy(), telemetry=tally) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10)])
+        who = analyst(house)
+        assert tally.told == {"act": 1}
+        ask(house, who, "a")
+        ask(house, who, "a")
+        assert tally.told == {"act": 1, "questions": 1, "batch of 1": 2}
+        store.faults = ["lost-reply"]
+        ask(house, who, "b", reuse=False)
+        assert tally.told["unclear"] == 1
+        store.faults = ["lost-reply"]
+        with pytest.raises(Exception, match="retry"):
+            house.open_epoch("survey")
+        assert tally.told["unclear"] == 2
+        ask(house, who, "a")  # reads again what was in doubt
+    assert tally.told["checkpoint"] == tally.told["checkpointing"] == 1
+
+
+def test_questions_that_wait_together_are_told_as_one_batch() -> None:
+    """By their number."""
+    tally, gate = Tally(), threading.Event()
+    with open_house(None, None, telemetry=tally) as house:
+        register(house)
+        who = analyst(house)
+        writer: DatasetWriter = house.lines.line(house.lines.record("survey"))
+        holder = writer.submit_look(lambda _: gate.wait(30))
+        while writer.length:
+            pass
+        threads = [threading.Thread(target=ask, args=[house, who, f"k{n}"]) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        while writer.length < 3:
+            pass
+        gate.set()
+        for thread in threads:
+            thread.join()
+        assert holder.result(timeout=30)
+    assert tally.told["batch of 3"] == 1
+
+
+def test_nothing_that_a_record_could_shape_can_be_told() -> None:
+    """The port takes counts of public things and words of ours; an adapter cannot show what it was never told."""
+    allowed = {"route", "status", "questions", "kind"}
+    methods = [method for name, method in inspect.getmembers(Telemetry, inspect.isfunction) if name[0] != "_"]
+    assert {name for method in methods for name in inspect.signature(method).parameters} - {"self"} == allowed
+
+
+def test_silence_takes_everything() -> None:
+    """The default: every method of the port, to no effect."""
+    SILENT.request_began()
+    SILENT.request_ended("GET /livez", 200)
+    SILENT.slot_overrun()
+    SILENT.batched(1)
+    SILENT.committed("questions")
+    SILENT.commit_unclear()
+    with SILENT.checkpointing():
+        pass

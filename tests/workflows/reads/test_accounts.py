@@ -1,0 +1,194 @@
+"""Accounts for reading: the same from memory and from slices, and never from slices of another moment."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from service.workflows.model.errors import NotFound, Unavailable
+from service.workflows.model.views import Principal
+from service.workflows.ports.cache import SLICE_SLOTS, Place
+from service.workflows.ports.store import StoreUnavailable, Transaction
+from service.workflows.reads import accounts
+from service.workflows.reads.accounts import SLICES_MAX, Account, Wanted
+from tests.gates import GatedStore
+from tests.houses import ask, upload
+from tests.workflows.replicas import Replicas, eventually, replicas
+
+
+@pytest.fixture
+def world() -> Iterator[Replicas]:
+    """Two replicas, and one question asked."""
+    with replicas(GatedStore()) as made:
+        ask(made.houses[0], made.analyst, "k")
+        yield made
+        made.store.gate.set()
+
+
+def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
+    """All who are there."""
+    return transaction.keys_of(after_slot=-1, limit=100, bytes_max=2**20)
+
+
+def individual(world: Replicas, key: str = "bob") -> Principal:
+    """Whose account it is."""
+    principal, _ = world.houses[0].create_principal(role="individual", name=key, dataset="survey", individual=key)
+    return principal
+
+
+def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
+    """What a replica finds in the cache."""
+    house = world.houses[number]
+    wanted = accounts._wanted(everybody, house.lines.record("survey"), world.line(number))  # type: ignore[arg-type]
+    return accounts._in_slices(wanted, house._exchange)
+
+
+def leave(world: Replicas, number: int = 0) -> None:
+    """Have a replica read everybody's account, and wait until others find what it left."""
+    place = here(world, number)
+    world.houses[number].budgets("survey", cursor=None, limit=100)
+    genesis = place.genesis
+    eventually(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
+
+
+def here(world: Replicas, number: int = 0) -> Place:
+    """Where the database stands."""
+    return Place.of(world.houses[number].lines.record("survey"), world.store.head(1))
+
+
+def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
+    """By its owner and by the curator, from what another replica has left; the line is not waited for."""
+    bob = individual(world)
+    usual = (world.houses[0].my_budgets(bob), world.houses[0].budgets("survey", cursor=None, limit=100))
+    leave(world)
+    world.store.gate.clear()
+    held = world.line(1).submit_act(lambda transaction, state: None)
+    world.store.wait_until_reached()
+    assert world.line(1).glimpse(lambda state: state.seq) is None
+    assert (world.houses[1].my_budgets(bob), world.houses[1].budgets("survey", cursor=None, limit=100)) == usual
+    assert world.houses[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
+    world.store.gate.set()
+    held.result(timeout=30)
+
+
+def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world: Replicas) -> None:
+    """Its line is not asked."""
+    leave(world)
+    world.unload(1)
+    assert world.houses[1].my_budgets(individual(world)) == world.houses[0].my_budgets(individual(world))
+    assert world.line(1).position is None
+
+
+def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
+    """After a question, after a limit was lowered, after a pause, after somebody came."""
+    bob = individual(world)
+    leave(world)
+    assert from_slices(world) is not None
+    ask(world.houses[1], world.analyst, "another", reuse=False)
+    assert from_slices(world) is None
+    leave(world)
+    assert from_slices(world) is not None
+    world.houses[1].lower_my_limit(bob, "survey", limit_rho=Decimal("0.3"))
+    assert from_slices(world) is None
+    leave(world)
+    assert from_slices(world) is not None
+    world.houses[1].lower_my_limit(bob, "survey", pause=True)
+    assert from_slices(world) is None
+    leave(world)
+    assert [each.own.paused for each in from_slices(world) or [] if each.key == "bob"] == [True]
+    upload(world.houses[1], "people", [("zoe", "NO", 20, 1)])
+    assert from_slices(world) is None
+
+
+@pytest.mark.parametrize("change", [{"seq": 2}, {"fence": 2}, {"hash": bytes(32)}, {"data_version": 9}])
+def test_slices_of_another_place_are_as_good_as_none(world: Replicas, change: dict[str, object]) -> None:
+    """Ahead, of another fence, or of a clone that stands at the same sequence: nothing that they say is shown."""
+    leave(world)
+    (true,) = world.caches[0].slices(here(world).genesis, [0])
+    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+    world.caches[0].share([replace(true, place=replace(true.place, **change), spent=true.spent * 0)], [])  # type: ignore[arg-type]
+    assert world.caches[1].slices(here(world).genesis, [0]) != []
+    assert from_slices(world) is None
+
+
+def test_a_slice_that_is_too_short_or_missing_is_as_good_as_none(world: Replicas) -> None:
+    """All that was wanted, or nothing."""
+    leave(world)
+    (true,) = world.caches[0].slices(here(world).genesis, [0])
+    room = world.caches[0]._shelf._room  # type: ignore[attr-defined]
+    room.values.clear()
+    short = replace(true, limits=true.limits[:2], spent=true.spent[:2], paused=true.paused[:2])
+    world.caches[0].share([short], [])
+    assert from_slices(world) is None
+    room.values.clear()
+    assert from_slices(world) is None
+
+
+def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
+    """Whether the line is at hand or not."""
+    nobody = individual(world, "nobody")
+    leave(world)
+    with pytest.raises(NotFound):
+        world.houses[1].my_budgets(nobody)
+    world.unload(1)
+    with pytest.raises(NotFound):
+        world.houses[1].my_budgets(nobody)
+
+
+def test_a_slice_is_left_once(world: Replicas) -> None:
+    """Reading the same again leaves nothing; people scattered over many slices leave nothing at all."""
+    leave(world)
+    exchange, place = world.houses[0]._exchange, here(world)
+    assert not exchange.wants(place, 0)
+    assert exchange.wants(place, 1)
+    scattered = [(0, "ann"), *((n * SLICE_SLOTS, "x") for n in range(1, SLICES_MAX + 1))]
+    head = world.store.head(1)
+    assert accounts._in_slices(Wanted(people=scattered, place=place, head=head), exchange) is None
+
+
+def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the line."""
+    leave(world)
+    world.unload(1)
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(world.store, "transaction", away)
+    with pytest.raises(Unavailable):
+        world.houses[1].my_budgets(
+            Principal(
+                id=world.analyst.id,
+                role="individual",
+                name="bob",
+                dataset="survey",
+                individual="bob",
+                allowance_units=None,
+            )
+        )
+
+
+@pytest.mark.parametrize("in_the_way", ["not loaded", "busy", "behind"])
+def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str) -> None:
+    """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
+    bob, line = individual(world), world.line(1)
+    ask(world.houses[0], world.analyst, "another", reuse=False)
+    usual = world.houses[0].my_budgets(bob)
+    eventually(lambda: line.position == world.line(0).position)
+    if in_the_way == "not loaded":
+        line.submit_look(lambda state: state.doubt_all()).result(timeout=30)
+    if in_the_way == "behind":
+        line.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
+    if in_the_way == "busy":
+        world.store.gate.clear()
+        held = line.submit_act(lambda transaction, state: None)
+        world.store.wait_until_reached()
+    position = line.position
+    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+
+    assert world.houses[1].my_budgets(bob) == usual
+    assert line.position == position
+    if in_the_way == "busy":
+        world.store.gate.set()
+        held.result(timeout=30)

@@ -1,0 +1,121 @@
+"""What curators read of all budgets together."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.engine.pages import PAGE_SLOTS
+from service.testing.store import MemoryStore
+from service.workflows.model.errors import Unavailable
+from service.workflows.reads.budget_summary import Standing, standing, summary
+from service.workflows.replica import House
+from tests.houses import analyst, ask, open_house, register, upload
+
+ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """Two people."""
+    with open_house() as opened:
+        register(opened)
+        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        yield opened
+
+
+@given(ACCOUNTS)
+def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int, int, bool]]) -> None:
+    """Bins, quantiles and who has nothing left, against Python's own numbers; some have spent more than their limit."""
+    columns = zip(*accounts, strict=True) if accounts else ((), (), (), ())
+    present, limit, spent, paused = (list(column) for column in columns)
+    there = Standing(
+        seq=7,
+        present=np.array(present, dtype=np.bool_),
+        limit=np.array(limit, dtype=np.int64),
+        spent=np.array(spent, dtype=np.int64),
+        paused=np.array(paused, dtype=np.bool_),
+    )
+    told = summary(there)
+
+    shares = sorted(max(limit - spent, 0) / limit if limit else 0.0 for here, limit, spent, _ in accounts if here)
+    assert (told.sequence, told.individuals) == (7, len(shares))
+    assert told.exhausted == sum(spent >= limit for here, limit, spent, _ in accounts if here)
+    assert told.paused == sum(paused for here, _, _, paused in accounts if here)
+    assert sum(each.individuals for each in told.remaining_share_histogram) == len(shares)
+    for place, each in enumerate(told.remaining_share_histogram):
+        last = place == len(told.remaining_share_histogram) - 1
+        expected = sum(each.low <= share < each.high or (last and share == each.high) for share in shares)
+        assert each.individuals == expected
+    assert set(told.quantiles) == ({"0.05", "0.25", "0.5", "0.75", "0.95"} if shares else set())
+    for level, value in told.quantiles.items():
+        rank = float(level) * (len(shares) - 1)
+        below, above = int(rank), min(int(rank) + 1, len(shares) - 1)
+        assert value == pytest.approx(shares[below] + (rank - below) * (shares[above] - shares[below]))
+
+
+def test_a_standing_is_copied_and_stays_as_it_was(house: House) -> None:
+    """What is spent meanwhile does not show in it, and shows in the next."""
+    line, who = house.lines.line(house.lines.record("survey")), analyst(house)
+    ask(house, who, "a", reuse=False)
+    before = standing(line)
+    spent = before.spent.copy()
+    ask(house, who, "b", reuse=False)
+    assert standing(line).spent.sum() > spent.sum()
+    assert np.array_equal(before.spent, spent)
+    assert (summary(before).sequence, house.budget_summary("survey").sequence) == (1, 2)
+
+
+def test_a_page_is_copied_at_a_time_and_questions_come_between(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question is answered between two pages: it shows in the second and not in the first."""
+    line, who = house.lines.line(house.lines.record("survey")), analyst(house)
+    upload(house, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
+    ask(house, who, "a", reuse=False)
+    looks: list[int] = []
+    real = line.look
+
+    def counted(look: Any) -> Any:
+        looks.append(len(looks))
+        if looks == [0, 1]:
+            ask(house, who, "b", reuse=False)
+        return real(look)
+
+    monkeypatch.setattr(line, "look", counted)
+    taken = standing(line)
+    assert (taken.seq, len(looks), taken.spent.size) == (1, 2, 2 * PAGE_SLOTS)
+    assert int(taken.present.sum()) == PAGE_SLOTS + 2
+    one = int(taken.spent[0])
+    assert one > 0
+    assert (taken.spent[:PAGE_SLOTS] == one).all()
+    assert (taken.spent[PAGE_SLOTS : PAGE_SLOTS + 2] == 2 * one).all()
+
+
+def test_memory_that_is_behind_catches_up_first() -> None:
+    """Another replica has answered: the summary is of no instant before it was asked for."""
+    store = MemoryStore()
+    with open_house(store) as answering, open_house(store) as reading:
+        register(answering)
+        upload(answering, "people", [("ann", "NO", 44, 10)])
+        assert reading.budget_summary("survey").sequence == 0
+        ask(answering, analyst(answering), "a")
+        assert reading.budget_summary("survey").sequence == 1
+
+
+def test_a_dataset_without_people_has_a_summary() -> None:
+    """Of none."""
+    with open_house() as house:
+        register(house)
+        told = house.budget_summary("survey")
+    assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
+
+
+def test_memory_that_stays_in_doubt_is_unavailable(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is told of accounts that may be wrong."""
+    line = house.lines.line(house.lines.record("survey"))
+    monkeypatch.setattr(line, "catch_up", lambda: None)
+    line.submit_look(lambda state: state.doubt()).result(timeout=30)
+    with pytest.raises(Unavailable):
+        standing(line)

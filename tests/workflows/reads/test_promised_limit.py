@@ -1,0 +1,156 @@
+"""The largest limit ever in force for somebody: from the journal where that tells, else the dataset's budget."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from io import BytesIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.accounting.odometer import epsilon_time_uniform
+from service.core.units import rho_of_units, units_down
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import OwnAccount
+from service.workflows.model.views import MyBudget, Principal
+from service.workflows.reads.ledger import my_budget_view, slot_of
+from service.workflows.reads.promised_limit import Promised, promised
+from service.workflows.replica import House
+from tests.houses import PEOPLE, analyst, ask, open_house, register
+
+BUDGET_RHO = Decimal("0.5")
+BUDGET = units_down(Fraction(BUDGET_RHO))
+TIERED = {**PEOPLE, "columns": {**PEOPLE["columns"], "tier": {"type": "budget"}}}  # type: ignore[dict-item]
+TIERS = st.sampled_from(["", "0.5", "0.4", "0.1"])
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("lower"), st.sampled_from(["0.45", "0.3", "0.05", "0"])),
+        st.tuples(st.just("ask"), st.sampled_from([3, 10])),
+        st.tuples(st.just("leave and come back"), TIERS),
+    ),
+    max_size=6,
+)
+
+
+@contextmanager
+def tiered_house(tier: str) -> Iterator[tuple[House, Principal]]:
+    """A dataset in which everybody joins with a limit of its own, and bob."""
+    with open_house() as house:
+        register(house, tables={"people": TIERED})
+        join(house, tier)
+        yield house, house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
+
+
+def join(house: House, tier: str) -> None:
+    """Bob comes, or comes back."""
+    rows = f"person_id,country,age,spend,tier\nbob,NO,30,10,{tier}\n"
+    house.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+
+
+def account(house: House, bob: Principal) -> MyBudget:
+    """As bob reads it."""
+    return house.my_budgets(bob)[0]
+
+
+def lower(house: House, bob: Principal, rho: str) -> None:
+    """As far down as rho; what would be a raise is refused and changes nothing."""
+    if units_down(Fraction(rho)) > units_down(Fraction(account(house, bob).budget_rho)):
+        with pytest.raises(InvalidRequest):
+            house.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+    else:
+        told = house.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+        assert told == account(house, bob)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TIERS, ACTS)
+def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: list[tuple[str, str]]) -> None:
+    """And is exactly of the largest one where the account says so, which it does until somebody leaves."""
+    with tiered_house(tier) as (house, bob):
+        who = analyst(house)
+        largest, has_left = Decimal(account(house, bob).budget_rho), False
+        for number, (act, how) in enumerate(acts):
+            if act == "lower":
+                lower(house, bob, how)
+            elif act == "ask":
+                ask(house, who, str(number), noise={"sigma": float(how)})
+            else:
+                house.erase_individual("survey", "bob")
+                join(house, how)
+                has_left = True
+            told = account(house, bob)
+            promise = Decimal(told.promise_rho)
+            assert promise >= largest >= Decimal(told.budget_rho)
+            is_own = largest == BUDGET_RHO or not has_left
+            assert promise == (largest if is_own else BUDGET_RHO)
+            assert told.promise_of == ("dataset_budget" if has_left else "largest_limit")
+            so_far = told.epsilon_so_far_time_uniform
+            assert so_far is None or so_far < told.promise_epsilon
+
+
+def test_where_everybody_began_with_the_budget_it_stays_the_budget() -> None:
+    """A dataset without a column of limits: the promise moves neither with the limit nor when somebody is back."""
+    with open_house() as house:
+        register(house, tables={"people": PEOPLE})
+        join_plain(house)
+        bob, _ = house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+        before = account(house, bob)
+        after = house.lower_my_limit(bob, "survey", limit_rho=Decimal("0.01"))
+        assert (before.promise_rho, before.promise_of) == (str(BUDGET_RHO), "largest_limit")
+        assert after.budget_rho != before.budget_rho
+        assert (after.promise_rho, after.promise_epsilon) == (before.promise_rho, before.promise_epsilon)
+        house.erase_individual("survey", "bob")
+        join_plain(house)
+        assert account(house, bob).promise_epsilon == before.promise_epsilon
+
+
+def join_plain(house: House) -> None:
+    """Bob comes, or comes back, to a dataset without tiers."""
+    house.append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n"))
+
+
+def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> None:
+    """Then the budget bounds it, and the account says so."""
+    with tiered_house("0.4") as (house, bob):
+        record = house.lines.record("survey")
+        with house.lines.guard(record).transaction(lock=True) as transaction:
+            slot = slot_of(transaction, "bob")
+            transaction.set_limit(slot, units_down(Fraction("0.1")))
+            transaction.journal("limit", {"slot": slot, "limit_units": str(units_down(Fraction("0.1")))})
+            transaction.commit()
+        told = account(house, bob)
+        assert (Decimal(told.promise_rho), told.promise_of) == (rho_of_units(BUDGET), "dataset_budget")
+
+
+@pytest.mark.parametrize("tier", ["0.4", ""])
+def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: str) -> None:
+    """Who joins then has a lower limit for it, and what was forgotten counts as spent so far."""
+    forgotten = units_down(Fraction("0.05"))
+    with tiered_house(tier) as (house, bob):
+        record = house.lines.record("survey")
+        assert account(house, bob).epsilon_so_far_time_uniform == 0
+        with house.lines.guard(record).transaction(lock=True) as transaction:
+            transaction.fence_off(transaction.head.fence + 1, forgotten)
+            found = promised(record, transaction, slot_of(transaction, "bob"))
+        assert (found.limit_units, found.of) == (BUDGET, "dataset_budget")
+        assert found.spent_units_max(limit_units=10, spent_units=5) == 5 + forgotten
+        own = OwnAccount(limit=BUDGET, spent=0, paused=False, queries_charged=0, queries_left_out=0)
+        assert my_budget_view(record, own, found).epsilon_so_far_time_uniform == pytest.approx(
+            epsilon_time_uniform(forgotten, budget_units=BUDGET, delta=Decimal("1e-6"))
+        )
+
+
+@pytest.mark.parametrize(
+    ("is_restored", "limit", "spent", "at_most"),
+    [(False, 7, 7, 7), (True, 7, 6, 6), (True, 7, 7, 20), (True, 0, 0, 20), (True, 7, 9, 20)],
+)
+def test_where_a_burn_reached_the_limit_all_may_be_spent(
+    is_restored: bool, limit: int, spent: int, at_most: int
+) -> None:
+    """A burn stops at the limit, and the charges that it stands for did not, if the limit was lowered elsewhere."""
+    found = Promised(limit_units=20, of="largest_limit", is_restored=is_restored)
+    assert found.spent_units_max(limit_units=limit, spent_units=spent) == at_most
+    more = Promised(limit_units=20, of="largest_limit", joining_units=4)
+    assert [more.spent_units_max(limit_units=20, spent_units=each) for each in (3, 18)] == [7, 20]

@@ -1,0 +1,135 @@
+"""A replica that follows another: caught up in the background, from the tail it was told, and never from a lie."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.pieces import Measure, pieces_digest, pieces_of
+from service.workflows.model.rows import Asked
+from service.workflows.ports.cache import SharedEntry
+from tests.houses import ask
+from tests.workflows.replicas import Replicas, eventually, replicas, truth
+
+
+class CountingStore(MemoryStore):
+    """Counts how often somebody reads entries of the ledger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings = 0
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            entries = transaction.entries
+
+            def counted(*, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
+                self.readings += 1
+                return entries(after=after, limit=limit)
+
+            transaction.entries = counted  # type: ignore[method-assign]
+            yield transaction
+
+
+@pytest.fixture
+def world() -> Iterator[Replicas]:
+    """Two replicas of a store that counts."""
+    with replicas(CountingStore()) as made:
+        yield made
+
+
+def ask_first(world: Replicas, count: int) -> None:
+    """Questions at the first replica alone."""
+    for n in range(count):
+        ask(world.houses[0], world.analyst, f"k{n}", reuse=False)
+
+
+def test_memory_follows_without_a_question_and_without_reading_the_ledger(world: Replicas) -> None:
+    """The news wake the line, and the tail is at hand."""
+    ask_first(world, 8)
+    eventually(lambda: world.seq(1) == 8)
+    assert world.spent(1) == world.spent(0) == truth(world.store)
+    # One of the background readings may have come before its tail; the ledger is read far less often than it grows.
+    assert world.store.readings <= 4
+
+
+def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
+    """News concern those who hold it."""
+    line = world.line(1)
+    line._state.doubt_all()
+    ask_first(world, 3)
+    eventually(lambda: world.houses[1]._exchange.hints._kept != {} and world.seq(0) == 3)
+    assert line.position is None
+    assert line.length == 0
+
+
+def test_new_people_are_read_in_the_background(world: Replicas) -> None:
+    """So that the next question does not wait for the load."""
+    world.houses[0].append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n"))
+    eventually(lambda: int(world.line(1)._state.memory.present.sum()) == 4)
+
+
+def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
+    """And so does its end, and so does either after a start: the person is left out, pays nothing, and is back."""
+    bob, _ = world.houses[0].create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+
+    def asked(number: int, key: str) -> tuple[int, int, int]:
+        """How many a query charges and leaves out, and what bob has spent after it."""
+        ask(world.houses[number], world.analyst, key, reuse=False)
+        row = world.houses[number].ledger("survey", cursor=None, limit=1).items[0]
+        return row.charged, row.left_out, truth(world.store)[1]
+
+    charge = asked(1, "before")[2]
+    assert world.houses[0].lower_my_limit(bob, "survey", pause=True).paused
+    assert asked(1, "paused") == (2, 1, charge)
+    world.unload(1)
+    assert asked(1, "loaded") == (2, 1, charge)
+    assert not world.houses[0].resume(bob, "survey").paused
+    assert asked(1, "resumed") == (3, 0, 2 * charge)
+    outcomes = [each.outcome for each in world.houses[1].my_receipts(bob, cursor=None, limit=9).items]
+    assert outcomes == ["charged", "left_out", "left_out", "charged"]
+
+
+@pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
+def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
+    """Even from somebody who has the pepper: what does not lead to the head is not used."""
+    genesis = world.houses[0].lines.record("survey").genesis
+    second = world.line(1)
+    ask_first(world, 4)
+    eventually(lambda: world.seq(1) == 4)
+    with world.store.transaction(1, lock=False) as transaction:
+        entries = list(transaction.entries(after=0))
+    second._state.doubt()
+    second.tail.offer([], after=4)
+    ask(world.houses[1], world.analyst, "reload", reuse=False)
+    last = entries[-1]
+    told = last.quantities()
+
+    def saying(**other: Any) -> LedgerEntry:
+        pieces = pieces_of(replace(told, measure=Measure.NORMS, **other), slots=4, salt=last.salt)
+        said: LedgerEntry = replace(last, pieces=pieces, pieces_digest=pieces_digest(pieces))
+        return said
+
+    forged = {
+        "cheaper": saying(amounts=told.amounts * 0),
+        "for somebody else": saying(active=told.touched == told.touched[0]),
+        "another history": replace(last, values=last.values[::-1], previous_hash=bytes(32)),
+        "of another sequence": last,
+    }[lie]
+    next_seq = world.store.head(1).seq + 1
+    chained = replace(forged, seq=next_seq, previous_hash=world.store.head(1).hash)
+    if lie == "another history":
+        chained = replace(chained, previous_hash=bytes(32))
+    lying = replace(chained, hash=b"").sealed()
+    world.caches[0].share([SharedEntry(genesis=genesis, entry=lying)], [])
+    second.tail.offer([lying], after=next_seq - 1)
+    ask(world.houses[0], world.analyst, "true", reuse=False)
+    ask(world.houses[1], world.analyst, "next", reuse=False)
+    assert world.spent(1) == truth(world.store)

@@ -1,0 +1,200 @@
+"""What replicas tell each other: what is told, to whom, what is dropped, and that nobody waits."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from service.store.redis.sealed import SealedCache
+from service.testing.cache import MemoryShelf, Room
+from service.workflows.model.pieces import Piece
+from service.workflows.ports.cache import SharedEntry
+from service.workflows.replication.exchange import (
+    ENTRY_BYTES_MAX,
+    HINTS_MAX,
+    LOOK_EVERY_S,
+    OUTBOX_MAX,
+    UNSHARED,
+    Exchange,
+    Hints,
+)
+from service.workflows.replication.tail import TAIL_MAX, Tail
+from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
+from tests.contracts.stores import ANALYST, dataset, reply
+from tests.houses import open_house, register
+from tests.workflows.replicas import eventually
+
+RECORD = replace(dataset(), genesis=GENESIS)
+SOON_S = 0.01
+
+
+@dataclass
+class Follower:
+    """A line that stands somewhere, and counts how often it was woken."""
+
+    position: tuple[int, int, int] | None = (1, 0, 1)
+    tail: Tail = field(default_factory=Tail)
+    woken: int = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+@dataclass
+class World:
+    """Two exchanges before one shelf, and a clock that stands."""
+
+    room: Room = field(default_factory=Room)
+    now_s: float = 0.0
+    caches: list[SealedCache] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    follower: Follower = field(default_factory=Follower)
+
+    def __post_init__(self) -> None:
+        self.caches = [SealedCache(MemoryShelf(self.room), KEY) for _ in range(2)]
+        self.exchanges = [Exchange(each, clock=lambda: self.now_s) for each in self.caches]
+        self.exchanges[1].follow(GENESIS, self.follower)
+
+    def both_listen(self) -> None:
+        """The first call begins to listen."""
+        for each in self.exchanges:
+            each.hear(within_s=SOON_S)
+
+
+@pytest.fixture
+def world() -> World:
+    """Both listen."""
+    made = World()
+    made.both_listen()
+    return made
+
+
+def test_a_commit_is_told_with_its_entries_and_replies(world: World) -> None:
+    """The other knows where to look, has the tail at hand, and is woken once."""
+    ours, theirs = world.exchanges
+    entries = chain(3)
+    head = replace(HEAD, seq=3, hash=entries[2].hash)
+    ours.committed(RECORD, head, entries[:1], [reply(entries[0], "a")])
+    ours.committed(RECORD, head, entries[1:], [reply(each, each.query_id.hex) for each in entries[1:]])
+    ours.publish()
+    theirs.hear(within_s=SOON_S)
+    assert world.follower.woken == 1
+    assert world.follower.tail.between(0, GENESIS, head) == entries
+    for key in ("a", entries[1].query_id.hex):
+        assert world.caches[1].hint(GENESIS, (ANALYST, key)) in theirs.hints
+        shared = world.caches[1].reply(GENESIS, (ANALYST, key))
+        assert shared is not None
+        assert (shared.fence, shared.entry_hash) == (1, entries[shared.record.seq - 1].hash)
+    assert world.caches[1].hint(GENESIS, (ANALYST, "b")) not in theirs.hints
+
+
+def test_a_reply_that_shows_an_older_entry_is_not_shared(world: World) -> None:
+    """A reused answer: what would prove that it is in the ledger is not at hand."""
+    old, new = chain(2)
+    world.exchanges[0].committed(RECORD, replace(HEAD, seq=2), [new], [reply(old, "reused"), reply(new, "new")])
+    world.exchanges[0].publish()
+    assert world.caches[1].reply(GENESIS, (ANALYST, "reused")) is None
+    assert world.caches[1].reply(GENESIS, (ANALYST, "new")) is not None
+
+
+def test_whoever_is_alone_shares_nothing_and_asks_only_now_and_then() -> None:
+    """A single replica pays nothing: not even its publishing thread is woken."""
+    world = World()
+    ours = world.exchanges[0]
+    ours.hear(within_s=SOON_S)
+    ours.committed(RECORD, HEAD, chain(1), [])
+    ours.publish()
+    assert world.room.values == {}
+    ours.committed(RECORD, HEAD, chain(1), [])
+    assert ours._outbox.empty()
+    world.both_listen()
+    world.now_s += LOOK_EVERY_S
+    ours.committed(RECORD, HEAD, chain(1), [])
+    ours.publish()
+    assert len(world.room.values) == 1
+
+
+def test_what_does_not_fit_is_dropped_and_nobody_waits(world: World) -> None:
+    """The line goes on, however slow the shelf is."""
+    ours = world.exchanges[0]
+    for _ in range(3 * OUTBOX_MAX):
+        ours.committed(RECORD, HEAD, [], [])
+    assert ours._outbox.qsize() == OUTBOX_MAX
+
+
+def test_large_charges_are_left_to_the_database(world: World) -> None:
+    """Their reply is then not shared either: nothing would prove it."""
+    (entry,) = chain(1)
+    large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
+    world.exchanges[0].committed(RECORD, HEAD, [large], [reply(large)])
+    world.exchanges[0].publish()
+    assert world.room.values == {}
+
+
+def test_a_line_that_is_up_to_date_or_empty_is_left_alone(world: World) -> None:
+    """As are those of datasets that nobody here has asked for."""
+    ours, theirs = world.exchanges
+    for position, woken in [((1, 3, 1), 0), ((1, 4, 1), 0), ((2, 0, 1), 0), (None, 0), ((1, 2, 1), 1), ((1, 3, 0), 2)]:
+        world.follower.position = position
+        world.caches[0].share([], [news(3)])
+        theirs.hear(within_s=SOON_S)
+        assert world.follower.woken == woken
+    world.caches[0].share([], [news(9)])
+    ours.hear(within_s=SOON_S)
+    assert world.follower.woken == 2
+
+
+def test_old_news_do_not_hide_new_ones(world: World) -> None:
+    """Of all that has come at once the farthest counts, in whatever order."""
+    entries = chain(3)
+    world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in entries], [])
+    world.caches[0].share([], [news(2, 5), news(3, 6), news(1, 7)])
+    world.exchanges[1].hear(within_s=SOON_S)
+    assert world.follower.woken == 1
+    assert world.follower.tail.last(after=0) == 3
+    assert all(hint in world.exchanges[1].hints for hint in (5, 6, 7))
+
+
+def test_whoever_is_far_behind_reads_the_database(world: World) -> None:
+    """No tail is fetched that would be too short."""
+    world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in chain(3)], [news(TAIL_MAX + 1)])
+    world.exchanges[1].hear(within_s=SOON_S)
+    assert (world.follower.woken, world.follower.tail.last(after=0)) == (1, 0)
+
+
+def test_accounts_are_shared_even_alone(world: World) -> None:
+    """One's own next reading may want them."""
+    lonely = World()
+    lonely.exchanges[0].read([account_slice(5), account_slice(5, number=1)])
+    lonely.exchanges[0].read([])
+    lonely.exchanges[0].publish()
+    assert len(lonely.caches[0].slices(GENESIS, [0, 1])) == 2
+
+
+def test_hints_forget_the_oldest() -> None:
+    """They are bounded."""
+    hints = Hints()
+    assert not hints
+    hints.add(range(HINTS_MAX + 3))
+    assert hints
+    assert (2 in hints, 3 in hints, HINTS_MAX + 2 in hints) == (False, True, True)
+
+
+def test_where_nothing_is_shared_nothing_is_kept() -> None:
+    """A house without a cache."""
+    UNSHARED.committed(RECORD, HEAD, chain(1), [])
+    UNSHARED.read([account_slice(1)])
+    assert UNSHARED._outbox.empty()
+
+
+def test_a_house_begins_to_listen_with_its_first_dataset() -> None:
+    """A command that touches none neither starts threads nor waits for them."""
+    room = Room()
+    with open_house(cache=SealedCache(MemoryShelf(room), KEY)) as house:
+        house.datasets()
+        assert room.listeners == []
+        register(house)
+        house.budget_summary("survey")
+        eventually(lambda: len(room.listeners) == 1)
+        house.open_epoch("survey")
+        assert len(house._exchange._threads) == 2
+    assert all(not thread.is_alive() for thread in house._exchange._threads)

@@ -1,0 +1,315 @@
+"""Ownership: when a process considers itself the owner of a dataset, and what it then works on."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import pytest
+
+from service.testing.leases import MemoryLeases
+from service.testing.store import MemoryStore
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import Unavailable
+from service.workflows.model.rows import Lease, Replica
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.replication import ownership
+from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
+from tests.houses import analyst, ask, open_house, register, upload
+
+ONE, OTHER = (Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
+PEPPER = Pepper(b"p" * 32)
+PATIENCE_S = 10.0
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class SlowLeases(MemoryLeases):
+    """A call is under way for `there_s` until the store counts it and for `back_s` after that, or fails."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.clock, self.there_s, self.back_s, self.is_gone = clock, 0.0, 0.0, False
+
+    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+        self._pass()
+        return super().claim(dataset_id, replica, lease_s=lease_s)
+
+    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+        self._pass()
+        leases = super().renew(replica, lease_s=lease_s)
+        self.clock.now += self.back_s
+        return leases
+
+    def release(self, replica: Replica) -> None:
+        self._pass()
+        super().release(replica)
+
+    def _pass(self) -> None:
+        self.clock.now += self.there_s
+        if self.is_gone:
+            raise StoreUnavailable
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands."""
+    return Clock()
+
+
+@pytest.fixture
+def leases(clock: Clock) -> SlowLeases:
+    """Shared by the processes of a test."""
+    return SlowLeases(clock)
+
+
+@pytest.fixture
+def one(leases: SlowLeases, clock: Clock) -> Ownership:
+    """A process."""
+    return Ownership(leases=leases, replica=ONE, pepper=PEPPER, clock=clock)
+
+
+@pytest.fixture
+def other(leases: SlowLeases, clock: Clock) -> Ownership:
+    """Another process."""
+    return Ownership(leases=leases, replica=OTHER, pepper=PEPPER, clock=clock)
+
+
+def test_the_first_that_claims_a_dataset_owns_it_and_the_others_know(one: Ownership, other: Ownership) -> None:
+    """Both read the owner from memory afterwards; nobody is asked before a claim."""
+    assert one.at_hand(7) is None
+    assert one.claim(7) == other.claim(7) == one.at_hand(7) == other.at_hand(7) == ONE
+    assert one.is_here(ONE)
+    assert not other.is_here(ONE)
+    assert (one.admits(7), other.admits(7)) == (True, False)
+
+
+def test_renewed_leases_last_and_those_of_others_are_read_along(one: Ownership, other: Ownership, clock: Clock) -> None:
+    """One step a second keeps what is owned, and tells what the other process has claimed meanwhile."""
+    one.claim(7)
+    other.claim(8)
+    for _ in range(10):
+        clock.now += RENEWAL_EVERY_S
+        one.step()
+        other.step()
+        assert (one.at_hand(7), one.at_hand(8)) == (ONE, OTHER)
+        assert (other.at_hand(7), other.at_hand(8)) == (ONE, OTHER)
+
+
+@pytest.mark.parametrize("there_s", [0.0, 0.4, 2.0])
+@pytest.mark.parametrize("back_s", [0.0, 0.4, 2.0, 4.0])
+def test_a_process_stops_being_the_owner_before_another_can_be(
+    one: Ownership, other: Ownership, leases: SlowLeases, clock: Clock, there_s: float, back_s: float
+) -> None:
+    """However long a renewal and its reply are under way: at no instant are there two owners."""
+    one.claim(7)
+    leases.there_s, leases.back_s = there_s, back_s
+    one.step()
+    leases.there_s = leases.back_s = 0.0
+    ended_at = None if one.admits(7) else clock.now
+    while other.claim(7) == ONE:
+        clock.now += 0.01
+        ended_at = ended_at or (None if one.admits(7) else clock.now)
+    assert not one.admits(7)
+    assert ended_at is not None
+    assert there_s + back_s > 0 or clock.now - ended_at >= MARGIN_S - 0.02
+
+
+def test_what_cannot_be_renewed_lapses_and_is_claimed_again(one: Ownership, leases: SlowLeases, clock: Clock) -> None:
+    """While the store is away nothing changes until the lease has run out; then nobody is known to own it."""
+    one.claim(7)
+    leases.is_gone = True
+    clock.now += RENEWAL_EVERY_S
+    with pytest.raises(StoreUnavailable):
+        one.step()
+    assert one.admits(7)
+    clock.now += LEASE_S
+    assert (one.at_hand(7), one.admits(7)) == (None, False)
+    with pytest.raises(StoreUnavailable):
+        one.claim(7)
+    leases.is_gone = False
+    assert one.claim(7) == ONE
+
+
+def test_a_process_that_leaves_gives_up_everything_and_may_finish_what_it_has(one: Ownership, other: Ownership) -> None:
+    """It claims nothing more; what it worked on it still works on, and the other process is the owner at once."""
+    one.claim(7)
+    other.claim(8)
+    one.leave()
+    with pytest.raises(Unavailable):
+        one.claim(9)
+    one.step()
+    one.leave()  # a second signal
+    assert other.claim(7) == OTHER
+    assert one.at_hand(7) is None
+    assert [one.admits(each) for each in (7, 8, 9)] == [True, False, False]
+
+
+def test_an_owner_that_does_not_answer_is_asked_for_anew(one: Ownership, other: Ownership) -> None:
+    """Doubt forgets one owner of one dataset; a newer one it leaves alone."""
+    one.claim(7)
+    other.claim(7)
+    other.doubt(7, OTHER)
+    assert other.at_hand(7) == ONE
+    other.doubt(7, ONE)
+    assert other.at_hand(7) is None
+    assert other.claim(7) == ONE
+
+
+def test_a_dataset_that_has_moved_is_told(one: Ownership, other: Ownership, clock: Clock) -> None:
+    """By a claim of it, and by every step that reads of it."""
+    moved: list[Collection[int]] = []
+    one.watch(moved.append)
+    one.claim(7)
+    one.step()
+    assert moved == []
+    clock.now += LEASE_S
+    other.claim(7)
+    one.step()
+    one.claim(7)
+    assert moved == [[7], [7]]
+
+
+def test_only_a_holder_of_the_pepper_answers_for_a_replica() -> None:
+    """A proof is for one replica and one challenge."""
+    ours = Ownership(leases=MemoryLeases(), replica=ONE, pepper=PEPPER)
+    theirs = Ownership(leases=MemoryLeases(), replica=OTHER, pepper=PEPPER)
+    strange = Ownership(leases=MemoryLeases(), replica=ONE, pepper=Pepper(b"q" * 32))
+    assert theirs.is_proof(ONE, b"challenge", ours.proof(b"challenge"))
+    assert not theirs.is_proof(OTHER, b"challenge", ours.proof(b"challenge"))
+    assert not theirs.is_proof(ONE, b"another", ours.proof(b"challenge"))
+    assert not theirs.is_proof(ONE, b"challenge", strange.proof(b"challenge"))
+    assert not theirs.is_proof(ONE, b"challenge", b"")
+
+
+@contextmanager
+def opened(each: Ownership) -> Iterator[Ownership]:
+    """With a thread of its own."""
+    each.open()
+    try:
+        yield each
+    finally:
+        each.close()
+
+
+def await_that(happens: Callable[[], bool]) -> None:
+    """Wait until it does."""
+    until = time.monotonic() + PATIENCE_S
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults of the store and of ours are outlived; after `close` the leases are free."""
+    monkeypatch.setattr(ownership, "RENEWAL_EVERY_S", 0.01)
+    clock = Clock()
+    leases = SlowLeases(clock)
+    renewed: list[float] = []
+    renew = leases.renew
+
+    def counted(replica: Replica, *, lease_s: float) -> list[Lease]:
+        renewed.append(lease_s)
+        if len(renewed) == 2:
+            raise StoreUnavailable
+        if len(renewed) == 3:
+            raise ZeroDivisionError
+        return renew(replica, lease_s=lease_s)
+
+    monkeypatch.setattr(leases, "renew", counted)
+    one, other = (Ownership(leases=leases, replica=each, pepper=PEPPER, clock=clock) for each in (ONE, OTHER))
+    with opened(one):
+        one.claim(7)
+        await_that(lambda: len(renewed) >= 5)
+        assert other.claim(7) == ONE
+    assert other.claim(7) == OTHER
+
+
+def test_a_store_that_is_gone_at_the_end_keeps_nobody(leases: SlowLeases, one: Ownership) -> None:
+    """Closing ends without an error; the lease, which could not be released, expires by itself."""
+    with opened(one):
+        one.claim(7)
+        leases.is_gone = True
+    leases.is_gone = False
+    assert leases.claim(7, OTHER, lease_s=LEASE_S).replica == ONE
+    leases.clock.now += LEASE_S
+    assert leases.claim(7, OTHER, lease_s=LEASE_S).replica == OTHER
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A dataset of one person."""
+    made = MemoryStore()
+    with open_house(made) as house:
+        register(house)
+        upload(house, "people", [("ann", "NO", 44, 10)])
+    return made
+
+
+def test_a_house_works_only_on_what_it_owns(store: MemoryStore, one: Ownership, other: Ownership, clock: Clock) -> None:
+    """Questions, acts and looks at accounts of a dataset that is another's are refused, and nothing is loaded for them.
+
+    What is read from a snapshot is read by any house.
+    """
+    with open_house(store, ownership=one) as mine, open_house(store, ownership=other) as theirs:
+        who = analyst(mine)
+        one.claim(1)
+        assert ask(mine, who, "k").sequence
+        for refused in (
+            lambda: ask(theirs, who, "k"),
+            lambda: theirs.open_epoch("survey"),
+            lambda: theirs.budget_summary("survey"),
+        ):
+            with pytest.raises(Unavailable):
+                refused()
+        assert len(theirs.ledger("survey", cursor=None, limit=9).items) == 1
+        assert theirs.lines.opened() == []
+
+
+def test_a_line_is_closed_when_its_dataset_has_moved(
+    store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
+) -> None:
+    """Its memory is given up, and what waited is answered; a claim later loads the dataset anew."""
+    with open_house(store, ownership=one) as mine, open_house(store, ownership=other) as theirs:
+        who = analyst(mine)
+        one.claim(1)
+        answered = ask(mine, who, "k").body
+        (line,) = mine.lines.opened()
+        clock.now += LEASE_S
+        other.claim(1)
+        assert ask(theirs, who, "k").body == answered
+        one.step()
+        assert mine.lines.opened() == []
+        assert line.ended(within_s=PATIENCE_S)
+        assert line not in mine._exchange._followers.values()
+        clock.now += LEASE_S
+        one.claim(1)
+        assert ask(mine, who, "k").body == answered
+
+
+def test_a_house_that_leaves_finishes_what_it_has(store: MemoryStore, one: Ownership, other: Ownership) -> None:
+    """A request that was accepted before is worked on, though the dataset is another's by then."""
+    with open_house(store, ownership=one) as mine:
+        who = analyst(mine)
+        one.claim(1)
+        mine.leave()
+        one.step()
+        assert other.claim(1) == OTHER
+        assert ask(mine, who, "k").sequence
+
+
+def test_without_ownership_every_house_works_on_everything(store: MemoryStore) -> None:
+    """Replicas stay symmetrical where nothing is held."""
+    with open_house(store) as mine, open_house(store) as theirs:
+        who = analyst(mine)
+        assert ask(mine, who, "k").body == ask(theirs, who, "k").body
+        mine.leave()
+        assert ask(mine, who, "l").sequence

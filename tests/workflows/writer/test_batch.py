@@ -1,0 +1,111 @@
+"""Releases of earlier versions, which read other noise out of the same words: replayed, reused, or asked anew."""
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from service.api.responses import NPY, respond
+from service.query.canonical import request_hash
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.testing.store import MemoryStore
+from service.testing.witness import MemoryWitness
+from service.workflows.model.rows import AnswerRecord, WitnessRecord
+from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.replica import House
+from service.workflows.rollback.guard import witness_name
+from tests.houses import analyst, ask, open_house, register, upload, values
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # sigma 3.5 / 1.96 = 1.786 on grid 1
+
+
+def nothing(stored: AnswerRecord) -> AnswerRecord:
+    """The reply as it was stored."""
+    return stored
+
+
+def with_another_grid(stored: AnswerRecord) -> AnswerRecord:
+    """The reply that it would be on a grid of a quarter."""
+    body = orjson.loads(stored.body) | {"grid": 0.25, "values": [2.75]}
+    return replace(stored, body=orjson.dumps(body))
+
+
+def earlier(
+    sigma: float, edit: Callable[[AnswerRecord], AnswerRecord] = nothing
+) -> tuple[MemoryStore, MemoryWitness, Principal, StoredAnswer]:
+    """A dataset in which WIDTH was answered with this sigma, under the key `first`."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        answer = ask(house, who, "first", noise={"sigma": sigma})
+    kept, address = store.kept[1], (who.id, "first")
+    asked = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}]} | WIDTH))
+    plan = compile_query(asked, kept.record.schema, capacity=kept.record.capacity)
+    entry = replace(kept.entries[0], canonical=plan.canonical, query_hash=plan.query_hash).sealed()
+    reply = replace(kept.answers[address], request_hash=request_hash(plan.canonical, reuse=True))
+    head = replace(kept.head, hash=entry.hash)
+    store.kept[1] = replace(kept, entries=(entry,), head=head, answers={address: edit(reply)})
+    witness = MemoryWitness()
+    witness.write(witness_name(kept.record), WitnessRecord.of(head))
+    return store, witness, who, answer
+
+
+@contextmanager
+def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[House]:
+    """The same dataset under today's version."""
+    with open_house(store, witness=witness) as house:
+        yield house
+
+
+def test_a_key_that_was_answered_replays_whatever_sigma_is_today() -> None:
+    """Byte for byte, its half width included; its numbers too, on whatever grid they were."""
+    store, witness, who, first = earlier(1.99)
+    with reopened(store, witness) as house:
+        again = ask(house, who, "first", **WIDTH)
+        assert (again.body, again.query_id) == (first.body, first.query_id)
+    store, witness, who, _ = earlier(1.99, with_another_grid)
+    with reopened(store, witness) as house:
+        body = respond(ask(house, who, "first", **WIDTH), NPY).body
+        assert np.load(io.BytesIO(bytes(body))).tolist() == [2.75]
+
+
+def test_an_answer_with_more_noise_than_is_asked_for_is_not_reused() -> None:
+    """3.9 people at 95 per cent came to sigma 1.99, which keeps to 3 of them in 92 cases: it is asked anew, once."""
+    store, witness, who, _ = earlier(1.99)
+    with reopened(store, witness) as house:
+        fresh, again = (orjson.loads(ask(house, who, key, **WIDTH).body) for key in ("fresh", "again"))
+    assert (fresh["reused"], fresh["sequence"], fresh["half_width_95"]) == (False, 2, 3.0)
+    assert fresh["sigma"] == pytest.approx(3.5 / 1.959964, rel=1e-6)
+    assert again == fresh | {"reused": True}
+
+
+@pytest.mark.parametrize(("sigma", "half_width"), [(1.7, 3.0), (1.2, 2.0)])
+def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: float, half_width: float) -> None:
+    """Its own sigma and its own half width, not those of today's plan."""
+    store, witness, who, first = earlier(sigma)
+    with reopened(store, witness) as house:
+        reused = ask(house, who, "another", **WIDTH)
+        shown = orjson.loads(reused.body)
+    assert (reused.query_id, values(reused)) == (first.query_id, values(first))
+    assert (shown["reused"], shown["sigma"], shown["half_width_95"]) == (True, sigma, half_width)
+
+
+def test_half_widths_are_whole_steps() -> None:
+    """Also where a step is no whole number."""
+    with open_house() as house:
+        register(house)
+        upload(house, "people", ROWS)
+        shown = orjson.loads(ask(house, analyst(house), "k", select=[{"sum": {"column": "spend"}}]).body)
+    steps = shown["half_width_95"] / shown["grid"]
+    assert shown["grid"] < 1
+    assert steps == int(steps)
+    assert (steps + 0.5) * shown["grid"] / shown["sigma"] == pytest.approx(1.959964, rel=1e-6)

@@ -1,0 +1,112 @@
+"""Checkpoints beside the line: no answer waits for them, and whoever loses one loses time only."""
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from service.testing.store import MemoryStore
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.rows import Checkpoint
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.telemetry import SILENT
+from service.workflows.writer.checkpoints import Checkpointer
+from service.workflows.writer.queue import Line
+from tests.houses import analyst, ask, open_house, register, upload
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+
+
+class SlowDisk(MemoryStore):
+    """Pages wait until they are let through; `faults` are raised instead, and `pages` counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.through, self.reached = threading.Event(), threading.Event()
+        self.faults: list[Exception] = []
+        self.pages = 0
+        self.through.set()
+
+    def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
+        self.reached.set()
+        if not self.through.wait(30):
+            raise TimeoutError
+        if self.faults:
+            raise self.faults.pop()
+        self.pages += 1
+        super().write_page(dataset_id, checkpoint, page)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
+    """A checkpoint after every entry; at the end the ledger and its pages agree."""
+    monkeypatch.setattr(Line, "checkpoint_every", 1)
+    made = SlowDisk()
+    yield made
+    assert [report.findings for report in verify_all(made)] == [[]]
+
+
+def test_nobody_waits_for_a_page(store: SlowDisk) -> None:
+    """While a page is written, questions are answered; whatever came meanwhile is in the checkpoint at the end."""
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        store.through.clear()
+        ask(house, who, "k0")
+        assert store.reached.wait(30)
+        for n in range(1, 5):
+            assert ask(house, who, f"k{n}", reuse=False).sequence == n + 1
+        assert store.head(1).checkpoint_seq == 0
+        store.through.set()
+    assert store.head(1).checkpoint_seq == 5
+    assert store.pages == 2  # what came while the first was being written shares the last
+
+
+def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: pytest.LogCaptureFixture) -> None:
+    """A fault is an incident that shows nothing of anybody; the thread and the line go on."""
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        store.faults = [StoreUnavailable("gone")]
+        with caplog.at_level(logging.ERROR):
+            ask(house, who, "k0")
+            assert store.reached.wait(30)
+            ask(house, who, "k1", reuse=False)
+            house.close()
+    assert "checkpoint of dataset 1" in caplog.text
+    assert store.head(1).checkpoint_seq == 2
+
+
+def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
+    """What was copied may be of a history that is not this database's."""
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        before = store.kept[1]
+        store.through.clear()
+        ask(house, who, "k0")
+        assert store.reached.wait(30)
+        store.kept[1] = before
+        assert house.check_witnesses() == ["ledger-rollback"]
+        store.through.set()
+    assert (store.head(1).checkpoint_seq, store.kept[1].pages) == (0, {})
+
+
+def test_what_nobody_writes_is_dropped() -> None:
+    """Two may wait; a third is worth less than the memory it takes."""
+    with open_house(MemoryStore()) as house:
+        register(house)
+        record = house.lines.record("survey")
+        checkpointer = Checkpointer(record=record, guard=house.lines.guard(record), telemetry=SILENT)
+        assert checkpointer.is_idle
+        for seq in (1, 2, 3):
+            checkpointer.take(Checkpoint(since=0, seq=seq, hash=bytes(32), pages={}))
+        checkpointer.end()
+        assert checkpointer.has_work
+        assert [checkpointer.step() for _ in range(3)] == [True, True, False]
+        assert checkpointer.is_idle
+        assert not checkpointer.has_work

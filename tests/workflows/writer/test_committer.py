@@ -1,0 +1,178 @@
+"""A question that the store rejects: an incident of its own, which costs its neighbours a transaction and no more."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import orjson
+import psycopg
+import pytest
+
+from service.core.units import CHARGE_UNITS_MAX
+from service.query.parse import parse_query
+from service.testing.transaction import CHECK_VIOLATION
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import CommitRejected, Store
+from service.workflows.ports.telemetry import Silent
+from service.workflows.writer.state import DatasetState
+from service.workflows.writer.submission import PendingAnswer
+from tests.contracts.stores import open_store
+from tests.houses import (
+    REJECTED_SIGMA,
+    PassiveHouse,
+    RejectingStore,
+    SeededEntropy,
+    analyst,
+    open_house,
+    register,
+    upload,
+)
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store, with that constraint."""
+    if request.param == "memory":
+        yield RejectingStore()
+        return
+    url = request.getfixturevalue("database_url")
+    with psycopg.connect(url) as connection:
+        connection.execute(f"ALTER TABLE ledger ADD CHECK (sigma <> {REJECTED_SIGMA})".encode())
+    with open_store("postgres", url) as opened:
+        yield opened
+
+
+class Counted(Silent):
+    """Counts batches by their size, and unclear commits."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.unclear = 0
+
+    def batched(self, questions: int) -> None:
+        self.batches.append(questions)
+
+    def commit_unclear(self) -> None:
+        self.unclear += 1
+
+
+@pytest.fixture
+def telemetry() -> Counted:
+    """What the desk says of its transactions."""
+    return Counted()
+
+
+@pytest.fixture
+def house(store: Store, telemetry: Counted) -> PassiveHouse:
+    """Three people, and a line that moves when it is stepped."""
+    with open_house(store) as opened:
+        register(opened)
+        upload(opened, "people", ROWS)
+    return PassiveHouse(store, SeededEntropy(), telemetry)
+
+
+def together(house: PassiveHouse, who: Principal, prefix: str, *sigmas: float) -> list[PendingAnswer]:
+    """A count at each sigma, in one step."""
+    asked = []
+    for sigma in sigmas:
+        query: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
+        asked.append(house.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
+    house.line.step()
+    return asked
+
+
+def failures(asked: Sequence[PendingAnswer]) -> list[type[BaseException] | None]:
+    """The kind of each one's failure, None where it was answered."""
+    raised = [future.exception(timeout=0) for future in asked]
+    return [None if each is None else type(each) for each in raised]
+
+
+def check_memory(house: PassiveHouse, store: Store) -> None:
+    """Memory stands at the ledger's head, with the ledger's replay in it."""
+    state = house.line._state
+    spent = state.memory.accounts.spent
+    replayed = np.zeros_like(spent)
+    with store.transaction(1, lock=False) as transaction:
+        for entry in transaction.entries(after=0):
+            charged, charges, _ = entry.decode()
+            replayed[charged] += charges
+        assert state.is_at(transaction.head)
+    assert spent.tolist() == replayed.tolist()
+
+
+def test_neighbours_of_a_rejected_question_are_answered(
+    house: PassiveHouse, store: Store, telemetry: Counted, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the long way and by a proposal: one transaction for all, then one for each; none of them is unclear."""
+    who = analyst(house)
+    for prefix in ("locked", "proposed"):
+        telemetry.batches.clear()
+        with caplog.at_level(logging.ERROR, "sparing.incidents"):
+            asked = together(house, who, prefix, 12.0, REJECTED_SIGMA, 14.0)
+        assert failures(asked) == [None, CommitRejected, None]
+        assert telemetry.batches == [3, 1, 1, 1]
+        check_memory(house, store)
+    assert telemetry.unclear == 0
+    assert store.head(1).seq == 4
+    assert [report.findings for report in verify_all(store)] == [[]]
+    assert (
+        caplog.text.count(f"on dataset 1 code={CHECK_VIOLATION} error=service.workflows.ports.store.CommitRejected")
+        == 4
+    )
+    assert "violates" not in caplog.text
+
+
+def test_a_rejected_question_leaves_nothing_in_doubt(house: PassiveHouse, store: Store) -> None:
+    """However often it is asked, memory is neither wrong nor loaded again, and its key can be used for another."""
+    who = analyst(house)
+    assert failures(together(house, who, "first", 12.0)) == [None]
+    memory = house.line._state.memory
+    for n in range(3):
+        assert failures(together(house, who, "same", REJECTED_SIGMA)) == [CommitRejected], n
+        check_memory(house, store)
+    assert house.line._state.memory is memory
+    query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}')
+    another = house.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
+    house.line.step()
+    assert another.result(timeout=0).sequence == 2
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_queries_at_the_largest_worst_case_end_nobody(house: PassiveHouse, store: Store, telemetry: Counted) -> None:
+    """At sigma 1.2e-9 and l2_clip 0.5 each costs more than is counted; those who ask beside them are answered."""
+    who, other = analyst(house), analyst(house, "eva")
+    query: dict[str, Any] = {"select": [{"count": {}}], "noise": {"sigma": 1.2e-9}, "per_individual": {"l2_clip": 0.5}}
+    for n in range(3):
+        body = orjson.dumps({"version": 1, "reuse": False, **query})
+        asked = house.submit(who, "survey", f"k{n}", parse_query(body))
+        others = together(house, other, f"other {n}", 12.0)
+        assert failures([asked, *others]) == [None, None]
+        check_memory(house, store)
+    assert store.worst_cases_of(who.id) == {"survey": CHARGE_UNITS_MAX}
+    assert store.head(1).worst_case_units == CHARGE_UNITS_MAX
+    assert telemetry.unclear == 0
+
+
+def test_an_act_that_is_rejected_is_an_incident_too(
+    house: PassiveHouse, caplog: pytest.LogCaptureFixture, store: Store
+) -> None:
+    """With its code; memory has nothing of it, and stands where it stood."""
+    who = analyst(house)
+    together(house, who, "first", 12.0)
+    position = house.line.position
+
+    def reject(_transaction: object, state: DatasetState) -> None:
+        state.after_commit(state.doubt_all)
+        raise CommitRejected(CHECK_VIOLATION)
+
+    with caplog.at_level(logging.ERROR, "sparing.incidents"), suppress(CommitRejected):
+        house.line.desk.act(reject)
+    assert f"an act on dataset 1 code={CHECK_VIOLATION}" in caplog.text
+    assert house.line.position == position
+    assert failures(together(house, who, "second", 12.0)) == [None]
+    check_memory(house, store)

@@ -1,0 +1,298 @@
+"""Long acts: queries and pauses between the two parts, preparations in vain, and commits whose outcome is not known."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from service.store.postgres.store import PostgresStore
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest, Unavailable
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import CommitUnclear, LongAct, Outdated, Store, StoreUnavailable
+from service.workflows.replica import House
+from service.workflows.writer.operations import ATTEMPTS_MAX
+from service.workflows.writer.prepared import Ground
+from service.workflows.writer.state import DatasetState
+from tests.houses import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.keys import LEDGER_KEY
+
+WAIT_S = 30
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+EVE = [("eve", "NO", 71, 0)]
+NEW_VISITS: dict[str, Any] = {"from": "visits", "where": {"in": [{"col": "item"}, [3, 4]]}}
+
+
+@dataclass
+class Between:
+    """Stops the next long act when its long part has ended, until it is let on."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    on: threading.Event = field(default_factory=threading.Event)
+    acts: int = 0
+
+    def hasten(self) -> None:
+        """Where the long part ends."""
+        self.acts += 1
+        self.reached.set()
+        assert self.on.wait(WAIT_S)
+
+    @contextmanager
+    def during(self, task: Callable[[], Any]) -> Iterator[Future[Any]]:
+        """Run the block between the two parts of the long act of a task."""
+        self.reached.clear()
+        self.on.clear()
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(task)
+            assert self.reached.wait(WAIT_S)
+            try:
+                yield future
+            finally:
+                self.on.set()
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """Each store in turn; of connections that others than long acts may have there is one."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    opened = PostgresStore(request.getfixturevalue("database_url"), LEDGER_KEY, connections_max=1, lock_timeout_ms=2000)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def between(store: Store, monkeypatch: pytest.MonkeyPatch) -> Between:
+    """In every long act of the store."""
+    stop, real = Between(), store.long_act
+    stop.on.set()
+
+    @contextmanager
+    def long_act(dataset_id: int) -> Iterator[LongAct]:
+        with real(dataset_id) as transaction:
+            transaction.hasten = stop.hasten  # type: ignore[method-assign]
+            yield transaction
+
+    monkeypatch.setattr(store, "long_act", long_act)
+    return stop
+
+
+@pytest.fixture
+def house(store: Store, between: Between) -> Iterator[House]:
+    """A dataset of two people with a visit each."""
+    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 3}
+    with open_house(store) as opened:
+        register(opened, tables={"people": PEOPLE, "visits": visits})
+        upload(opened, "people", ROWS)
+        upload(opened, "visits", [("ann", 1), ("bob", 2)])
+        yield opened
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def charged(house: House, key: str, **query: Any) -> int:
+    """How many a question concerns."""
+    ask(house, analyst(house), key, reuse=False, **query)
+    return house.ledger("survey", cursor=None, limit=1).items[0].charged
+
+
+def pause(house: House, key: str) -> None:
+    """As an individual does."""
+    house.lower_my_limit(individual(key), "survey", pause=True)
+
+
+def resume(house: House, key: str) -> None:
+    """And ends it."""
+    house.resume(individual(key), "survey")
+
+
+def individual(key: str) -> Principal:
+    """Whose account it is."""
+    return Principal(
+        id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
+    )
+
+
+def state_of(house: House) -> DatasetState:
+    """What the house holds."""
+    return house.lines.line(house.lines.record("survey"))._state
+
+
+def check(house: House, store: Store) -> None:
+    """Memory is what a start would load."""
+    state, fresh = state_of(house), DatasetState(house.lines.record("survey"))
+    with store.transaction(1, lock=False) as transaction:
+        fresh.catch_up(transaction)
+    assert state.position == fresh.position
+    for held, wanted in (
+        (state.memory.present, fresh.memory.present),
+        (state.memory.accounts.limit, fresh.memory.accounts.limit),
+        (state.memory.accounts.spent, fresh.memory.accounts.spent),
+        (state.memory.accounts.paused, fresh.memory.accounts.paused),
+    ):
+        assert np.array_equal(held, wanted)
+    assert state.memory.events("visits").rows == fresh.memory.events("visits").rows
+
+
+def test_queries_are_answered_while_an_upload_is_prepared(house: House, store: Store, between: Between) -> None:
+    """Without its rows before its end, and with all of them after."""
+    with between.during(lambda: upload(house, "people", EVE)):
+        assert charged(house, "before") == 2
+    assert charged(house, "after") == 3
+    with between.during(lambda: upload(house, "visits", [("ann", 3), ("kim", 4)])):
+        assert charged(house, "v before", **NEW_VISITS) == 0
+    assert charged(house, "v after", **NEW_VISITS) == 2
+    check(house, store)
+
+
+@pytest.mark.parametrize("act", ["erase", "upload"])
+def test_a_pause_waits_for_no_long_act(house: House, store: Store, between: Between, act: str) -> None:
+    """Not for an upload, and not for one's own erasure, whose account it locks; both come to their end."""
+
+    def task() -> None:
+        if act == "erase":
+            house.erase_individual("survey", "ann")
+        else:
+            upload(house, "visits", [("ann", 3)])
+
+    with between.during(task) as done:
+        pause(house, "ann")
+        assert charged(house, "during") == 1
+    done.result()
+    assert charged(house, "after") == 1
+    assert bool(state_of(house).memory.accounts.paused[0])
+    check(house, store)
+
+
+def test_what_was_prepared_before_a_load_is_prepared_again(house: House, store: Store, between: Between) -> None:
+    """The records that it was built from are others now: it is built anew, and there once."""
+    acts = between.acts
+    with between.during(lambda: upload(house, "people", EVE)) as done:
+        state_of(house).doubt_all()
+        assert charged(house, "during") == 2
+    done.result()
+    assert between.acts == acts + 2
+    assert charged(house, "after") == 3
+    check(house, store)
+
+
+def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
+    house: House, store: Store, between: Between
+) -> None:
+    """The fence has moved: their limits are lower by what may have been forgotten."""
+    with between.during(lambda: upload(house, "people", EVE)) as done, store.transaction(1, lock=True) as transaction:
+        transaction.fence_off(7, 1000)
+        transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
+        transaction.commit()
+    done.result()
+    assert int(state_of(house).memory.accounts.limit[2]) == house.lines.record("survey").budget_units - 1000
+    check(house, store)
+
+
+def test_a_preparation_that_is_always_in_vain_is_given_up(
+    house: House, store: Store, between: Between, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unavailable, and nothing is there."""
+
+    def check_nothing(self: Ground, state: DatasetState, head: object) -> None:
+        raise Outdated
+
+    acts = between.acts
+    with monkeypatch.context() as patch:
+        patch.setattr(Ground, "check", check_nothing)
+        with pytest.raises(Unavailable):
+            upload(house, "people", EVE)
+    assert between.acts == acts + ATTEMPTS_MAX
+    assert charged(house, "after") == 2
+    check(house, store)
+
+
+def test_a_refused_upload_holds_up_no_other(house: House, store: Store) -> None:
+    """Its transaction is over."""
+    with pytest.raises(InvalidRequest, match="registered already"):
+        upload(house, "people", [*EVE, ROWS[0]])
+    upload(house, "people", EVE)
+    check(house, store)
+
+
+def test_replicas_give_out_each_slot_once(house: House, store: Store, between: Between) -> None:
+    """The second upload begins when the first has ended, at whatever replica."""
+    if isinstance(store, PostgresStore):
+        store._sessions._pool.resize(1, 6)  # for two houses
+    with open_house(store, SeededEntropy(6)) as second:
+        with between.during(lambda: upload(house, "people", EVE)), ThreadPoolExecutor(1) as pool:
+            other = pool.submit(lambda: upload(second, "people", [("kim", "SE", 5, 5)]))
+            between.on.set()
+            other.result()
+        assert charged(house, "first") == charged(second, "second") == 4
+        check(second, store)
+        assert charged(house, "last") == 4
+        check(house, store)
+
+
+class UnclearTransaction(MemoryTransaction):
+    """Its COMMIT is not answered; whether it takes effect is said before."""
+
+    takes_effect = True
+
+    def commit(self) -> None:
+        if self.takes_effect:
+            super().commit()
+        raise CommitUnclear
+
+
+@pytest.mark.parametrize("takes_effect", [True, False])
+@pytest.mark.parametrize("act", ["erase", "join", "pause", "resume"])
+def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
+    monkeypatch: pytest.MonkeyPatch, takes_effect: bool, act: str
+) -> None:
+    """Unavailable; the next question sees what became of it, and memory is not loaded again."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        acts: dict[str, Callable[[], None]] = {
+            "erase": lambda: house.erase_individual("survey", "ann"),
+            "join": lambda: upload(house, "people", EVE),
+            "pause": lambda: pause(house, "ann"),
+            "resume": lambda: resume(house, "bob"),
+        }
+        if act == "resume":
+            pause(house, "bob")
+        memory = state_of(house).memory
+        with monkeypatch.context() as patch:
+            patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
+            patch.setattr("service.testing.store.MemoryTransaction", UnclearTransaction)
+            with pytest.raises(Unavailable):
+                acts[act]()
+        usual = 1 if act == "resume" else 2
+        assert (
+            charged(house, "after") == {"erase": 1, "join": 3, "pause": 1, "resume": 2}[act] if takes_effect else usual
+        )
+        assert state_of(house).memory is memory
+        check(house, store)
+
+
+def test_a_store_that_fails_in_the_long_part_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unavailable, as in the short one."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryTransaction, "add_records", _fail)
+            with pytest.raises(Unavailable):
+                upload(house, "people", ROWS)
+        upload(house, "people", ROWS)
+        check(house, store)
+
+
+def _fail(*_: object) -> None:
+    raise StoreUnavailable

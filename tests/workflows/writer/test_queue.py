@@ -1,0 +1,290 @@
+"""The line of one dataset: batches, retries, reuse, allowances, and commits whose outcome is not known."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+
+from service.query.parse import parse_query
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
+from service.workflows.model.rows import Asked
+from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from service.workflows.replica import House
+from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, values
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+
+
+class FaultyStore(MemoryStore):
+    """The in-memory store on a bad day: `faults` says what each locked transaction's commit does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self.locked = 0
+
+    @contextmanager
+    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
+        self.locked += lock
+        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
+            if lock and self.faults:
+                _break_commit(transaction, self.faults.pop(0))
+            yield transaction
+
+
+def _break_commit(transaction: Any, fault: str) -> None:
+    commit = transaction.commit
+
+    def broken() -> None:
+        if fault in {"lost-reply", "fine"}:
+            commit()
+        if fault in {"lost-reply", "lost-request"}:
+            raise CommitUnclear
+        if fault == "gone":
+            raise StoreUnavailable
+
+    transaction.commit = broken
+
+
+@pytest.fixture
+def store() -> FaultyStore:
+    """A store that does as it is told."""
+    return FaultyStore()
+
+
+@pytest.fixture
+def entropy() -> SeededEntropy:
+    """Repeatable noise."""
+    return SeededEntropy()
+
+
+@pytest.fixture
+def house(store: FaultyStore, entropy: SeededEntropy) -> Iterator[House]:
+    """Three people, registered."""
+    with open_house(store, entropy) as opened:
+        register(opened)
+        upload(opened, "people", ROWS)
+        yield opened
+
+
+def test_a_retry_returns_the_same_bytes_and_charges_nobody(house: House) -> None:
+    """Same key, same query: the stored reply; the ledger has one entry."""
+    who = analyst(house)
+    first = ask(house, who, "k", noise={"sigma": 3})
+    again = ask(house, who, "k", noise={"sigma": 3.0})
+    assert again.body == first.body
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+
+
+def test_another_query_under_a_used_key_is_refused(house: House) -> None:
+    """Also when only `reuse` differs; and nothing is charged."""
+    who = analyst(house)
+    ask(house, who, "k")
+    for other in ({"noise": {"sigma": 4}}, {"reuse": False}):
+        with pytest.raises(KeyConflict):
+            ask(house, who, "k", **other)
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+
+
+def test_a_key_belongs_to_its_analyst_and_dataset(house: House) -> None:
+    """Two analysts may use the same key; each gets an answer of its own."""
+    register(house, "other")
+    ana, eva = analyst(house), analyst(house, "eva")
+    answers = [
+        ask(house, ana, "k", reuse=False),
+        ask(house, eva, "k", reuse=False),
+        ask(house, ana, "k", "other", reuse=False),
+    ]
+    assert len({answer.query_id for answer in answers}) == 3
+
+
+def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(house: House) -> None:
+    """Reuse costs nobody anything, shows the same values, and ends with the public epoch, not with an append."""
+    ana, eva = analyst(house), analyst(house, "eva")
+    first = ask(house, ana, "a")
+    spent = house.budgets("survey", cursor=None, limit=10)
+    upload(house, "people", [("joe", "SE", 20, 1)])
+    reused = ask(house, eva, "b")
+    assert values(reused) == values(first)
+    assert orjson.loads(reused.body) == orjson.loads(first.body) | {"reused": True}
+    assert orjson.loads(first.body)["reused"] is False
+    assert house.budgets("survey", cursor=None, limit=3).items == spent.items
+    assert ask(house, eva, "c", reuse=False).query_id != first.query_id
+    house.open_epoch("survey")
+    fresh = ask(house, ana, "d")
+    assert orjson.loads(fresh.body)["reused"] is False
+    assert orjson.loads(fresh.body)["epoch"] == 2
+
+
+def test_a_reused_answer_belongs_to_its_key_for_good(house: House, store: FaultyStore) -> None:
+    """Alone in its transaction it is stored like any other: the next epoch neither changes its bytes nor charges."""
+    who = analyst(house)
+    ask(house, who, "a")
+    reused = ask(house, who, "b")
+    house.open_epoch("survey")
+    with pytest.raises(KeyConflict):
+        ask(house, who, "b", noise={"sigma": 4})
+    assert ask(house, who, "b").body == reused.body
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+
+
+def test_an_allowance_ends_an_analyst_on_public_numbers(house: House) -> None:
+    """The worst case decides, whoever was touched; a refusal leaves nothing behind."""
+    who = analyst(house, allowance_rho=Decimal("0.12"))  # sigma 3: 1/18 = 0.0556 a query
+    everybody = ask(house, who, "a", reuse=False)
+    nobody = ask(house, who, "b", where={"ge": [{"col": "age"}, 100]}, reuse=False)
+    assert everybody.sequence + 1 == nobody.sequence
+    with pytest.raises(AllowanceExceeded):
+        ask(house, who, "c", where={"ge": [{"col": "age"}, 100]}, noise={"sigma": 2.9})
+    left = house.allowances(who)[0]
+    assert Decimal(left.spent_rho) + Decimal(left.left_rho or 0) == pytest.approx(Decimal("0.12"))
+    assert ask(house, who, "a", reuse=False).body == everybody.body
+
+
+def test_an_analyst_sees_only_its_dataset(house: House) -> None:
+    """Another dataset is as unknown as none."""
+    register(house, "other")
+    who = analyst(house, dataset="other")
+    for name in ("survey", "nothing"):
+        with pytest.raises(NotFound):
+            ask(house, who, "k", name)
+
+
+@pytest.mark.parametrize("fault", ["lost-reply", "lost-request", "gone"])
+def test_an_unclear_commit_is_read_never_redone(
+    house: House, store: FaultyStore, entropy: SeededEntropy, fault: str
+) -> None:
+    """If it was durable, its bytes; if not, a 503, and the retry executes once. No second noise in either case."""
+    who = analyst(house)
+    store.faults = [fault]
+    entropy.drawn.clear()
+    durable = fault == "lost-reply"
+    if durable:
+        first = ask(house, who, "k")
+    else:
+        with pytest.raises(Unavailable):
+            ask(house, who, "k")
+    draws = len(entropy.drawn)
+    again = ask(house, who, "k")
+    entries = house.ledger("survey", cursor=None, limit=10).items
+
+    assert len(entries) == 1
+    assert entries[0].charged == 3
+    assert (len(entropy.drawn) == draws) is durable
+    if durable:
+        assert again.body == first.body
+    spent = {row.spent_units for row in house.budgets("survey", cursor=None, limit=10).items}
+    assert spent == {61_083_979_321}  # ceil(2^40 / 18): each of the three paid once
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_a_failed_commit_leaves_no_debit_behind(house: House, store: FaultyStore) -> None:
+    """Also where another replica's entry has taken the place in the ledger: memory is not what that entry says."""
+    who = analyst(house)
+    with open_house(store) as other:
+        store.faults = ["gone"]
+        with pytest.raises(Unavailable):
+            ask(house, who, "k")
+        ask(other, who, "nobody", where={"ge": [{"col": "age"}, 100]})
+        assert {row.spent_units for row in house.budgets("survey", cursor=None, limit=10).items} == {0}
+
+
+def test_everything_that_waits_shares_one_transaction(house: House, store: FaultyStore) -> None:
+    """Thirty questions behind a busy line are answered in order, under one lock."""
+    who = analyst(house)
+    writer = house.lines.line(house.lines.record("survey"))
+    gate, waiting = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        waiting.set()
+        gate.wait(30)
+
+    holder = writer.submit_look(hold)
+    assert waiting.wait(30)
+    before = store.locked
+    query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
+    futures = [house.submit(who, "survey", f"k{n}", query) for n in range(30)]
+    gate.set()
+    sequences = [future.result(timeout=30).sequence for future in futures]
+    holder.result(timeout=30)
+    assert sequences == list(range(1, 31))
+    assert store.locked - before == 1
+
+
+def test_the_same_key_twice_in_one_batch_executes_once(house: House) -> None:
+    """The second delivery finds the first one's reply before anything is committed."""
+    who = analyst(house)
+    query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
+    futures = [house.submit(who, "survey", "k", query) for _ in range(8)]
+    assert len({future.result(timeout=30).body for future in futures}) == 1
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+
+
+def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy is decided by the lengths of the line and of the analyst's own part alone: it may fill half of it."""
+    monkeypatch.setattr("service.workflows.writer.queue.QUEUE_MAX", 4)
+    register(house, "small")
+    who = analyst(house)
+    writer = house.lines.line(house.lines.record("small"))
+    gate, waiting = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        waiting.set()
+        gate.wait(30)
+
+    holder = writer.submit_look(hold)
+    assert waiting.wait(30)
+    query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
+    futures = [house.submit(who, "small", f"k{n}", query) for n in range(2)]
+    refused = house.submit(who, "small", "k3", query)
+    assert isinstance(refused.exception(timeout=30), Busy)
+    assert refused.dimension == 1
+    futures.append(house.submit(analyst(house, "bo"), "small", "k", query))
+    gate.set()
+    holder.result(timeout=30)
+    assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
+
+
+def test_a_question_that_breaks_takes_nobody_with_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bad question in a batch is an incident; its neighbours get their answers, once each."""
+    who = analyst(house)
+    real = __import__("service.workflows.writer.batch", fromlist=["contributions"]).contributions
+
+    def fragile(plan: Any, memory: Any) -> Any:
+        if plan.sigma == 13.0:
+            raise RuntimeError("ann is 44")
+        return real(plan, memory)
+
+    monkeypatch.setattr("service.workflows.writer.batch.contributions", fragile)
+    bodies = [
+        orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False})
+        for sigma in (12.0, 13.0, 14.0)
+    ]
+    futures = [house.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
+    outcomes = [future.exception(timeout=30) for future in futures]
+    assert [type(outcome) for outcome in outcomes] == [type(None), Unavailable, type(None)]
+    assert "44" not in str(outcomes[1])
+    assert len(house.ledger("survey", cursor=None, limit=10).items) == 2
+
+
+def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
+    """Closing writes the pages; a new house starts from them and agrees."""
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        for n in range(5):
+            ask(house, who, f"k{n}", reuse=False)
+        before = house.budgets("survey", cursor=None, limit=10).items
+    assert store.head(1).checkpoint_seq == 5
+    assert [report.findings for report in verify_all(store)] == [[]]
+    with open_house(store) as house:
+        assert house.budgets("survey", cursor=None, limit=10).items == before
+        assert ask(house, who, "k9", reuse=False).sequence == 6

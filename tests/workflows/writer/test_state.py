@@ -1,0 +1,228 @@
+"""A replica's memory of a dataset: what it holds after something went wrong half way."""
+
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from service.engine.inverted import Codes, Inverted
+from service.engine.pages import PAGE_SLOTS
+from service.query.coding import Coding
+from service.testing.store import MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.testing.witness import MemoryWitness
+from service.workflows.maintenance.verify.report import verify_all
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.replica import House
+from service.workflows.writer.state import DatasetState
+from tests.contracts.stores import burn, dataset, entry, reply, second_entry
+from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+
+ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+
+
+def test_refused_events_leave_nobody_behind() -> None:
+    """Events of somebody new, refused for being too many: nobody new is counted or charged."""
+    store = MemoryStore()
+    visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
+    with open_house(store) as house:
+        register(house, tables={"people": PEOPLE, "visits": visits})
+        upload(house, "people", ROWS)
+        with pytest.raises(InvalidRequest, match="rows_per_individual"):
+            upload(house, "visits", [("new", 1)] * 3)
+        ask(house, analyst(house), "k")
+        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
+        upload(house, "visits", [("new", 1)] * 2)
+        assert house.budget_summary("survey").individuals == len(ROWS) + 1
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+class CutTransaction(MemoryTransaction):
+    """The connection goes while the records are read."""
+
+    def records(self, table: str, *, of: object = None) -> NoReturn:
+        raise StoreUnavailable
+
+
+def test_a_load_cut_short_is_begun_again() -> None:
+    """Even if the version to load then is the one that was held before: half a load is no version at all."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        older = store.kept[1]
+        upload(house, "people", ROWS)
+    record = store.datasets()[0]
+    state = DatasetState(record)
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    newest, store.kept[1] = store.kept[1], older
+    with pytest.raises(StoreUnavailable):
+        state.catch_up(CutTransaction(store, 1, lock=False))
+    store.kept[1] = newest
+    state.catch_up(MemoryTransaction(store, 1, lock=True))
+    assert int(state.memory.present.sum()) == len(ROWS)
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_acts_of_another_history_are_not_followed(more: int) -> None:
+    """A backup without the last acts, on which as many or more others were done: their numbers say nothing."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        older = store.kept[1]
+        house.erase_individual("survey", "ann")
+        upload(house, "people", ROWS[:1])
+    state = DatasetState(store.datasets()[0])
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    store.kept[1] = older
+    with open_house(store, witness=MemoryWitness()) as house:
+        upload(house, "people", [("eve", "NO", 71, 0)])
+        house.erase_individual("survey", "ann")
+        for _ in range(more):
+            house.open_epoch("survey")
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert np.flatnonzero(state.memory.present).tolist() == [1, 2]
+    assert state.data_version == store.head(1).data_version
+
+
+def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many acts may take longer to follow than a load does."""
+    monkeypatch.setattr("service.workflows.replication.act_changes.ACTS_MAX", 2)
+    store, read = MemoryStore(), list[int]()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        state = DatasetState(store.datasets()[0])
+        for acts in (2, 3):
+            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            memory = state.memory
+            for _ in range(acts):
+                house.open_epoch("survey")
+            state.catch_up(MemoryTransaction(store, 1, lock=False))
+            read.append(state.memory is not memory)
+    assert read == [False, True]
+
+
+def test_pages_that_have_gone_back_are_loaded_again() -> None:
+    """A backup from before the checkpoint may hold every entry: which pages have changed since is then not known."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        ask(house, who, "k")
+        before = store.kept[1]
+    assert store.head(1).checkpoint_seq == 1
+    state = DatasetState(store.datasets()[0])
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.checkpoint().pages == {}
+    store.kept[1] = before
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.is_tail_long(entries=1)
+    assert list(state.checkpoint().pages) == [0]
+
+
+def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many charges in few entries take as long to replay as many entries; a copy begins the count anew."""
+    store = MemoryStore()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS)
+        who = analyst(house)
+        state = DatasetState(store.datasets()[0])
+        assert not state.is_tail_long(entries=0)  # nothing was loaded yet
+        for n in range(3):
+            ask(house, who, f"k{n}", reuse=False)
+        state.catch_up(MemoryTransaction(store, 1, lock=False))
+    assert state.is_tail_long(entries=3)
+    assert not state.is_tail_long(entries=4)
+    monkeypatch.setattr("service.workflows.writer.state.TAIL_CHARGES_MAX", 5)
+    for passes_max, is_long in ((3, True), (4, False)):
+        monkeypatch.setattr("service.workflows.writer.state.TAIL_PASSES_MAX", passes_max)
+        assert state.is_tail_long(entries=4) == is_long
+    monkeypatch.setattr("service.workflows.writer.state.TAIL_PASSES_MAX", 0)
+    assert state.is_tail_long(entries=4)
+    state.checkpoint()
+    assert not state.is_tail_long(entries=1)
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
+    """Of pages on which a query only leaves people out, too; burns are not counted, and no entry counts twice."""
+    store, made = MemoryStore(), second_entry if is_second else entry
+    record = store.add_dataset(dataset())
+    with store.transaction(1, lock=True) as transaction:
+        slots = np.array([0, 1, PAGE_SLOTS])
+        transaction.add_individuals(slots, ["a", "b", "c"], np.full(3, 2**50))
+        transaction.journal("rows", {}, slots=PAGE_SLOTS + 1)
+        transaction.commit()
+    for number in range(3):
+        with store.transaction(1, lock=True) as transaction:
+            asked = made(transaction.head, {0: 5}, (1, PAGE_SLOTS))
+            transaction.append([asked], [reply(asked, f"k{number}")], {})
+            transaction.append([burn(transaction.head, {0: 7, 1: 7})], [], {})
+            transaction.commit()
+    copied = DatasetState(record)
+    copied.catch_up(MemoryTransaction(store, 1, lock=False))
+    written = copied.checkpoint()
+    assert sorted(written.pages) == [0, 1]
+    store.write_page(1, written, 1)
+    fresh = DatasetState(record)
+    fresh.catch_up(MemoryTransaction(store, 1, lock=False))
+    for state in (copied, fresh):
+        counters = state.memory.counters
+        assert (counters.charged[slots].tolist(), counters.charged.sum()) == ([3, 0, 0], 3)
+        assert (counters.left_out[slots].tolist(), counters.left_out.sum()) == ([0, 3, 3], 6)
+
+
+def test_an_entry_that_touches_nobodys_slot_changes_nothing() -> None:
+    """Neither accounts nor counters: memory is as it was."""
+    store = MemoryStore()
+    record = store.add_dataset(dataset())
+    with store.transaction(1, lock=True) as transaction:
+        transaction.add_individuals(np.array([0]), ["a"], np.array([10**9]))
+        transaction.journal("rows", {}, slots=1)
+        transaction.commit()
+    state = DatasetState(record)
+    state.catch_up(MemoryTransaction(store, 1, lock=False))
+    for charged, left_out in (({0: 5}, (PAGE_SLOTS,)), ({0: 5, PAGE_SLOTS: 5}, ())):
+        with pytest.raises(IndexError):
+            state.apply(entry(store.head(1), charged, left_out))
+    assert not state.memory.accounts.spent.any()
+    assert not state.memory.counters.charged.any()
+    assert state.seq == 0
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["appended", "loaded"])
+def test_categories_are_indexed_before_anybody_asks(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
+    """By the append, and by the load of whoever comes after."""
+    store, made = MemoryStore(), list[int]()
+    with open_house(store) as house:
+        register(house)
+        upload(house, "people", ROWS[:1])
+        if not is_loaded:
+            upload(house, "people", ROWS[1:])
+            _count_indexes(monkeypatch, made)
+            _ask_by_country(house)
+    if is_loaded:
+        with open_house(store) as house:
+            house.preload()
+            _count_indexes(monkeypatch, made)
+            _ask_by_country(house)
+    assert made == []
+
+
+def _count_indexes(monkeypatch: pytest.MonkeyPatch, made: list[int]) -> None:
+    """Note the size of every index that is made from now on."""
+    real = Inverted.of
+
+    def of(codes: Codes, coding: Coding) -> Inverted:
+        made.append(codes.size)
+        return real(codes, coding)
+
+    monkeypatch.setattr(Inverted, "of", of)
+
+
+def _ask_by_country(house: House) -> None:
+    ask(house, analyst(house), "by-country", where={"eq": [{"col": "country"}, "NO"]})

@@ -1,0 +1,134 @@
+"""What becomes of a request whose client goes: a function of when it goes and of its slots, and of no real duration."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from uuid import UUID
+
+import orjson
+import pytest
+
+from service.query.cost import PublicCost, Speed
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.schema import Schema
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.schedule import Reservation
+from service.workflows.admission.scheduler import START_NS, Scheduler, slot_rules
+from service.workflows.model.views import Principal
+from service.workflows.writer.batch import Question
+from service.workflows.writer.submission import Submission, Unit
+from tests.houses import CLOCK, PEOPLE
+
+SLOT_NS = 10_000_000
+COST = PublicCost(time_ns=1_000_000, kept_bytes=100, working_bytes=100)
+
+
+class Behind:
+    """A writer that is still busy with the slots before: it only takes what has begun."""
+
+    def __init__(self) -> None:
+        self.begun: list[Submission] = []
+
+    def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:
+        self.begun += jobs
+
+    def submit(self, submission: Submission) -> None:
+        self.begun.append(submission)
+
+
+class Hand:
+    """A clock that is set."""
+
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+@pytest.fixture
+def clock() -> Hand:
+    """At zero."""
+    return Hand()
+
+
+@pytest.fixture
+def scheduled(clock: Hand) -> Iterator[Callable[[Behind], Submission]]:
+    """Admits one query with slots of 10 ms."""
+    scheduler = Scheduler(slot_rules(SLOT_NS, Speed()), deadline_ns=10**10, now_ns=clock)
+    with closing(scheduler):
+        yield lambda writer: admitted(Admission(scheduler=scheduler), writer)
+
+
+def admitted(admission: Admission, writer: Behind) -> Submission:
+    """One query, admitted for a writer."""
+    schema = Schema.model_validate({"people": PEOPLE})
+    query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}))
+    analyst = Principal(id=UUID(int=1), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None)
+    plan = compile_query(query, schema, capacity=100)
+    question = Question(analyst=analyst, key="k", request_hash=b"", plan=plan, accepted_at=CLOCK)
+    submission = Submission([question], COST, writer)
+    submission.ticket = admission.admit(submission.analyst_id, COST, submission, writer)
+    return submission
+
+
+def test_a_client_that_goes_before_its_slot_has_nothing_begun(
+    clock: Hand, scheduled: Callable[[Behind], Submission]
+) -> None:
+    """The request leaves the schedule, and its promise is cancelled."""
+    writer = Behind()
+    submission = scheduled(writer)
+    clock.now_ns = SLOT_NS - 1
+    submission.cancel()
+    assert submission.answers[0].cancelled()
+    clock.now_ns = 10 * SLOT_NS
+    scheduled(writer)
+    assert writer.begun == []
+
+
+def test_slots_that_have_come_are_begun_however_late_the_writer_is(
+    clock: Hand, scheduled: Callable[[Behind], Submission]
+) -> None:
+    """A disconnect after the slots have come changes nothing, though the writer has not looked at the request yet.
+
+    Otherwise the next sequence number would say whether the writer was late, which depends on data.
+    """
+    writer = Behind()
+    submission = scheduled(writer)
+    clock.now_ns = SLOT_NS + START_NS
+    submission.cancel()
+    assert writer.begun == [submission]
+    assert not submission.answers[0].cancelled()
+    assert submission.start()
+
+
+def test_without_slots_work_that_has_not_begun_is_not_begun() -> None:
+    """Nothing is held then, and whether the work has begun decides."""
+    gone, begun = (admitted(Admission(), Behind()) for _ in range(2))
+    assert begun.start()
+    for submission in (gone, begun):
+        submission.cancel()
+    assert gone.answers[0].cancelled()
+    assert not begun.answers[0].cancelled()
+    assert not gone.start()
+
+
+def test_of_a_unit_all_is_begun_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that goes while the writer takes its batch up leaves no promise that nothing settles."""
+    begun, gone = Unit([0] * 3, COST), Unit([0] * 3, COST)
+    second, other = begun.answers[1], gone.answers[1]
+    run, cancel = second.set_running_or_notify_cancel, other.cancel
+
+    def run_while_the_client_goes() -> bool:
+        begun.cancel()
+        return run()
+
+    def cancel_while_the_writer_comes() -> bool:
+        assert not gone.start()
+        return cancel()
+
+    monkeypatch.setattr(second, "set_running_or_notify_cancel", run_while_the_client_goes)
+    monkeypatch.setattr(other, "cancel", cancel_while_the_writer_comes)
+    assert begun.start()
+    assert all(answer.running() for answer in begun.answers)
+    gone.cancel()
+    assert all(answer.cancelled() for answer in gone.answers)
