@@ -34,7 +34,7 @@ from tests.faults.killing import PLACES, Servers, kill_one_by_one, kill_under_lo
 from tests.faults.machine import can_mount, machine, mounted, prepare
 from tests.faults.racing import race
 from tests.faults.replicas import Nursery
-from tests.faults.stage import Stage, staged
+from tests.faults.scenario import Stage, staged
 from tests.faults.stopping import stop_under_load
 
 RECORDS = Path(__file__).parents[1] / "tests" / "records"

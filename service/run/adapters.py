@@ -26,7 +26,7 @@ from service.workflows.admission.memory_bound import MemoryBound
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import Witness
 from service.workflows.ports.telemetry import Telemetry
@@ -93,7 +93,7 @@ def furnished(
 @contextmanager
 def _owning(servers: Servers, pepper: Pepper, forward_url: str) -> Iterator[Ownership]:
     """The ownership of a process that was not there before, released at the end."""
-    replica = Replica(id=uuid4(), url=forward_url)
+    replica = ReplicaAddress(id=uuid4(), url=forward_url)
     with (
         closing(PostgresLeases(servers.database_url, replica)) as leases,
         closing(Ownership(leases=leases, replica=replica, pepper=pepper)) as ownership,

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from service.workflows.model.rows import Lease, Replica
+from service.workflows.model.rows import Lease, ReplicaAddress
 
 
 class MemoryLeases:
@@ -13,10 +13,10 @@ class MemoryLeases:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Every dataset is free."""
         self._clock = clock
-        self._held: dict[int, tuple[Replica, float]] = {}
+        self._held: dict[int, tuple[ReplicaAddress, float]] = {}
         self._door = threading.Lock()
 
-    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
         with self._door:
             now = self._clock()
             holder, until = self._held.get(dataset_id, (replica, now))
@@ -24,7 +24,7 @@ class MemoryLeases:
                 holder, until = self._held[dataset_id] = replica, now + lease_s
             return Lease(dataset_id=dataset_id, replica=holder, left_s=until - now)
 
-    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         with self._door:
             now = self._clock()
             for dataset_id, (holder, _) in self._held.items():
@@ -35,7 +35,7 @@ class MemoryLeases:
             ]
         return [lease for lease in leases if lease.left_s > 0]
 
-    def release(self, replica: Replica) -> None:
+    def release(self, replica: ReplicaAddress) -> None:
         with self._door:
             for dataset_id, (holder, until) in self._held.items():
                 if holder.id == replica.id:

@@ -18,7 +18,7 @@ from service.store.entropy import system_entropy
 from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.model.rows import Lease, Replica
+from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import Silent
 from service.workflows.replica import House
@@ -51,15 +51,15 @@ class MortalLeases(MemoryLeases):
         super().__init__()
         self.dead: set[UUID] = set()
 
-    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         self._refuse(replica)
         return super().renew(replica, lease_s=lease_s)
 
-    def release(self, replica: Replica) -> None:
+    def release(self, replica: ReplicaAddress) -> None:
         self._refuse(replica)
         super().release(replica)
 
-    def _refuse(self, replica: Replica) -> None:
+    def _refuse(self, replica: ReplicaAddress) -> None:
         if replica.id in self.dead:
             raise StoreUnavailable
 
@@ -130,8 +130,8 @@ async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = No
     store, leases, witness = store or MemoryStore(), MortalLeases(), MemoryWitness()
     counts, edge = (Counted(), Counted()), edge or Edge()
     with bound() as listener:
-        owning = Ownership(leases=leases, replica=Replica(id=uuid4(), url=url_of(listener)), pepper=PEPPER)
-        others = Ownership(leases=leases, replica=Replica(id=uuid4(), url=NOWHERE), pepper=PEPPER)
+        owning = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=url_of(listener)), pepper=PEPPER)
+        others = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=NOWHERE), pepper=PEPPER)
         owner = build_world(
             edge=replace(edge, life=Life(owning.leave), telemetry=counts[0]),
             store=store,

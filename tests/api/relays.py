@@ -17,7 +17,7 @@ from service.api.problems import response_of
 from service.testing.leases import MemoryLeases
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 from tests.api.neighbours import bound, served, url_of
 from tests.api.receiving import received
@@ -63,7 +63,7 @@ class Relay:
     """A process that carries everything to the owner, and says what became of it."""
 
     courier: Courier
-    replica: Replica
+    replica: ReplicaAddress
     outcomes: list[object] = field(default_factory=list)
     url: str = ""
 
@@ -90,9 +90,9 @@ async def carried(
     """A relay in front of an owner that works as `app`."""
     async with AsyncExitStack() as stack:
         doors = [stack.enter_context(bound()) for _ in range(2)]
-        replica = Replica(id=uuid4(), url=url_of(doors[0]))
+        replica = ReplicaAddress(id=uuid4(), url=url_of(doors[0]))
         theirs = Ownership(leases=MemoryLeases(), replica=replica, pepper=pepper)
-        ours = Ownership(leases=MemoryLeases(), replica=Replica(id=uuid4(), url=""), pepper=PEPPER)
+        ours = Ownership(leases=MemoryLeases(), replica=ReplicaAddress(id=uuid4(), url=""), pepper=PEPPER)
         owner, relay = Owner(theirs, app), Relay(Courier(ours, clock), replica, url=url_of(doors[1]))
         owner.server = await stack.enter_async_context(served(owner, doors[0]))
         await stack.enter_async_context(served(received(relay), doors[1]))

@@ -18,7 +18,7 @@ from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_schedule import Slots
 from service.query.parse import parse_query
 from tests.api.world import COUNT, World, build_world
-from tests.gates import WAIT_S, GatedStore
+from tests.gated_store import WAIT_S, GatedStore
 
 pytestmark = pytest.mark.slow
 

@@ -11,17 +11,17 @@ import pytest
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
 from service.testing.leases import MemoryLeases
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import Leases
 from tests.contracts.stores import STORES, dataset
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 
-ONE, OTHER = (Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
+ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 LONG_S = 60.0
 SHORT_S = 0.2
-Open = Callable[[Replica], Leases]
+Open = Callable[[ReplicaAddress], Leases]
 
 
 @pytest.fixture(params=STORES)
@@ -91,7 +91,7 @@ def test_released_leases_are_free_at_once(leases: Open) -> None:
 
 def test_of_many_claims_at_once_one_is_granted(leases: Open) -> None:
     """All claimants are told the same owner."""
-    replicas = [Replica(id=uuid4(), url=f"http://127.0.0.1:{port}") for port in range(1, 7)]
+    replicas = [ReplicaAddress(id=uuid4(), url=f"http://127.0.0.1:{port}") for port in range(1, 7)]
     opened = [leases(replica) for replica in replicas]
     for number in (1, 2):
         with ThreadPoolExecutor(len(replicas)) as crowd:

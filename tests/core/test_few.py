@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.few import FEW, marked, picked
-from tests.bystander import bystander
+from tests.gil_probe import bystander
 
 TAKES_MAX = 1_000_000
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.failpoints import arm, disarm
 from tests.faults.history import Attempt
-from tests.faults.stage import QUESTIONS, Stage, open_house
+from tests.faults.scenario import QUESTIONS, Stage, open_house
 
 REFUSALS = {500: "urn:sparing:problem:internal-error", 503: "urn:sparing:problem:unavailable"}
 

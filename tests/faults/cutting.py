@@ -16,7 +16,7 @@ from service.workflows.model.errors import Unavailable
 from service.workflows.replica import House
 from tests.faults.history import Attempt
 from tests.faults.proxy import Cut, CuttingProxy
-from tests.faults.stage import NAMES, QUESTIONS, Stage, open_house
+from tests.faults.scenario import NAMES, QUESTIONS, Stage, open_house
 
 CUTS = (Cut.BEFORE, Cut.WITHIN, Cut.SENT, Cut.REPLIED, Cut.AFTER)
 WAIT_S = 60

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from service.store.postgres.migrate import migrate
-from tests.faults.crowd import Crowd
+from tests.faults.load import Crowd
 from tests.faults.machine import Disk, Machine
 from tests.faults.proxy import Cut, CuttingProxy
-from tests.faults.stage import Stage, staged
+from tests.faults.scenario import Stage, staged
 
 NOWHERE = "http://127.0.0.1:1"
 QUESTIONS = 400

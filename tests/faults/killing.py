@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from service.failpoints import POINTS
 from service.store.witness.file import FileWitness
-from tests.faults.crowd import Crowd
+from tests.faults.load import Crowd
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.faults.replicas import Answer, Nursery, Replica, running
-from tests.faults.stage import NAMES, Stage
+from tests.faults.scenario import NAMES, Stage
 
 COMMIT_SENT = "commit-sent"  # between COMMIT and its reply no line of ours runs: a proxy stands there
 PLACES = (*POINTS[: POINTS.index("acknowledged")], COMMIT_SENT, *POINTS[POINTS.index("acknowledged") :])

@@ -19,7 +19,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.replica import House
-from tests.faults.stage import LEDGER_KEY, open_house
+from tests.faults.scenario import LEDGER_KEY, open_house
 from tests.sealed_accounts import spent_in
 
 DATASET = "race"

@@ -78,7 +78,7 @@ class Replica:
 
 
 class Nursery:
-    """The owner's side of `tests.faults.nursery`."""
+    """The owner's side of `tests.faults.fork_server`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self.home = directory, directory / "home"
@@ -88,7 +88,7 @@ class Nursery:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         with (directory / "replicas.log").open("ab") as log, theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.faults.fork_server", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stderr=log,

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from service.failpoints import POINTS
-from tests.faults.crowd import Crowd
 from tests.faults.killing import Servers
-from tests.faults.stage import NAMES, Stage
+from tests.faults.load import Crowd
+from tests.faults.scenario import NAMES, Stage
 
 # After so long Postgres takes the lock away: not much, and yet more than a busy machine makes a healthy process wait.
 IMPATIENT = {"SPARING_IDLE_TRANSACTION_TIMEOUT_MS": "1500"}

@@ -4,7 +4,7 @@ import pytest
 
 from service.failpoints import POINTS
 from tests.faults.breaking import break_at
-from tests.faults.stage import staged
+from tests.faults.scenario import staged
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults.cutting import CUTS, cut_in_a_crowd, cut_one_by_one
 from tests.faults.proxy import Cut
-from tests.faults.stage import staged
+from tests.faults.scenario import staged
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.killing import PLACES, Servers, kill_one_by_one, kill_under_load
-from tests.faults.stage import staged
+from tests.faults.scenario import staged
 
 pytestmark = pytest.mark.slow
 

@@ -20,8 +20,8 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from tests.contracts.caches import caches
+from tests.factories import ask, upload
 from tests.faults.meddling import OwnValkey
-from tests.houses import ask, upload
 from tests.keys import LEDGER_KEY
 from tests.leaks.opaque import fixed_in, written
 from tests.workflows.replicas import PEOPLE, Replicas, eventually, replicas, truth

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.falling import lose_power
 from tests.faults.machine import machine, mounted, prepare
 from tests.faults.replicas import Nursery
-from tests.faults.stage import Stage
+from tests.faults.scenario import Stage
 
 LOSS = r"was answered and has no stored reply|witness: has seen sequence"
 pytestmark = pytest.mark.slow

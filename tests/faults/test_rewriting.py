@@ -13,7 +13,7 @@ from service.workflows.ports.store import Transaction
 from tests.e2e.workers import await_that
 from tests.faults.killing import Servers
 from tests.faults.replicas import Replica, exchange
-from tests.faults.stage import LEDGER_KEY, PEOPLE, QUESTIONS, Stage, staged
+from tests.faults.scenario import LEDGER_KEY, PEOPLE, QUESTIONS, Stage, staged
 from tests.faults.stopping import IMPATIENT
 
 pytestmark = pytest.mark.slow

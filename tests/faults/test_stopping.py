@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.killing import Servers
-from tests.faults.stage import staged
+from tests.faults.scenario import staged
 from tests.faults.stopping import stop_at, stop_under_load
 
 pytestmark = pytest.mark.slow

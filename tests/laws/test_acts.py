@@ -26,7 +26,7 @@ from service.workflows.model.rows import Codes, Individuals
 from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 from tests.engine.test_inverted import ALWAYS, NEVER, answered
-from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 
 ROWS_MAX = 9
 KEYS = [f"p{n}" for n in range(7)]

@@ -42,7 +42,7 @@ from service.workflows.model.rows import Head
 from service.workflows.model.views import Principal
 from service.workflows.reads.promised_limit import promised
 from service.workflows.replica import House
-from tests.houses import SeededEntropy
+from tests.factories import SeededEntropy
 from tests.laws.test_filter import registration
 
 NAME = "north"

@@ -7,7 +7,7 @@ import pytest
 
 from service.store.redis.sealed import Item, SealedCache, Swap
 from service.testing.cache import MemoryShelf, Room
-from tests.houses import ask, open_house, register, upload
+from tests.factories import ask, open_house, register, upload
 from tests.workflows.replicas import analyst_like, eventually
 
 PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]

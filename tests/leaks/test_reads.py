@@ -31,7 +31,7 @@ from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure, Quantities
 from service.workflows.model.views import Role
 from service.workflows.replica import House
-from tests.houses import SeededEntropy, open_house
+from tests.factories import SeededEntropy, open_house
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
 

@@ -15,7 +15,7 @@ import pytest
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports.telemetry import SILENT
 from service.workflows.replica import House
-from tests.houses import SeededEntropy, open_house
+from tests.factories import SeededEntropy, open_house
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy
 from tests.leaks.worlds import KINDS, Exchange, furnish, public_parts, session

@@ -18,7 +18,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import Asked, WitnessRecord
 from service.workflows.model.views import Principal, StoredAnswer
 from service.workflows.replica import House
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("p1", "NO", 71, 0)]

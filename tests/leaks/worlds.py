@@ -22,7 +22,7 @@ from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import SILENT, Telemetry
 from service.workflows.replica import House
-from tests.houses import SeededEntropy, open_house, register, upload
+from tests.factories import SeededEntropy, open_house, register, upload
 
 N = 40
 ROWS_MAX = 4096

@@ -12,7 +12,7 @@ from service.api.middleware.release_slots import ReleaseSlots
 from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
 from service.workflows.ports.telemetry import SILENT
-from tests.houses import open_house
+from tests.factories import open_house
 
 
 class Clock:

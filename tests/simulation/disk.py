@@ -16,7 +16,7 @@ from service.testing.store import MemoryProposal, MemoryStore
 from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.workflows.model.rows import Asked, Checkpoint, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
-from tests.houses import SeededEntropy
+from tests.factories import SeededEntropy
 from tests.simulation.scheduler import Scheduler
 
 READS = (

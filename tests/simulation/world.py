@@ -16,7 +16,7 @@ from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, Unavailable
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
-from tests.houses import SeededEntropy
+from tests.factories import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.replica import SteppedHouse

@@ -16,7 +16,7 @@ from service.workflows.ports.store import Store, Witness
 from service.workflows.replica import House
 from service.workflows.writer.queue import Line
 from tests.contracts.caches import PATIENCE_S, caches
-from tests.houses import SeededEntropy, open_house, register, upload
+from tests.factories import SeededEntropy, open_house, register, upload
 
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 

@@ -11,7 +11,7 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import AllowanceExceeded
 from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
-from tests.houses import PassiveHouse, SeededEntropy, analyst, open_house, register, upload
+from tests.factories import PassiveHouse, SeededEntropy, analyst, open_house, register, upload
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from service.testing.store import MemoryStore
 from service.workflows.replica import House
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 

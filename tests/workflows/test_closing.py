@@ -10,8 +10,8 @@ from service.query.parse import parse_query
 from service.workflows.model.errors import Unavailable
 from service.workflows.replica import House
 from service.workflows.writer.submission import Submission
-from tests.gates import GatedStore
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
+from tests.gated_store import GatedStore
 
 QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
 

@@ -20,7 +20,7 @@ from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head,
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.rollback.guard import Guard, witness_name
 from tests.contracts.stores import dataset
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.keys import LEDGER_KEY
 
 

@@ -10,8 +10,8 @@ from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
-from tests.bystander import bystander
-from tests.houses import PassiveHouse, analyst, open_house, register, upload
+from tests.factories import PassiveHouse, analyst, open_house, register, upload
+from tests.gil_probe import bystander
 
 PEOPLE = PAGE_SLOTS + 500
 

@@ -13,7 +13,7 @@ from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.replica import House
 from service.workflows.rollback.guard import judge, unaccounted
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 LONG = 1000
 

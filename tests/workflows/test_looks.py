@@ -7,8 +7,8 @@ import pytest
 
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import DatasetWriter
-from tests.gates import GatedStore
-from tests.houses import PassiveHouse, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import PassiveHouse, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.gated_store import GatedStore
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import House
 from service.workflows.replication.ownership import Ownership
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 NAMES = ("one", "two", "three")
 
@@ -114,7 +114,7 @@ def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch
 def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
     """A dataset is in the memory of the process that claimed it, and of no other."""
     leases, pepper = MemoryLeases(), Pepper(bytes(32))
-    replicas = [Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
+    replicas = [ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
     owners = [Ownership(leases=leases, replica=replica, pepper=pepper) for replica in replicas]
     with ExitStack() as opened:
         one, other = (opened.enter_context(open_house(store, ownership=owner)) for owner in owners)

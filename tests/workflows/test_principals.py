@@ -10,7 +10,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import PrincipalRecord
 from service.workflows.principals import REMEMBERED_FOR, Principals
-from tests.houses import CLOCK
+from tests.factories import CLOCK
 
 
 class CountingStore(MemoryStore):

@@ -8,7 +8,7 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.start_check import StartCheck
-from tests.houses import open_house
+from tests.factories import open_house
 from tests.keys import LEDGER_KEY
 from tests.workflows.maintenance.verify.test_report import history
 

@@ -14,7 +14,7 @@ from service.workflows.queries.submit import compiled
 from service.workflows.replica import House
 from service.workflows.writer.batch import Outcome, Question
 from service.workflows.writer.submission import PendingAnswer
-from tests.houses import analyst, open_house, register, upload
+from tests.factories import analyst, open_house, register, upload
 
 WAIT_S = 30
 

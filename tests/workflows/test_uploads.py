@@ -5,7 +5,7 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
-from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 
 
 def test_a_refused_upload_leaves_no_ghost_in_memory() -> None:

@@ -13,7 +13,7 @@ from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.pieces import WHOLE, Piece
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import Damage
 

@@ -21,7 +21,7 @@ from service.api.middleware.drain import NOT_STARTED
 from service.api.problems import request_id_of
 from service.incidents import report_incident
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 
 GREETING_PATH: Final = "/forwarding"
@@ -94,7 +94,7 @@ class Courier:
         self._ownership, self._clock = ownership, clock
         self._idle: dict[UUID, list[tuple[Wire, float]]] = {}
 
-    async def carry(self, replica: Replica, scope: Scope, body: Body, send: Send) -> bool:
+    async def carry(self, replica: ReplicaAddress, scope: Scope, body: Body, send: Send) -> bool:
         """Have `replica` answer. False when it has not started with the request, and `body` can be rewound.
 
         Raises Unavailable when it may have started and did not answer. A response that breaks off has no end.
@@ -122,7 +122,7 @@ class Courier:
                 self._put_back(replica, wire, is_free=wire.is_whole and body.is_whole)
         return True
 
-    async def _wire(self, replica: Replica) -> Wire | None:
+    async def _wire(self, replica: ReplicaAddress) -> Wire | None:
         """A connection to a replica; None when it cannot be reached."""
         idle = self._idle.get(replica.id, [])
         while idle:
@@ -140,7 +140,7 @@ class Courier:
             report_incident(strange, "forwarding: another process answers at a replica's address")
             return None
 
-    async def _connected(self, replica: Replica) -> Wire:
+    async def _connected(self, replica: ReplicaAddress) -> Wire:
         parts = urlsplit(replica.url)
         _, wire = await asyncio.get_running_loop().create_connection(Wire, parts.hostname or "", parts.port or 80)
         try:
@@ -150,7 +150,7 @@ class Courier:
             raise
         return wire
 
-    async def _greet(self, replica: Replica, wire: Wire) -> None:
+    async def _greet(self, replica: ReplicaAddress, wire: Wire) -> None:
         """Raises StrangeReplica, WireLost."""
         challenge = secrets.token_bytes(_CHALLENGE_BYTES)
         wire.write(
@@ -168,7 +168,7 @@ class Courier:
             raise StrangeReplica
         wire.begin()
 
-    def _put_back(self, replica: Replica, wire: Wire, *, is_free: bool) -> None:
+    def _put_back(self, replica: ReplicaAddress, wire: Wire, *, is_free: bool) -> None:
         if is_free and wire.is_kept_alive and not wire.is_lost:
             self._idle.setdefault(replica.id, []).append((wire, self._clock()))
         else:

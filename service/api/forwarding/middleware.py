@@ -22,7 +22,7 @@ from service.api.middleware.drain import NOT_STARTED
 from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
 from service.workflows.model.errors import NotFound, Unavailable
-from service.workflows.model.rows import DatasetRecord, Replica
+from service.workflows.model.rows import DatasetRecord, ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 
 METHODS: Final = frozenset({"GET", "POST", "DELETE"})
@@ -41,7 +41,7 @@ class Forwarding:
         self._ownership = ownership
         self._courier = Courier(ownership)
         self._recognition = Recognition()
-        self._claims: dict[int, asyncio.Future[Replica]] = {}
+        self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Leave it to the layers within, or answer."""
@@ -65,7 +65,9 @@ class Forwarding:
         else:
             await self._forward(record, owner, scope, receive, send)
 
-    async def _forward(self, record: DatasetRecord, owner: Replica, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(
+        self, record: DatasetRecord, owner: ReplicaAddress, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Have the owner answer; where it does not even start, the next owner, which may be this process."""
         body = Body(receive)
         scope["state"][COUNTED_AS] = FORWARDED
@@ -103,7 +105,7 @@ class Forwarding:
         except NotFound:
             return None
 
-    async def _owner(self, record: DatasetRecord) -> Replica:
+    async def _owner(self, record: DatasetRecord) -> ReplicaAddress:
         """The owner; all who ask at the same time share one claim. Raises StoreUnavailable, Unavailable."""
         owner = self._ownership.at_hand(record.id)
         if owner is not None:

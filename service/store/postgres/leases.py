@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 
 from service.store.postgres.pool import Sessions
-from service.workflows.model.rows import Lease, Replica
+from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 
 _SESSIONS_MAX: Final = 2
@@ -37,7 +37,7 @@ _LEASES: Final = (
 class PostgresLeases:
     """The port's Leases."""
 
-    def __init__(self, database_url: str, replica: Replica) -> None:
+    def __init__(self, database_url: str, replica: ReplicaAddress) -> None:
         """Open the sessions of one replica. Raises StoreUnavailable when none comes."""
         self._sessions = _LockedSessions(database_url, replica)
 
@@ -45,7 +45,7 @@ class PostgresLeases:
         """Close every session, which frees the replica's leases."""
         self._sessions.close()
 
-    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
         with self._sessions.one() as session:
             session.execute(_CLAIM, [dataset_id, replica.id, replica.url, lease_s])
             rows = session.execute(f"{_LEASES} WHERE dataset_id = %s", [dataset_id]).fetchall()
@@ -53,20 +53,20 @@ class PostgresLeases:
             raise StoreUnavailable("a claimed dataset has no lease")
         return _lease_of(rows[0])
 
-    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         with self._sessions.one() as session:
             session.execute(_RENEW, [lease_s, replica.id])
             rows = session.execute(f"{_LEASES} WHERE expires_at > clock_timestamp()").fetchall()
         return [_lease_of(row) for row in rows]
 
-    def release(self, replica: Replica) -> None:
+    def release(self, replica: ReplicaAddress) -> None:
         self._sessions.commit(_RELEASE, [replica.id])
 
 
 class _LockedSessions(Sessions):
     """Sessions that show that their replica lives: each holds its advisory lock, shared, for as long as it lasts."""
 
-    def __init__(self, database_url: str, replica: Replica) -> None:
+    def __init__(self, database_url: str, replica: ReplicaAddress) -> None:
         self._replica = replica
         super().__init__(
             database_url,
@@ -83,4 +83,4 @@ class _LockedSessions(Sessions):
 
 
 def _lease_of(row: tuple[Any, ...]) -> Lease:
-    return Lease(dataset_id=row[0], replica=Replica(id=row[1], url=row[2]), left_s=row[3])
+    return Lease(dataset_id=row[0], replica=ReplicaAddress(id=row[1], url=row[2]), left_s=row[3])

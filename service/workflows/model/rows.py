@@ -299,7 +299,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
+class ReplicaAddress:
     """A process that serves, and the URL at which the other processes reach it."""
 
     id: UUID
@@ -311,5 +311,5 @@ class Lease:
     """`replica` works on the dataset for `left_s` more seconds of the store's clock, unless it renews the lease."""
 
     dataset_id: int
-    replica: Replica
+    replica: ReplicaAddress
     left_s: float

@@ -34,7 +34,7 @@ from service.workflows.model.rows import (
     PrincipalRecord,
     ReleasePlace,
     ReleaseRecord,
-    Replica,
+    ReplicaAddress,
     StoredPage,
     WitnessRecord,
 )
@@ -336,13 +336,13 @@ class Leases(Protocol):
     A lease decides only who works. That charges are right rests on the dataset's lock and fence, whoever works.
     """
 
-    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
         """Take the dataset for `lease_s` if it is free, expired or the replica's own. Returns the lease in force."""
 
-    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         """Prolong every lease that is the replica's. Returns all leases in force, those of other replicas too."""
 
-    def release(self, replica: Replica) -> None:
+    def release(self, replica: ReplicaAddress) -> None:
         """End every lease of the replica's."""
 
 

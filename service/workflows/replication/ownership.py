@@ -18,7 +18,7 @@ from typing import Final
 from service.incidents import report_incident
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Lease, Replica
+from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import Leases, StoreUnavailable
 
 LEASE_S: Final = 3.0
@@ -31,7 +31,7 @@ _ENDING_S: Final = 2.0
 class _Known:
     """The owner of a dataset, as far as it is known, until an instant of this process' clock."""
 
-    replica: Replica
+    replica: ReplicaAddress
     until: float
 
 
@@ -39,7 +39,7 @@ class Ownership:
     """One process' part in it. Thread-safe; `step` renews or releases, and `open` gives it a thread."""
 
     def __init__(
-        self, *, leases: Leases, replica: Replica, pepper: Pepper, clock: Callable[[], float] = time.monotonic
+        self, *, leases: Leases, replica: ReplicaAddress, pepper: Pepper, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock` counts seconds and never goes back. `pepper` proves to the others that this is `replica`."""
         self.replica = replica
@@ -57,12 +57,12 @@ class Ownership:
 
     # Who owns what
 
-    def at_hand(self, dataset_id: int) -> Replica | None:
+    def at_hand(self, dataset_id: int) -> ReplicaAddress | None:
         """The owner; None when the store has to be asked. Touches no database."""
         known = self._known.get(dataset_id)
         return None if known is None or self._clock() >= known.until else known.replica
 
-    def claim(self, dataset_id: int) -> Replica:
+    def claim(self, dataset_id: int) -> ReplicaAddress:
         """The owner as the store has it, which is this process if no other was.
 
         Raises StoreUnavailable, and Unavailable when this process is leaving.
@@ -77,14 +77,14 @@ class Ownership:
             self._moved([dataset_id])
         return lease.replica
 
-    def doubt(self, dataset_id: int, owner: Replica) -> None:
+    def doubt(self, dataset_id: int, owner: ReplicaAddress) -> None:
         """Forget that `owner` is the owner: it cannot be reached, or says that it is not."""
         with self._door:
             known = self._known.get(dataset_id)
             if known is not None and known.replica.id == owner.id:
                 self._known = {key: known for key, known in self._known.items() if key != dataset_id}
 
-    def is_here(self, owner: Replica) -> bool:
+    def is_here(self, owner: ReplicaAddress) -> bool:
         """Whether the owner is this process."""
         return owner.id == self.replica.id
 
@@ -99,7 +99,7 @@ class Ownership:
         """The answer to a challenge that only this process can give, as text."""
         return self._pepper.forwarding_proof(self.replica.id, challenge).hex().encode()
 
-    def is_proof(self, replica: Replica, challenge: bytes, proof: bytes) -> bool:
+    def is_proof(self, replica: ReplicaAddress, challenge: bytes, proof: bytes) -> bool:
         """Whether an answer to a challenge is that of `replica`."""
         expected = self._pepper.forwarding_proof(replica.id, challenge).hex().encode()
         return hmac.compare_digest(expected, proof)

@@ -13,7 +13,7 @@ from service.api.forwarding.exchange import IDLE_S, KEPT_BYTES_MAX
 from service.api.middleware.chunked_body import Undelivered
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from tests.api.neighbours import bound, until, url_of
 from tests.api.relays import Clock, Owner, answered, carried, connected, echo
 
@@ -230,12 +230,12 @@ async def test_nothing_is_sent_to_one_that_cannot_prove_who_it_is(caplog: pytest
 async def test_one_that_cannot_be_reached_has_not_started() -> None:
     """Nobody listens there, or what listens says nothing."""
     async with carried(echo) as (relay, _):
-        relay.replica = Replica(id=uuid4(), url="http://127.0.0.1:1")
+        relay.replica = ReplicaAddress(id=uuid4(), url="http://127.0.0.1:1")
         async with connected(relay) as client:
             assert (await client.ask("GET /x HTTP/1.1\nhost: a"))[2] == b"here:"
         with bound() as silent:
             silent.listen()
-            relay.replica = Replica(id=uuid4(), url=url_of(silent))
+            relay.replica = ReplicaAddress(id=uuid4(), url=url_of(silent))
             async with connected(relay) as client:
                 assert (await client.ask("GET /x HTTP/1.1\nhost: a"))[2] == b"here:"
     assert relay.outcomes == [False, False]

@@ -9,7 +9,7 @@ from service.api.forwarding.exchange import HOP_HEADER
 from service.api.forwarding.middleware import Forwarding
 from service.testing.leases import MemoryLeases
 from service.workflows.admission.rate_limit import Limiter, Rate
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import NoCache
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication.ownership import LEASE_S
@@ -169,7 +169,7 @@ async def test_a_database_that_is_away_is_said_once(pair: Neighbours, monkeypatc
     """503 for everybody who waits for the same claim, and a new claim for who comes later."""
     claims: list[int] = []
 
-    def gone(_leases: MemoryLeases, dataset_id: int, _replica: Replica, *, lease_s: float) -> None:
+    def gone(_leases: MemoryLeases, dataset_id: int, _replica: ReplicaAddress, *, lease_s: float) -> None:
         claims.append(dataset_id)
         raise StoreUnavailable
 

@@ -13,7 +13,7 @@ from service.api.routes.batch import ENTRIES_MAX, Entry, parse_batch
 from service.query.parse import parse_query
 from service.workflows.model.errors import InvalidRequest
 from tests.api.world import COUNT, World, build_world
-from tests.houses import REJECTED_SIGMA, RejectingStore
+from tests.factories import REJECTED_SIGMA, RejectingStore
 
 PATH = "/v1/datasets/care/queries/batch"
 

@@ -10,14 +10,14 @@ import pytest
 
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.rows import Replica
+from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from tests.contracts.stores import dataset
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 
-ONE, OTHER = (Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
+ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 LEASE_S = 60.0
 PATIENCE_S = 10.0
 

@@ -18,8 +18,8 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.store import WitnessUnavailable
+from tests.factories import analyst, ask, open_house, register, upload
 from tests.faults.meddling import OwnValkey
-from tests.houses import analyst, ask, open_house, register, upload
 from tests.store.witness.earlier import clear_value
 
 pytestmark = pytest.mark.slow

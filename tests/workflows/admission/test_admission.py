@@ -12,7 +12,7 @@ from service.workflows.admission.memory_bound import MemoryBound
 from service.workflows.admission.scheduler import START_NS, Dispatcher, slot_rules
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable
 from service.workflows.queries.submit import compiled
-from tests.houses import analyst, open_house, register, upload
+from tests.factories import analyst, open_house, register, upload
 
 MS = 1_000_000
 SLOT = 10 * MS

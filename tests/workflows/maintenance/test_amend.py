@@ -20,7 +20,7 @@ from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.replica import House
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import DatasetWriter
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.replicas import eventually
 

@@ -17,7 +17,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ports.store import Store
 from service.workflows.replica import House
-from tests.houses import CLOCK, SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_house, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}

@@ -24,7 +24,7 @@ from service.workflows.replica import House
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import entry as first_format_entry
 from tests.contracts.stores import reply
-from tests.houses import CLOCK, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import CLOCK, analyst, ask, open_house, register, upload, witness_of
 
 QUESTIONS: dict[str, dict[str, Any]] = {
     "a count": {},

@@ -16,7 +16,7 @@ from service.workflows.maintenance import start_check
 from service.workflows.maintenance.start_check import StartCheck
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.store import StoreUnavailable
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 ENTRIES = 6
 Change = Callable[[Dataset], Dataset]

@@ -16,7 +16,7 @@ from service.workflows.model.rows import Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import House
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 from tests.workflows.replicas import eventually
 
 NAMES = ("one", "two")

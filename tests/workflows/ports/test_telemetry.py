@@ -10,7 +10,7 @@ import pytest
 
 from service.workflows.ports.telemetry import SILENT, Commit, Silent, Telemetry
 from service.workflows.writer.threads import DatasetWriter
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
 

@@ -11,8 +11,8 @@ from service.workflows.model.errors import Fenced, KeyConflict, Unavailable
 from service.workflows.ports.store import WitnessUnavailable
 from service.workflows.queries.answer_lookup import LOOKING_MAX
 from tests.contracts.caches import PATIENCE_S
-from tests.gates import GatedStore
-from tests.houses import ask, witness_of
+from tests.factories import ask, witness_of
+from tests.gated_store import GatedStore
 from tests.workflows.replicas import Replicas, analyst_like, eventually, replicas, truth
 
 QUERY = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":3.0}}')

@@ -10,7 +10,7 @@ from service.query.canonical_json import canonical_json
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal, ReleaseRow
 from service.workflows.replica import House
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 KEYS = ["b", "a", "a/b", "//", "Z", "~", " "]
 

@@ -29,7 +29,7 @@ from service.workflows.queries import stored_answers as replaying
 from service.workflows.queries.stored_answers import REPLY_BYTES
 from service.workflows.replica import House
 from service.workflows.writer.submission import PendingAnswer
-from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 from tests.keys import LEDGER_KEY
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]

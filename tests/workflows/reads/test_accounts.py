@@ -12,8 +12,8 @@ from service.workflows.ports.cache import SLICE_SLOTS, Place
 from service.workflows.ports.store import StoreUnavailable, Transaction
 from service.workflows.reads import accounts
 from service.workflows.reads.accounts import SLICES_MAX, Account, Wanted
-from tests.gates import GatedStore
-from tests.houses import ask, upload
+from tests.factories import ask, upload
+from tests.gated_store import GatedStore
 from tests.workflows.replicas import Replicas, eventually, replicas
 
 

@@ -10,7 +10,7 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.views import ActRow, Principal
 from service.workflows.replica import House
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("canary-bob", "SE", 30, 20.5)]
 

@@ -13,7 +13,7 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
 from service.workflows.reads.budget_summary import Standing, standing, summary
 from service.workflows.replica import House
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
 

@@ -10,8 +10,8 @@ from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.views import Page, Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import House
-from tests.gates import GatedStore
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
+from tests.gated_store import GatedStore
 
 QUESTIONS = 7
 Item = TypeVar("Item")

@@ -18,7 +18,7 @@ from service.workflows.model.views import MyBudget, Principal
 from service.workflows.reads.ledger import my_budget_view, slot_of
 from service.workflows.reads.promised_limit import Promised, promised
 from service.workflows.replica import House
-from tests.houses import PEOPLE, analyst, ask, open_house, register
+from tests.factories import PEOPLE, analyst, ask, open_house, register
 
 BUDGET_RHO = Decimal("0.5")
 BUDGET = units_down(Fraction(BUDGET_RHO))

@@ -14,7 +14,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, pieces_digest, pieces_of
 from service.workflows.model.rows import Asked
 from service.workflows.ports.cache import SharedEntry
-from tests.houses import ask
+from tests.factories import ask
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
 
 

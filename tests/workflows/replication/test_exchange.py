@@ -20,7 +20,7 @@ from service.workflows.replication.exchange import (
 from service.workflows.replication.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
 from tests.contracts.stores import ANALYST, dataset, reply
-from tests.houses import open_house, register
+from tests.factories import open_house, register
 from tests.workflows.replicas import eventually
 
 RECORD = replace(dataset(), genesis=GENESIS)

@@ -11,13 +11,13 @@ from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Lease, Replica
+from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication import ownership
 from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
-ONE, OTHER = (Replica(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
+ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 PEPPER = Pepper(b"p" * 32)
 PATIENCE_S = 10.0
 
@@ -39,17 +39,17 @@ class SlowLeases(MemoryLeases):
         super().__init__(clock)
         self.clock, self.there_s, self.back_s, self.is_gone = clock, 0.0, 0.0, False
 
-    def claim(self, dataset_id: int, replica: Replica, *, lease_s: float) -> Lease:
+    def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
         self._pass()
         return super().claim(dataset_id, replica, lease_s=lease_s)
 
-    def renew(self, replica: Replica, *, lease_s: float) -> list[Lease]:
+    def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         self._pass()
         leases = super().renew(replica, lease_s=lease_s)
         self.clock.now += self.back_s
         return leases
 
-    def release(self, replica: Replica) -> None:
+    def release(self, replica: ReplicaAddress) -> None:
         self._pass()
         super().release(replica)
 
@@ -216,7 +216,7 @@ def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPat
     renewed: list[float] = []
     renew = leases.renew
 
-    def counted(replica: Replica, *, lease_s: float) -> list[Lease]:
+    def counted(replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
         renewed.append(lease_s)
         if len(renewed) == 2:
             raise StoreUnavailable

@@ -21,7 +21,7 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable, Witness, WitnessUnavailable
 from service.workflows.replica import House
 from service.workflows.rollback.guard import witness_name
-from tests.houses import CLOCK, analyst, ask, open_house, register, upload
+from tests.factories import CLOCK, analyst, ask, open_house, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]

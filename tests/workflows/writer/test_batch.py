@@ -20,7 +20,7 @@ from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal, StoredAnswer
 from service.workflows.replica import House
 from service.workflows.rollback.guard import witness_name
-from tests.houses import analyst, ask, open_house, register, upload, values
+from tests.factories import analyst, ask, open_house, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # sigma 3.5 / 1.96 = 1.786 on grid 1

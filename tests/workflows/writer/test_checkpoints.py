@@ -13,7 +13,7 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import SILENT
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import Line
-from tests.houses import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 

@@ -20,7 +20,7 @@ from service.workflows.ports.telemetry import Silent
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import PendingAnswer
 from tests.contracts.stores import open_store
-from tests.houses import (
+from tests.factories import (
     REJECTED_SIGMA,
     PassiveHouse,
     RejectingStore,

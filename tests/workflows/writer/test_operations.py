@@ -22,7 +22,7 @@ from service.workflows.replica import House
 from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.prepared import Ground
 from service.workflows.writer.state import DatasetState
-from tests.houses import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_house, register, upload
 from tests.keys import LEDGER_KEY
 
 WAIT_S = 30

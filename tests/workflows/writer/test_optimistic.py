@@ -19,7 +19,7 @@ from service.workflows.reads.ledger import pausing
 from service.workflows.replica import House
 from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
 from tests.contracts.stores import totals
-from tests.houses import analyst, ask, open_house, register, upload, values
+from tests.factories import analyst, ask, open_house, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 

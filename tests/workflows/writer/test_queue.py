@@ -17,7 +17,7 @@ from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict,
 from service.workflows.model.rows import Asked
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from service.workflows.replica import House
-from tests.houses import SeededEntropy, analyst, ask, open_house, register, upload, values
+from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 

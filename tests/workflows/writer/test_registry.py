@@ -4,7 +4,7 @@ import pytest
 
 from service.testing.store import MemoryStore
 from service.workflows.model.errors import NotFound, Unavailable
-from tests.houses import open_house, register
+from tests.factories import open_house, register
 
 
 def test_a_line_is_opened_when_it_is_first_needed_and_once() -> None:

@@ -17,7 +17,7 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import House
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import burn, dataset, entry, reply, second_entry
-from tests.houses import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 

@@ -17,7 +17,7 @@ from service.workflows.admission.scheduler import START_NS, Scheduler, slot_rule
 from service.workflows.model.views import Principal
 from service.workflows.writer.batch import Question
 from service.workflows.writer.submission import Submission, Unit
-from tests.houses import CLOCK, PEOPLE
+from tests.factories import CLOCK, PEOPLE
 
 SLOT_NS = 10_000_000
 COST = PublicCost(time_ns=1_000_000, kept_bytes=100, working_bytes=100)

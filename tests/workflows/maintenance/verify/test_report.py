@@ -23,7 +23,7 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing
 from service.workflows.replica import House
-from tests.houses import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import DAMAGES, Damage
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from tests.faults.stage import NAMES, Stage
+from tests.faults.scenario import NAMES, Stage
 
 CLIENTS = 3
 RETRY_S = 0.02
