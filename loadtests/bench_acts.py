@@ -33,7 +33,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.committer import Act
 from service.workflows.writer.state import DatasetState
 
@@ -64,14 +64,14 @@ REGISTRATION = {
 class Rig:
     """A house over a database of its own, and the memory of a replica that follows."""
 
-    house: House
+    replica: Replica
     store: PostgresStore
     follower: DatasetState
     line_s: list[tuple[float, float]] = field(default_factory=list)  # and of the processor
 
     def __post_init__(self) -> None:
         """Measure what acts take of the line."""
-        desk = self.house.lines.line(self.follower.record).desk
+        desk = self.replica.lines.line(self.follower.record).desk
         real = desk.act
 
         def act(wanted: Act[object]) -> object:
@@ -85,7 +85,7 @@ class Rig:
 
     def upload(self, table: str, rows: pa.Table) -> None:
         """Append rows."""
-        self.house.append_rows("million", table, ARROW, io.BytesIO(arrow_bytes(rows)))
+        self.replica.append_rows("million", table, ARROW, io.BytesIO(arrow_bytes(rows)))
 
     def follow_ms(self) -> float:
         """Bring the follower to the head."""
@@ -102,19 +102,19 @@ def rig() -> Iterator[Rig]:
         url = server.url_of("postgres")
         migrate(url)
         store = PostgresStore(url, Pepper(bytes(32)).ledger_key())
-        house = House(
+        replica = Replica(
             store=store,
             witness=MemoryWitness(),
             pepper=Pepper(bytes(32)),
             entropy=system_entropy,
             clock=lambda: datetime.now(UTC),
         )
-        house.register(Registration.model_validate(REGISTRATION))
-        made = Rig(house, store, DatasetState(store.datasets()[0]))
+        replica.register(Registration.model_validate(REGISTRATION))
+        made = Rig(replica, store, DatasetState(store.datasets()[0]))
         made.upload("people", people(PEOPLE))
         made.upload("visits", visits(np.random.default_rng(2).integers(0, PEOPLE, EVENTS)))
         yield made
-        house.close()
+        replica.close()
         store.close()
 
 
@@ -157,12 +157,12 @@ def acts_of(made: Rig) -> dict[str, Callable[[int], object]]:
         someone = Principal(
             id=UUID(int=n), role="individual", name="", dataset="million", individual=f"p{n}", allowance_units=None
         )
-        made.house.lower_my_limit(someone, "million", limit_rho=Decimal("0.001"))
+        made.replica.lower_my_limit(someone, "million", limit_rho=Decimal("0.001"))
 
     return {
-        "epoch": lambda _: made.house.open_epoch("million"),
+        "epoch": lambda _: made.replica.open_epoch("million"),
         "pause": pause,
-        "erasure": lambda n: made.house.erase_individual("million", f"p{100 + n}"),
+        "erasure": lambda n: made.replica.erase_individual("million", f"p{100 + n}"),
         "one_joins": lambda n: made.upload("people", newcomers(n, 1)),
         "one_event": lambda n: made.upload("visits", visits(np.array([1000 + n]))),
         "10000_events": lambda _: made.upload("visits", visits(drawn.integers(2000, PEOPLE, 10_000))),

@@ -24,7 +24,7 @@ from service.workflows.model.views import Principal, StoredAnswer
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import CommitRejected, Store, Witness
 from service.workflows.ports.telemetry import SILENT, Telemetry
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import Guard
 from service.workflows.writer.queue import Line
@@ -78,7 +78,7 @@ def _commit(transaction: MemoryTransaction) -> None:
     MemoryTransaction.commit(transaction)
 
 
-class PassiveHouse(House):
+class PassiveReplica(Replica):
     """A house on the store of another, whose one line moves only when it is stepped."""
 
     line: Line
@@ -99,7 +99,7 @@ class PassiveHouse(House):
 
 
 @contextmanager
-def open_house(
+def open_replica(
     store: Store | None = None,
     entropy: Any = None,
     witness: Witness | None = None,
@@ -107,10 +107,10 @@ def open_house(
     cache: Cache | None = None,
     admission: Admission | None = None,
     ownership: Ownership | None = None,
-) -> Iterator[House]:
+) -> Iterator[Replica]:
     """A house that is closed at the end."""
     store = store or MemoryStore()
-    house = House(
+    replica = Replica(
         store=store,
         witness=witness or witness_of(store),
         pepper=Pepper(bytes(32)),
@@ -121,12 +121,12 @@ def open_house(
         admission=admission,
     )
     if ownership is not None:
-        house.share(ownership)
-    yield house
-    house.close()
+        replica.share(ownership)
+    yield replica
+    replica.close()
 
 
-def register(house: House, name: str = "survey", *, rho: str = "0.5", **more: Any) -> None:
+def register(replica: Replica, name: str = "survey", *, rho: str = "0.5", **more: Any) -> None:
     """A dataset of people and visits."""
     document = {
         "name": name,
@@ -134,25 +134,25 @@ def register(house: House, name: str = "survey", *, rho: str = "0.5", **more: An
         "capacity": 100_000,
         "tables": {"people": PEOPLE, "visits": VISITS},
     }
-    house.register(Registration.model_validate(document | more))
+    replica.register(Registration.model_validate(document | more))
 
 
-def upload(house: House, table: str, rows: Sequence[Sequence[object]], name: str = "survey") -> None:
+def upload(replica: Replica, table: str, rows: Sequence[Sequence[object]], name: str = "survey") -> None:
     """Rows as CSV, the header from the table."""
     header = {"people": "person_id,country,age,spend", "visits": "person_id,item"}[table]
     lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
-    house.append_rows(name, table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+    replica.append_rows(name, table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
 
 
-def analyst(house: House, name: str = "ana", **more: Any) -> Principal:
+def analyst(replica: Replica, name: str = "ana", **more: Any) -> Principal:
     """An analyst who may ask."""
-    return house.create_principal(role="analyst", name=name, **more)[0]
+    return replica.create_principal(role="analyst", name=name, **more)[0]
 
 
-def ask(house: House, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
+def ask(replica: Replica, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
     """Ask and wait."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query
-    return house.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
+    return replica.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
 
 
 def values(answer: StoredAnswer) -> list[float]:

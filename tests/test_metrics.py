@@ -85,7 +85,7 @@ def test_every_label_is_allowed(telemetry: PrometheusTelemetry) -> None:
     assert set(re.findall(r'(\w+)="', telemetry.text())) <= LABELS
 
 
-def test_two_houses_do_not_share_their_counts() -> None:
+def test_two_replicas_do_not_share_their_counts() -> None:
     """Nothing is kept in the library's own registry."""
     one, other = PrometheusTelemetry(), PrometheusTelemetry()
     one.commit_unclear()

@@ -33,7 +33,7 @@ from service.api.routes import analyst, auditor, curator, datasets, health, indi
 from service.failpoints import armed
 from service.workflows.ports.telemetry import SILENT as UNHEARD
 from service.workflows.ports.telemetry import Telemetry
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024
 FORWARDED_FOR_S = 1.0
@@ -68,7 +68,7 @@ class Edge:
     telemetry: Telemetry = UNHEARD
 
 
-def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) -> FastAPI:
+def create_app(replica: Replica, settings: ApiSettings, edge: Edge | None = None) -> FastAPI:
     """The application that serves one house."""
     edge = edge or Edge()
     app = FastAPI(
@@ -86,7 +86,7 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
         middleware=[
             *([Middleware(DrilledAnswers)] if armed() else []),
             Middleware(Reception, life=edge.life, telemetry=edge.telemetry),
-            *_forwarded(house, edge),
+            *_forwarded(replica, edge),
             *_held(edge),
             Middleware(Deadline, deadline_s=edge.deadline_s, exempt=[curator.UPLOAD_PATH]),
             Middleware(Incidents),
@@ -96,12 +96,12 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
             Middleware(HotRoutes, routes=[route for route in analyst.router.routes if isinstance(route, HotRoute)]),
         ],
     )
-    app.state.house = house
+    app.state.replica = replica
     app.state.life = edge.life
     app.include_router(analyst.router)  # first, because routes are tried in order
     app.include_router(health.router)
     app.include_router(datasets.router)  # curators and analysts
-    app.include_router(curator.house_router)  # curators that are bound to no dataset
+    app.include_router(curator.all_datasets_router)  # curators that are bound to no dataset
     app.include_router(curator.router)
     app.include_router(individual.router)
     app.include_router(auditor.router)  # auditors and curators
@@ -109,14 +109,14 @@ def create_app(house: House, settings: ApiSettings, edge: Edge | None = None) ->
     return app
 
 
-def _forwarded(house: House, edge: Edge) -> list[Middleware]:
+def _forwarded(replica: Replica, edge: Edge) -> list[Middleware]:
     """Forwarding, with a deadline and incidents of its own: those within stand at the owner."""
-    if house.ownership is None:
+    if replica.ownership is None:
         return []
     return [
         Middleware(Deadline, deadline_s=edge.deadline_s + FORWARDED_FOR_S, exempt=[curator.UPLOAD_PATH]),
         Middleware(Incidents),
-        Middleware(Forwarding, ownership=house.ownership),
+        Middleware(Forwarding, ownership=replica.ownership),
     ]
 
 

@@ -20,27 +20,27 @@ from service.api.read_slots import turn_of
 from service.failpoints import reach
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal, Role
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 
 API_KEY_LENGTH_MAX = 256
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 
 
-def the_house(request: Request) -> House:
+def current_replica(request: Request) -> Replica:
     """The house that this application serves."""
-    house: House = request.app.state.house
-    return house
+    replica: Replica = request.app.state.replica
+    return replica
 
 
 class Guard:
     """Lets principals of the named roles through, each to its own dataset if it is bound to one.
 
-    With `whole_house`, a principal that is bound to one dataset is kept out: what lies behind concerns all of them.
+    With `for_all_datasets`, a principal that is bound to one dataset is refused: the route concerns all datasets.
     """
 
-    def __init__(self, *roles: Role, whole_house: bool = False) -> None:
-        self.roles, self.whole_house = frozenset(roles), whole_house
+    def __init__(self, *roles: Role, for_all_datasets: bool = False) -> None:
+        self.roles, self.for_all_datasets = frozenset(roles), for_all_datasets
         self._recognition = Recognition()
 
     async def __call__(
@@ -58,12 +58,12 @@ class Guard:
 
     async def admit(self, request: Request) -> Principal:
         """The same for a request that no guard has seen before."""
-        house = the_house(request)
+        replica = current_replica(request)
         principal = await recognised(request, self._recognition)
         if principal is None:
             raise unauthorized()
-        if house.limiter is not None:
-            await run_in_threadpool(house.limiter.admit, principal)
+        if replica.limiter is not None:
+            await run_in_threadpool(replica.limiter.admit, principal)
         if principal.role not in self.roles or not self._may_enter(principal, request):
             raise NotFound
         return principal
@@ -74,7 +74,7 @@ class Guard:
         if principal.dataset is None:
             return True
         named = request.path_params.get("dataset", principal.dataset)
-        return named == principal.dataset and not self.whole_house
+        return named == principal.dataset and not self.for_all_datasets
 
 
 class Recognition:
@@ -86,7 +86,7 @@ class Recognition:
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Event] = {}
 
-    async def of(self, api_key: str, house: House) -> Principal | None:
+    async def of(self, api_key: str, replica: Replica) -> Principal | None:
         """The principal; None for a key that is not known. Raises as the house does.
 
         A request that waited for another's look-up asks the house's memory, and so hears of a key revoked meanwhile; a
@@ -95,12 +95,12 @@ class Recognition:
         other = self._under_way.get(api_key)
         if other is not None:
             await other.wait()
-            principal = house.remembered(api_key)
+            principal = replica.remembered(api_key)
             if principal is not None:
                 return principal
         mine = self._under_way[api_key] = asyncio.Event()
         try:
-            return await run_in_threadpool(house.authenticate, api_key)
+            return await run_in_threadpool(replica.authenticate, api_key)
         finally:
             mine.set()
             if self._under_way.get(api_key) is mine:
@@ -111,10 +111,10 @@ async def recognised(request: Request, recognition: Recognition) -> Principal | 
     """The principal of the request's key; None for none, or for one that is not known. Looked up once a request."""
     state: dict[str, Any] = request.scope.setdefault("state", {})
     if "recognised" not in state:
-        api_key, house = _api_key(request), the_house(request)
-        principal = None if api_key is None else house.remembered(api_key)
+        api_key, replica = _api_key(request), current_replica(request)
+        principal = None if api_key is None else replica.remembered(api_key)
         if principal is None and api_key is not None:
-            principal = await recognition.of(api_key, house)
+            principal = await recognition.of(api_key, replica)
         state["recognised"] = principal
     known: Principal | None = state["recognised"]
     return known
@@ -138,7 +138,7 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             request.state.principal = caller = await admitted(request, guard)
             if is_read and caller.role == "analyst":
-                await turn_of(request, caller, the_house(request).admission)
+                await turn_of(request, caller, current_replica(request).admission)
             return await handle(request)
 
         return guarded
@@ -159,9 +159,9 @@ async def admitted(request: Request, guard: Guard) -> Principal:
     return caller
 
 
-def guarded_router(*roles: Role, whole_house: bool = False) -> APIRouter:
+def guarded_router(*roles: Role, for_all_datasets: bool = False) -> APIRouter:
     """A router under /v1 behind a `Guard` for these roles."""
-    guard = Depends(Guard(*roles, whole_house=whole_house))
+    guard = Depends(Guard(*roles, for_all_datasets=for_all_datasets))
     return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=[*sorted(roles)])
 
 
@@ -175,8 +175,8 @@ def _api_key(request: Request) -> str | None:
     return api_key
 
 
-async def _house(request: Request) -> House:
-    return the_house(request)
+async def _replica(request: Request) -> Replica:
+    return current_replica(request)
 
 
 async def _caller(request: Request) -> Principal:
@@ -184,5 +184,5 @@ async def _caller(request: Request) -> Principal:
     return principal
 
 
-TheHouse = Annotated[House, Depends(_house)]
+CurrentReplica = Annotated[Replica, Depends(_replica)]
 Caller = Annotated[Principal, Depends(_caller)]

@@ -18,7 +18,7 @@ from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer, Unit
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
@@ -71,12 +71,12 @@ SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to ano
 
 
 async def submitted(
-    house: House, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
+    replica: Replica, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
 ) -> PendingAnswer:
     """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
-    if is_small and house.submits_at_once(dataset):
-        return house.submit(caller, dataset, key, query)
-    return await run_in_threadpool(house.submit, caller, dataset, key, query)
+    if is_small and replica.submits_at_once(dataset):
+        return replica.submit(caller, dataset, key, query)
+    return await run_in_threadpool(replica.submit, caller, dataset, key, query)
 
 
 async def arrived(pending: PendingAnswer) -> StoredAnswer:

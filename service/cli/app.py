@@ -68,9 +68,9 @@ def _serve(settings: Settings, *, host: str, port: int) -> None:
         print(f"metrics {url}", flush=True)
 
     if settings.workers == 1:
-        from service.run.serve import serve as serve_house
+        from service.run.serve import serve as serve_replica
 
-        serve_house(settings, host=host, port=port, ready=ready, measured=measured)
+        serve_replica(settings, host=host, port=port, ready=ready, measured=measured)
         return
     from service.run.workers import WorkersFailed, serve_with_workers
 
@@ -95,7 +95,7 @@ def create(
 
     with premises(settings_of(home)) as opened:
         try:
-            _, api_key = opened.house.create_principal(
+            _, api_key = opened.replica.create_principal(
                 role=role.value,
                 name=name,
                 dataset=dataset,

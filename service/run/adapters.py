@@ -30,7 +30,7 @@ from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import Witness
 from service.workflows.ports.telemetry import Telemetry
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
 _NS_PER_MS: Final = 1_000_000
@@ -42,7 +42,7 @@ _SCHEDULED_PERCENT: Final = 95
 class Premises:
     """An open house and where its servers are."""
 
-    house: House
+    replica: Replica
     store: PostgresStore
     witness: Witness
     servers: Servers
@@ -69,7 +69,7 @@ def furnished(
         shelf = RedisShelf(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
         cache = opened.enter_context(closing(SealedCache(shelf, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
-        house = House(
+        replica = Replica(
             store=store,
             witness=witness,
             pepper=pepper,
@@ -80,14 +80,14 @@ def furnished(
             admission=_admission(settings, cache, speed_of(settings, store)) if serves else None,
         )
         if ownership is not None:
-            house.share(ownership)
+            replica.share(ownership)
             ownership.open()
-        opened.enter_context(closing(house))
-        house.check_witnesses()
+        opened.enter_context(closing(replica))
+        replica.check_witnesses()
         if serves:
-            house.check_ledgers()
-            house.amend_ledgers()
-        yield Premises(house=house, store=store, witness=witness, servers=servers)
+            replica.check_ledgers()
+            replica.amend_ledgers()
+        yield Premises(replica=replica, store=store, witness=witness, servers=servers)
 
 
 @contextmanager

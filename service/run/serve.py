@@ -26,9 +26,9 @@ from service.workflows.ports.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer
-    from service.workflows.replica import House
+    from service.workflows.replica import Replica
 
-Watch = Callable[["House"], None]
+Watch = Callable[["Replica"], None]
 
 
 def serve(
@@ -58,9 +58,9 @@ def serve_on(
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(premises(settings, telemetry, serves=True, forward_url=forward_url))
-        watch(opened.house)
+        watch(opened.replica)
         if settings.preload:
-            threading.Thread(target=opened.house.preload, name="preload", daemon=True).start()
+            threading.Thread(target=opened.replica.preload, name="preload", daemon=True).start()
 
         def tell() -> None:
             collect_rarely()
@@ -70,7 +70,7 @@ def serve_on(
             # By now the datasets are loading, mostly in Postgres; later an upload or an answer in Arrow would wait.
             threading.Thread(target=_import_reader, name="imports").start()
 
-        server = _server(opened.house, settings, tell, telemetry)
+        server = _server(opened.replica, settings, tell, telemetry)
         server.listen_to_signals()
         end_if_asked()  # not before: a signal between the look and the new handlers would be lost
         server.run(sockets=[listener, *forwarded])
@@ -96,7 +96,7 @@ def _import_reader() -> None:
 
 
 @contextmanager
-def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "House"]]:
+def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "Replica"]]:
     """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
@@ -104,23 +104,25 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
         listener = stack.enter_context(bound(host, port))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
         opened = stack.enter_context(premises(settings, serves=True, forward_url=forward_url))
-        server = _server(opened.house, settings, started.set, SILENT)
+        server = _server(opened.replica, settings, started.set, SILENT)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener, *forwarded]}, name="uvicorn")
         thread.start()
         try:
             started.wait()
             end_if_asked()
-            yield url_of(listener), opened.house
+            yield url_of(listener), opened.replica
         finally:
             server.should_exit = True
             thread.join()
 
 
-def _server(house: "House", settings: Settings, ready: Callable[[], None], telemetry: Telemetry) -> "GracefulServer":
+def _server(
+    replica: "Replica", settings: Settings, ready: Callable[[], None], telemetry: Telemetry
+) -> "GracefulServer":
     # Half of all imports, and meanwhile the datasets are loaded.
     from service.run.uvicorn_server import server_of  # noqa: PLC0415
 
-    return server_of(house, settings, ready=ready, telemetry=telemetry)
+    return server_of(replica, settings, ready=ready, telemetry=telemetry)
 
 
 @contextmanager
@@ -144,7 +146,7 @@ def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watc
     telemetry = PrometheusTelemetry()
     with metrics_served(telemetry, host=settings.metrics_host, port=settings.metrics_port) as url:
 
-        def watch(house: "House") -> None:
-            telemetry.watch(waiting=house.waiting, fenced=house.fenced, opened=house.opened)
+        def watch(replica: "Replica") -> None:
+            telemetry.watch(waiting=replica.waiting, fenced=replica.fenced, opened=replica.opened)
 
         yield telemetry, url, watch

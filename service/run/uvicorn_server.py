@@ -14,7 +14,7 @@ from service.api.middleware.release_schedule import Slots
 from service.run.listening import ENDING
 from service.settings import Settings
 from service.workflows.ports.telemetry import Telemetry
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 
 
 class GracefulServer(uvicorn.Server):
@@ -55,13 +55,15 @@ class GracefulServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def server_of(house: House, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry) -> GracefulServer:
+def server_of(
+    replica: Replica, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry
+) -> GracefulServer:
     """The server of a house, not started; `ready` is called when it takes connections."""
-    life = Life(house.leave)
+    life = Life(replica.leave)
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)
     config = uvicorn.Config(
-        create_app(house, settings, edge),
+        create_app(replica, settings, edge),
         log_level="warning",
         access_log=False,  # paths hold the keys of individuals
         proxy_headers=False,  # who asks is told by the key, not by an address

@@ -63,7 +63,7 @@ from service.workflows.writer.submission import PendingAnswer
 from service.workflows.writer.threads import DatasetWriter
 
 
-class House:
+class Replica:
     """All that can be done, for principals already recognised. Thread-safe; `close` drains every dataset's line."""
 
     def __init__(

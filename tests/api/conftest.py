@@ -13,4 +13,4 @@ async def world() -> AsyncIterator[World]:
     built = build_world()
     yield built
     await built.client.aclose()
-    built.house.close()
+    built.replica.close()

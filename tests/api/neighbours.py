@@ -21,7 +21,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import Silent
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of
 
@@ -86,7 +86,7 @@ class Neighbours:
 
     def loaded(self) -> int:
         """How many datasets the other process has opened."""
-        return len(self.other.house.lines.opened())
+        return len(self.other.replica.lines.opened())
 
 
 async def until(happens: Callable[[], object]) -> None:
@@ -138,12 +138,12 @@ async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = No
             witness=witness,
             ownership=owning,
         )
-        house = House(
+        replica = Replica(
             store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=lambda: datetime.now(UTC)
         )
-        house.share(others)
-        app = create_app(house, Settings(), replace(edge, life=Life(others.leave), telemetry=counts[1]))
-        other = replace(owner, house=house, app=app, client=client_of(app))
+        replica.share(others)
+        app = create_app(replica, Settings(), replace(edge, life=Life(others.leave), telemetry=counts[1]))
+        other = replace(owner, replica=replica, app=app, client=client_of(app))
         async with served(owner.app, listener) as server, owner.client, other.client:
             owning.open()
             others.open()
@@ -159,7 +159,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = No
             )
         for ownership in (owning, others):
             ownership.close()
-        for each in (house, owner.house):
+        for each in (replica, owner.replica):
             each.close()
 
 

@@ -34,9 +34,9 @@ def test_nothing_is_recorded_by_the_framework(world: World) -> None:
     assert world.app._telemetry["logs"] is False
 
 
-def test_every_house_gets_an_application_of_its_own(world: World) -> None:
+def test_every_replica_gets_an_application_of_its_own(world: World) -> None:
     """Nothing is kept in the module."""
-    other = create_app(world.house, _Settings())
+    other = create_app(world.replica, _Settings())
     assert isinstance(other, FastAPI)
     assert other is not world.app
     assert served(other) == served(world.app)
@@ -54,7 +54,7 @@ async def test_uploads_have_a_limit_of_their_own() -> None:
     accepted = await world.call("curator", "POST", path, headers=CSV, content=rows)
     refused = await world.call("curator", "POST", path, headers=CSV, content=rows * 2)
     elsewhere = await world.call("curator", "POST", "/v1/principals", content=rows)
-    world.house.close()
+    world.replica.close()
     assert (accepted.status_code, refused.status_code, elsewhere.status_code) == (422, 413, 413)
 
 
@@ -74,11 +74,11 @@ async def test_headers_do_not_depend_on_data() -> None:
     """
     bare, full = build_world(), build_world()
     more = b"person_id,country,age\n" + b"".join(b"p%d,NO,50\n" % number for number in range(500))
-    full.house.append_rows("care", "people", "text/csv", io.BytesIO(more))
+    full.replica.append_rows("care", "people", "text/csv", io.BytesIO(more))
     seen = [[await _seen(world, route) for route in ROUTES if "analyst" in route.roles] for world in (bare, full)]
     for world in (bare, full):
         await world.client.aclose()
-        world.house.close()
+        world.replica.close()
     assert seen[0] == seen[1]
 
 

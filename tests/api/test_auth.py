@@ -135,52 +135,52 @@ class _Keys:
 class TestRecognition:
     """One look-up for all who come with the same key at the same time."""
 
-    async def asked(self, house: _Keys, *keys: str) -> list[Any]:
+    async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
         """All at once, answered when all have asked."""
         recognition = Recognition()
-        asking = [asyncio.ensure_future(recognition.of(key, house)) for key in keys]  # type: ignore[arg-type]
+        asking = [asyncio.ensure_future(recognition.of(key, replica)) for key in keys]  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
-        house.gate.set()
+        replica.gate.set()
         return await asyncio.gather(*asking, return_exceptions=True)
 
     async def test_a_known_key_is_looked_up_once(self) -> None:
         """Everybody gets the same principal."""
-        house = _Keys()
-        assert await self.asked(house, *["known"] * 20) == [house.memory["known"]] * 20
-        assert house.looked_up == ["known"]
+        replica = _Keys()
+        assert await self.asked(replica, *["known"] * 20) == [replica.memory["known"]] * 20
+        assert replica.looked_up == ["known"]
 
     async def test_an_unknown_key_is_looked_up_for_each(self) -> None:
         """Nobody remembers that somebody is nobody; and no key waits for another."""
-        house = _Keys()
-        assert await self.asked(house, *["unknown"] * 5, "other") == [None] * 6
-        assert sorted(house.looked_up) == ["other", *["unknown"] * 5]
+        replica = _Keys()
+        assert await self.asked(replica, *["unknown"] * 5, "other") == [None] * 6
+        assert sorted(replica.looked_up) == ["other", *["unknown"] * 5]
 
     async def test_a_failed_look_up_is_no_answer_for_others(self) -> None:
         """Each hears of its own."""
-        house = _Keys()
-        house.fails = True
-        assert [type(each) for each in await self.asked(house, "known", "known")] == [Unavailable] * 2
-        assert house.looked_up == ["known"] * 2
+        replica = _Keys()
+        replica.fails = True
+        assert [type(each) for each in await self.asked(replica, "known", "known")] == [Unavailable] * 2
+        assert replica.looked_up == ["known"] * 2
 
     async def test_a_key_revoked_meanwhile_is_not_taken_from_another(self) -> None:
         """The house does not remember it, and each finds out for itself."""
-        house = _Keys()
-        house.remembers = False
-        await self.asked(house, "known", "known")
-        assert house.looked_up == ["known"] * 2
+        replica = _Keys()
+        replica.remembers = False
+        await self.asked(replica, "known", "known")
+        assert replica.looked_up == ["known"] * 2
 
     async def test_who_goes_away_takes_nothing_with_it(self) -> None:
         """A caller that is cancelled leaves the others to look for themselves."""
-        house = _Keys()
+        replica = _Keys()
         recognition = Recognition()
         first, second = [
-            asyncio.ensure_future(recognition.of("known", house))  # type: ignore[arg-type]
+            asyncio.ensure_future(recognition.of("known", replica))  # type: ignore[arg-type]
             for _ in range(2)
         ]
         await asyncio.sleep(0.01)
         first.cancel()
-        house.gate.set()
-        assert await second is house.memory["known"]
+        replica.gate.set()
+        assert await second is replica.memory["known"]
 
 
 class TestBounds:

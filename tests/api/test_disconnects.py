@@ -58,7 +58,7 @@ class Server:
 
     def spent(self) -> list[int]:
         """Everybody's account."""
-        return [row.spent_units for row in self.world.house.budgets("care", cursor=None, limit=10).items]
+        return [row.spent_units for row in self.world.replica.budgets("care", cursor=None, limit=10).items]
 
     def entries(self) -> int:
         """The length of the ledger."""
@@ -89,7 +89,7 @@ def served(*, deadline_s: float) -> Iterator[Server]:
         store.gate.set()
         uvicorn_server.should_exit = True
         thread.join()
-    world.house.close()
+    world.replica.close()
 
 
 @pytest.mark.parametrize("how", ["closed", "reset"])
@@ -111,12 +111,12 @@ def test_a_query_whose_client_goes_away_is_charged_and_kept(server: Server, how:
     assert (server.entries(), server.spent()) == (2, spent)
 
     alone = build_world()
-    analyst = alone.house.authenticate(alone.keys["analyst"])
+    analyst = alone.replica.authenticate(alone.keys["analyst"])
     assert analyst is not None
-    alone.house.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
-    rows = alone.house.budgets("care", cursor=None, limit=10).items
+    alone.replica.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
+    rows = alone.replica.budgets("care", cursor=None, limit=10).items
     assert [row.spent_units for row in rows] == spent
-    alone.house.close()
+    alone.replica.close()
 
 
 def test_a_batch_whose_client_goes_away_is_done_to_its_end(server: Server) -> None:

@@ -137,7 +137,7 @@ async def slotted() -> AsyncIterator[Slotted]:
     made = Slotted()
     yield made
     await made.world.client.aclose()
-    made.world.house.close()
+    made.world.replica.close()
 
 
 @pytest.mark.parametrize(("path", "body"), [(ASK, count(30)), (f"{ASK}/batch", batch(5))], ids=["query", "batch"])

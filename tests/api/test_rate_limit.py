@@ -26,7 +26,7 @@ class Counting(NoCache):
 
 async def test_too_many_requests_are_refused_before_anything_is_read(world: World) -> None:
     """With Retry-After, by role alike, each principal for itself; and the ledger does not know of them."""
-    world.house.limiter = Limiter(RATE, SealedCache(MemoryShelf(Room()), bytes(32)), clock=lambda: 5.0)
+    world.replica.limiter = Limiter(RATE, SealedCache(MemoryShelf(Room()), bytes(32)), clock=lambda: 5.0)
     replies = [await world.ask(f"k{n}", FRESH) for n in range(6)]
     assert [reply.status_code for reply in replies] == [200, 200, 200, 429, 429, 429]
     for reply in replies[3:]:
@@ -38,7 +38,7 @@ async def test_too_many_requests_are_refused_before_anything_is_read(world: Worl
 
 async def test_paths_that_are_not_ones_own_count_as_well(world: World) -> None:
     """A principal that knocks at the wrong doors is the same principal; a stranger is 401 for ever."""
-    world.house.limiter = Limiter(RATE, NoCache(), clock=lambda: 5.0)
+    world.replica.limiter = Limiter(RATE, NoCache(), clock=lambda: 5.0)
     statuses = [(await world.call("auditor", "GET", "/v1/me/budgets")).status_code for _ in range(5)]
     assert statuses == [404, 404, 404, 429, 429]
     assert {(await world.call(None, "GET", "/v1/me/budgets")).status_code for _ in range(5)} == {401}
@@ -47,11 +47,11 @@ async def test_paths_that_are_not_ones_own_count_as_well(world: World) -> None:
 async def test_probes_are_not_limited_and_nobody_is_asked_where_there_is_no_limit(world: World) -> None:
     """Not even the cache."""
     counting = Counting()
-    world.house.limiter = Limiter(RATE, counting, clock=lambda: 5.0)
+    world.replica.limiter = Limiter(RATE, counting, clock=lambda: 5.0)
     assert {(await world.call(None, "GET", "/readyz")).status_code for _ in range(5)} == {200}
     assert counting.taken == []
     await world.ask("one")
     assert counting.taken == [world.ids["analyst"].replace("-", "")]
-    world.house.limiter = None
+    world.replica.limiter = None
     assert {(await world.ask(f"k{n}")).status_code for n in range(8)} == {200}
     assert len(counting.taken) == 1

@@ -21,7 +21,7 @@ async def slotted() -> AsyncIterator[Slotted]:
     made = Slotted()
     yield made
     await made.world.client.aclose()
-    made.world.house.close()
+    made.world.replica.close()
 
 
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/allowances", "/v1/datasets", "/v1/datasets/care"])
@@ -31,13 +31,13 @@ async def test_a_read_begins_in_its_slot_and_leaves_when_that_ends(
     """Nothing is read before the slot has come; nothing is sent before it has ended."""
     begun: list[int] = []
     for name in ("releases", "allowances", "visible_datasets", "visible_dataset"):
-        real = getattr(slotted.world.house, name)
+        real = getattr(slotted.world.replica, name)
 
         def noted(*given: Any, real: Any = real, **named: Any) -> Any:
             begun.append(slotted.time.ns)
             return real(*given, **named)
 
-        monkeypatch.setattr(slotted.world.house, name, noted)
+        monkeypatch.setattr(slotted.world.replica, name, noted)
     client = Client(slotted.world, "GET", path)
     client.body()
     await slotted.arrived(1)
@@ -164,4 +164,4 @@ async def test_without_slots_a_read_begins_at_once_within_the_bound_on_memory() 
     assert refused.status_code == 422
     assert "have 5;" in refused.json()["detail"]
     await world.client.aclose()
-    world.house.close()
+    world.replica.close()

@@ -107,7 +107,7 @@ async def timed_world(**options: int) -> AsyncIterator[Timed]:
     made.world.enrol("poor", "analyst", allowance_rho=Decimal("0.0000001"))
     yield made
     await made.world.client.aclose()
-    made.world.house.close()
+    made.world.replica.close()
 
 
 @pytest.fixture

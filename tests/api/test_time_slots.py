@@ -78,7 +78,7 @@ async def stacked(store: MemoryStore | None = None, *, has_slots: bool = True) -
     made = Stack(store, has_slots=has_slots)
     yield made
     await made.world.client.aclose()
-    made.world.house.close()
+    made.world.replica.close()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Role
 from service.workflows.ports.store import Witness
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 
 ROLES: tuple[Role, ...] = ("curator", "analyst", "individual", "auditor")
@@ -51,7 +51,7 @@ class Settings:
 class World:
     """The application, a client of it, and a key of each role."""
 
-    house: House
+    replica: Replica
     store: MemoryStore
     app: FastAPI
     client: httpx.AsyncClient
@@ -75,7 +75,7 @@ class World:
 
     def enrol(self, name: str, role: Role, **bounds: Any) -> None:
         """One more principal, under a name of its own."""
-        principal, key = self.house.create_principal(role=role, name=name, **bounds)
+        principal, key = self.replica.create_principal(role=role, name=name, **bounds)
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
@@ -98,7 +98,7 @@ def build_world(
     With `ownership`, the house owns the dataset.
     """
     store = store or MemoryStore()
-    house = House(
+    replica = Replica(
         store=store,
         witness=witness or MemoryWitness(),
         pepper=PEPPER,
@@ -107,21 +107,21 @@ def build_world(
         admission=admission,
     )
     if ownership is not None:
-        house.share(ownership)
-    app = create_app(house, Settings(**settings), edge)
-    world = World(house=house, store=store, app=app, client=client_of(app))
+        replica.share(ownership)
+    app = create_app(replica, Settings(**settings), edge)
+    world = World(replica=replica, store=store, app=app, client=client_of(app))
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}
-    house.register(Registration.model_validate(registration))
+    replica.register(Registration.model_validate(registration))
     if ownership is not None:
         ownership.claim(1)
-    house.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
+    replica.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
     for role in ROLES:
         world.enrol(role, role, **({"dataset": "care", "individual": "ada"} if role == "individual" else {}))
     world.enrol("spare", "auditor")
-    analyst = house.authenticate(world.keys["analyst"])
+    analyst = replica.authenticate(world.keys["analyst"])
     if analyst is None:
         raise RuntimeError("a key just made must be known")
-    promise = house.submit(analyst, "care", "first", parse_query(COUNT))
+    promise = replica.submit(analyst, "care", "first", parse_query(COUNT))
     world.query_id = str(promise.result(timeout=30).query_id)
     if promise.unit is not None and promise.unit.ticket is not None:
         promise.unit.ticket.release()

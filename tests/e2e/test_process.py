@@ -126,7 +126,7 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
 
 
 @pytest.mark.parametrize(
-    ("command", "place", "has_house"),
+    ("command", "place", "has_home"),
     [
         ("serve", "service.run.composition:_import_adapters", False),
         ("serve", "service.run.uvicorn_server:GracefulServer.listen_to_signals", True),
@@ -135,7 +135,7 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
     ],
 )
 def test_a_signal_whose_exception_is_dropped_ends_a_start(
-    home: Path, command: str, place: str, *, has_house: bool
+    home: Path, command: str, place: str, *, has_home: bool
 ) -> None:
     """At the next of its looks: while servers come up before anything stands in them, and at the latest when ready."""
     arguments = [place, *command.split(), "--home", str(home), "--port", "0"]
@@ -150,7 +150,7 @@ def test_a_signal_whose_exception_is_dropped_ends_a_start(
         _, complaints = process.communicate(timeout=60)
     assert (process.returncode, complaints) == (0, "")
     assert said in ([], ["Starting Postgres, Valkey and the service …\n"])
-    assert (home / "pepper").exists() is has_house
+    assert (home / "pepper").exists() is has_home
     assert (attach_postgres(home), attach_valkey(home)) == (None, None)
 
 
@@ -187,7 +187,7 @@ def test_commands_that_cannot_work_say_so_in_one_line(home: Path) -> None:
     assert taken.stderr.count("\n") == 1
 
 
-def test_verify_makes_no_house_where_there_is_none(home: Path) -> None:
+def test_verify_makes_no_home_where_there_is_none(home: Path) -> None:
     """A home that was spelt wrong must not pass for one without damage; one without datasets says so."""
     missing = home / "nowhere"
     refused = sparing("ledger", "verify", home=missing)

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.failpoints import arm, disarm
 from tests.faults.history import Attempt
-from tests.faults.scenario import QUESTIONS, Stage, open_house
+from tests.faults.scenario import QUESTIONS, Stage, open_replica
 
 REFUSALS = {500: "urn:sparing:problem:internal-error", 503: "urn:sparing:problem:unavailable"}
 
@@ -68,8 +68,8 @@ def drilled(point: str, action: str) -> Iterator[None]:
 def break_at(stage: Stage, point: str, action: str) -> None:
     """Ask with the drill, look at the refusal, and ask again without it: the key is answered, executed once."""
     key = f"{action}-{point}"
-    with drilled(point, action), open_house(stage.database_url) as (_, house):
-        app = create_app(house, Settings())
+    with drilled(point, action), open_replica(stage.database_url) as (_, replica):
+        app = create_app(replica, Settings())
         refused = ask_over_asgi(stage, app, key, "north")
         stored = stage.stored(key)
         if refused is not None and refused.status_code != 200:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.workflows.model.errors import Unavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from tests.faults.history import Attempt
 from tests.faults.proxy import Cut, CuttingProxy
-from tests.faults.scenario import NAMES, QUESTIONS, Stage, open_house
+from tests.faults.scenario import NAMES, QUESTIONS, Stage, open_replica
 
 CUTS = (Cut.BEFORE, Cut.WITHIN, Cut.SENT, Cut.REPLIED, Cut.AFTER)
 WAIT_S = 60
@@ -59,13 +59,13 @@ class Asker:
     """A client inside this process, with the memory of what it saw."""
 
     stage: Stage
-    house: House
+    replica: Replica
 
     def ask(self, key: str, question: str) -> bytes | None:
         """The answer's bytes, or None for a 503."""
         started = time.monotonic()
         query = parse_query(orjson.dumps(QUESTIONS[question].query))
-        future = self.house.submit(self.stage.analyst, self.stage.dataset, key, query)
+        future = self.replica.submit(self.stage.analyst, self.stage.dataset, key, query)
         try:
             body = future.result(timeout=WAIT_S).body
         except Unavailable:
@@ -100,8 +100,8 @@ def cut_one_by_one(stage: Stage, cut: Cut, trials: int) -> int:
     """
     durable = 0
     plan, entropy = Plan(), CountedEntropy()
-    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
-        asker = Asker(stage=stage, house=house)
+    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_replica(proxy.url, entropy) as (_, replica):
+        asker = Asker(stage=stage, replica=replica)
         for number in range(trials):
             key, question = f"{cut.name}-{number}", NAMES[number % len(NAMES)]
             before = entropy.executions
@@ -123,8 +123,8 @@ def cut_one_by_one(stage: Stage, cut: Cut, trials: int) -> int:
 def cut_in_a_crowd(stage: Stage, cuts: int, clients: int, seed: int) -> int:
     """Cuts of every kind while many ask at once, so that one COMMIT carries several answers. Returns the cuts."""
     plan, entropy, source = Plan(), CountedEntropy(), random.Random(seed)
-    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_house(proxy.url, entropy) as (_, house):
-        asker = Asker(stage=stage, house=house)
+    with CuttingProxy(stage.database_url, plan.decide) as proxy, open_replica(proxy.url, entropy) as (_, replica):
+        asker = Asker(stage=stage, replica=replica)
         with ThreadPoolExecutor(clients) as pool:
             for number in range(cuts):
                 plan.cut = source.choice(CUTS)

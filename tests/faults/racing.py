@@ -18,8 +18,8 @@ from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
-from service.workflows.replica import House
-from tests.faults.scenario import LEDGER_KEY, open_house
+from service.workflows.replica import Replica
+from tests.faults.scenario import LEDGER_KEY, open_replica
 from tests.sealed_accounts import spent_in
 
 DATASET = "race"
@@ -31,7 +31,7 @@ class Runner:
     """One replica in this process."""
 
     store: PostgresStore
-    house: House
+    replica: Replica
     analyst: Principal
     refusals: list[str] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Runner:
         barrier.wait(60)
         for _ in range(100):
             try:
-                return self.house.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
+                return self.replica.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
             except Unavailable:
                 self.refusals.append(key)
         raise TimeoutError(f"{key} is never answered")
@@ -60,9 +60,9 @@ def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = Fal
     With `same_key` all rivals deliver one request; else each asks under a key of its own.
     """
     with ExitStack() as stack, ThreadPoolExecutor(rivals) as pool:
-        opened = [stack.enter_context(open_house(database_url)) for _ in range(rivals)]
+        opened = [stack.enter_context(open_replica(database_url)) for _ in range(rivals)]
         analyst = _people(opened[0][1], races)
-        runners = [Runner(store=store, house=house, analyst=analyst) for store, house in opened]
+        runners = [Runner(store=store, replica=replica, analyst=analyst) for store, replica in opened]
         for person in range(races):
             barrier = threading.Barrier(rivals)
             keys = [f"k{person}" if same_key else f"k{person}-{rival}" for rival in range(rivals)]
@@ -73,7 +73,7 @@ def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = Fal
         return charges, sum(len(runner.refusals) for runner in runners)
 
 
-def _people(house: House, count: int) -> Principal:
+def _people(replica: Replica, count: int) -> Principal:
     """So many people, each of whom can pay for one query and not a unit more."""
     columns = {"number": {"type": "category", "size": count}}
     document = {
@@ -82,10 +82,10 @@ def _people(house: House, count: int) -> Principal:
         "capacity": count,
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": columns}},
     }
-    house.register(Registration.model_validate(document))
+    replica.register(Registration.model_validate(document))
     rows = "person_id,number\n" + "".join(f"p{person},{person}\n" for person in range(count))
-    house.append_rows(DATASET, "people", "text/csv", io.BytesIO(rows.encode()))
-    return house.create_principal(role="analyst", name="ana", dataset=DATASET)[0]
+    replica.append_rows(DATASET, "people", "text/csv", io.BytesIO(rows.encode()))
+    return replica.create_principal(role="analyst", name="ana", dataset=DATASET)[0]
 
 
 def _check(database_url: str, store: PostgresStore, races: int, *, entries_each: int) -> int:

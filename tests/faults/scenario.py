@@ -22,7 +22,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store, Witness
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations
 from tests.faults.replicas import PEPPER, Answer, ask, exchange
@@ -230,12 +230,12 @@ def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
         "capacity": 1000,
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
     }
-    with open_house(database_url) as (_, house):
-        house.register(Registration.model_validate(document))
+    with open_replica(database_url) as (_, replica):
+        replica.register(Registration.model_validate(document))
         csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
-        house.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
-        analyst, analyst_key = house.create_principal(role="analyst", name="ana", dataset=dataset)
-        _, curator_key = house.create_principal(role="curator", name="cur", dataset=dataset)
+        replica.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
+        analyst, analyst_key = replica.create_principal(role="analyst", name="ana", dataset=dataset)
+        _, curator_key = replica.create_principal(role="curator", name="cur", dataset=dataset)
     stage = Stage(
         database_url=database_url,
         dataset=dataset,
@@ -288,13 +288,13 @@ _WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database
 
 
 @contextmanager
-def open_house(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, House]]:
+def open_replica(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, Replica]]:
     """A replica in this process: a store and a house of its own."""
     store = PostgresStore(database_url, LEDGER_KEY)
     witness = _WITNESSES.setdefault(database_url, MemoryWitness())
-    house = House(store=store, witness=witness, pepper=_PEPPER, entropy=entropy, clock=now)
+    replica = Replica(store=store, witness=witness, pepper=_PEPPER, entropy=entropy, clock=now)
     try:
-        yield store, house
+        yield store, replica
     finally:
-        house.close()
+        replica.close()
         store.close()

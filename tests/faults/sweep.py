@@ -23,7 +23,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.readiness import READY_FOR
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, Settings, World, build_world
 from tests.faults.messages import Journeys
@@ -95,7 +95,7 @@ class Swept:
         store, witness = PostgresStore(database_url, LEDGER_KEY), MemoryWitness()
         # Only the tests of single routes look into the world's store.
         world = build_world(store=cast("MemoryStore", store), witness=witness)
-        world.house.close()
+        world.replica.close()
         store.close()
         return cls(database_url=database_url, world=world, witness=witness)
 
@@ -121,17 +121,17 @@ class Swept:
         countdown, clock = Countdown(cut), Clock()
         with CuttingProxy(self.database_url, countdown.decide, reads=Journeys) as proxy:
             store = PostgresStore(proxy.url, LEDGER_KEY)
-            house = House(
+            replica = Replica(
                 store=store, witness=self.witness, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=clock
             )
-            app = create_app(house, Settings())
+            app = create_app(replica, Settings())
             client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://sparing")
-            world = replace(self.world, house=house, app=app, client=client)
+            world = replace(self.world, replica=replica, app=app, client=client)
             try:
                 yield Trial(swept=self, world=world, store=store, countdown=countdown, clock=clock)
                 assert [finding for report in verify_all(store, self.witness) for finding in report.findings] == []
             finally:
-                house.close()
+                replica.close()
                 store.close()
 
 
@@ -174,7 +174,7 @@ class Trial:
     def _restore(self, route: Route) -> None:
         """Have what the last request has taken away."""
         if str(route).startswith("DELETE /v1/datasets"):
-            self.world.house.append_rows("care", "people", "text/csv", io.BytesIO(ED))
+            self.world.replica.append_rows("care", "people", "text/csv", io.BytesIO(ED))
         if str(route).startswith("DELETE /v1/principals"):
             self.world.enrol("spare", "auditor")
 

@@ -83,12 +83,12 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.houses[other].budget_summary("survey")  # a reading in the line: memory is at the head
+        world.replicas[other].budget_summary("survey")  # a reading in the line: memory is at the head
         seq = world.seq(other)
 
         def is_followed() -> bool:
             key = f"geheim {len(self.seen)}"
-            self.seen[key] = ask(world.houses[number], world.analyst, key, reuse=False).body
+            self.seen[key] = ask(world.replicas[number], world.analyst, key, reuse=False).body
             return world.seq(other) > seq
 
         eventually(is_followed)
@@ -97,33 +97,33 @@ class Drill:
         """Everything agrees in the end."""
         world = self.world
         for key, body in self.seen.items():
-            for house in world.houses:
-                assert ask(house, world.analyst, key, reuse=False).body == body
-        for house in world.houses:
-            house.budget_summary("survey")  # a reading in the line: memory is at the head
+            for replica in world.replicas:
+                assert ask(replica, world.analyst, key, reuse=False).body == body
+        for replica in world.replicas:
+            replica.budget_summary("survey")  # a reading in the line: memory is at the head
         assert world.spent(0) == world.spent(1) == truth(world.store)
-        assert [house.fenced() for house in world.houses] == [0, 0]
+        assert [replica.fenced() for replica in world.replicas] == [0, 0]
         assert world.store.head(1).seq == len(self.seen)
         assert [each for report in verify_all(world.store) for each in report.findings] == []
 
     def _ask(self, key: str) -> bytes:
-        return ask(self.random.choice(self.world.houses), self.world.analyst, key, reuse=False).body
+        return ask(self.random.choice(self.world.replicas), self.world.analyst, key, reuse=False).body
 
     def _read_account(self) -> None:
         person = self.random.randrange(len(PEOPLE))
-        house = self.random.choice(self.world.houses)
+        replica = self.random.choice(self.world.replicas)
         if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
-            number = self.world.houses.index(house)
-            house.lines.line(house.lines.record("survey")).act(lambda _transaction, state: state.doubt_all())
+            number = self.world.replicas.index(replica)
+            replica.lines.line(replica.lines.record("survey")).act(lambda _transaction, state: state.doubt_all())
             self.counts["unloaded"] += self.world.line(number).position is None
         spent = str(rho_of_units(truth(self.world.store)[person]))
-        (mine,) = house.my_budgets(self.owners[person])
+        (mine,) = replica.my_budgets(self.owners[person])
         assert mine.spent_rho == spent
-        listed = self.random.choice(self.world.houses).budgets("survey", cursor=None, limit=10).items
+        listed = self.random.choice(self.world.replicas).budgets("survey", cursor=None, limit=10).items
         assert listed[person].spent_rho == spent
 
     def _owner(self, key: str) -> Principal:
-        return self.world.houses[0].create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
+        return self.world.replicas[0].create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
 
 
 MEDDLING: dict[str, Callable[[OwnValkey], None]] = {
@@ -157,7 +157,7 @@ def test_replicas_share_again_when_redis_is_back(world: Replicas, server: OwnVal
     drill = Drill(world)
     drill.round()
     server.kill()
-    for number in range(len(world.houses)):
+    for number in range(len(world.replicas)):
         drill.ask_until_followed(number)
     assert len(server.values()) > 0
     drill.settle()
@@ -168,7 +168,7 @@ def test_nothing_of_anybody_can_be_read_there(world: Replicas, server: OwnValkey
 
     Nor do the values of many rounds have a byte in common, as they would if one told in the clear how far it is.
     """
-    upload(world.houses[0], "people", [("canary-person-17", "NO", 20, 1)])
+    upload(world.replicas[0], "people", [("canary-person-17", "NO", 20, 1)])
     drill = Drill(world)
 
     seen: set[tuple[bytes, bytes]] = set()

@@ -34,6 +34,6 @@ async def test_whatever_fails_is_refused_in_one_way_and_can_be_sent_again(
 
 
 @pytest.mark.parametrize("cut", [Cut.REPLIED, Cut.ERROR], ids=lambda cut: cut.name)
-async def test_a_house_that_has_loaded_nothing_is_no_different(swept: Swept, cut: Cut) -> None:
+async def test_a_replica_that_has_loaded_nothing_is_no_different(swept: Swept, cut: Cut) -> None:
     """What the first query loads is swept too."""
     assert await swept.sweep_cold(ASK, "analyst", cut) > 10

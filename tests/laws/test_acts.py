@@ -26,7 +26,7 @@ from service.workflows.model.rows import Codes, Individuals
 from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 from tests.engine.test_inverted import ALWAYS, NEVER, answered
-from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 ROWS_MAX = 9
 KEYS = [f"p{n}" for n in range(7)]
@@ -68,10 +68,10 @@ class ActsMachine(RuleBasedStateMachine):
         super().__init__()
         self.opened = ExitStack()
         self.store = MemoryStore()
-        self.houses = [self.opened.enter_context(open_house(self.store)) for _ in range(2)]
-        register(self.houses[0], rho="2", tables=TABLES)
+        self.replicas = [self.opened.enter_context(open_replica(self.store)) for _ in range(2)]
+        register(self.replicas[0], rho="2", tables=TABLES)
         self.record = self.store.datasets()[0]
-        self.asker = analyst(self.houses[0])
+        self.asker = analyst(self.replicas[0])
         self.followers = [DatasetState(self.record) for _ in range(2)]
         self.asked = 0
         self.plans = [self.plan(condition) for condition in CONDITIONS]
@@ -106,7 +106,7 @@ class ActsMachine(RuleBasedStateMachine):
     def uploaded(self, who: int, table: str, rows: Sequence[Sequence[object]]) -> None:
         """An upload, or its refusal."""
         try:
-            upload(self.houses[who], table, rows)
+            upload(self.replicas[who], table, rows)
         except InvalidRequest:
             return
         for slot in {self.slot_of(str(row[0])) for row in rows}:
@@ -116,7 +116,7 @@ class ActsMachine(RuleBasedStateMachine):
     def erase(self, who: int, key: str) -> None:
         """Somebody's record goes."""
         try:
-            self.houses[who].erase_individual("survey", key)
+            self.replicas[who].erase_individual("survey", key)
         except NotFound:
             return
 
@@ -125,24 +125,24 @@ class ActsMachine(RuleBasedStateMachine):
         """Somebody lowers the own limit, or pauses."""
         rho = None if limit is None else Decimal(limit)
         with suppress(InvalidRequest, NotFound):
-            self.houses[who].lower_my_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
+            self.replicas[who].lower_my_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
 
     @rule(who=REPLICAS, key=st.sampled_from(KEYS))
     def resume(self, who: int, key: str) -> None:
         """Somebody ends a pause, or has none."""
         with suppress(NotFound):
-            self.houses[who].resume(individual(key), "survey")
+            self.replicas[who].resume(individual(key), "survey")
 
     @rule(who=REPLICAS)
     def open_epoch(self, who: int) -> None:
         """Which changes no record."""
-        self.houses[who].open_epoch("survey")
+        self.replicas[who].open_epoch("survey")
 
     @rule(who=REPLICAS, condition=st.sampled_from(CONDITIONS))
     def ask(self, who: int, condition: dict[str, Any]) -> None:
         """People are charged by whichever service answers."""
         self.asked += 1
-        ask(self.houses[who], self.asker, f"k{self.asked}", reuse=False, **condition)
+        ask(self.replicas[who], self.asker, f"k{self.asked}", reuse=False, **condition)
 
     @rule(who=REPLICAS, made=st.integers(0, len(CONDITIONS)))
     def follow(self, who: int, made: int) -> None:
@@ -188,8 +188,8 @@ class ActsMachine(RuleBasedStateMachine):
     @invariant()
     def services_hold_what_a_start_would_load(self) -> None:
         """Those that have just acted or answered."""
-        for house in self.houses:
-            state = house.lines.line(self.record)._state
+        for replica in self.replicas:
+            state = replica.lines.line(self.record)._state
             if state.position == (1, self.kept.head.seq, self.kept.head.data_version):
                 self.compare(state)
 

@@ -36,7 +36,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, KeyConflict
 from service.workflows.model.views import Principal
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from tests.keys import LEDGER_KEY
 from tests.laws.reference import UNIT, ReferenceDataset
 from tests.sealed_accounts import spent_in
@@ -86,13 +86,13 @@ class FilterMachine(RuleBasedStateMachine):
         self.witness = MemoryWitness()
         self.database_url = database_url
         self.pepper = Pepper(bytes(32))
-        self.house = self.open()
+        self.replica = self.open()
         self.models: dict[str, ReferenceDataset] = {}
         self.answers: dict[str, tuple[str, bytes, bytes]] = {}
 
-    def open(self) -> House:
+    def open(self) -> Replica:
         """A house over what the store holds."""
-        return House(
+        return Replica(
             store=self.store,
             witness=self.witness,
             pepper=self.pepper,
@@ -101,16 +101,16 @@ class FilterMachine(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        self.house.close()
+        self.replica.close()
         if isinstance(self.store, PostgresStore):
             self.store.close()
 
     @initialize()
     def register(self) -> None:
         """Two datasets and one analyst."""
-        self.analyst: Principal = self.house.create_principal(role="analyst", name="ana")[0]
+        self.analyst: Principal = self.replica.create_principal(role="analyst", name="ana")[0]
         for name in DATASETS:
-            view = self.house.register(Registration.model_validate(registration(name)))
+            view = self.replica.register(Registration.model_validate(registration(name)))
             assert view.public.budget_units == 2 * 2**40
             self.models[name] = ReferenceDataset(budget=2 * 2**40)
 
@@ -126,9 +126,9 @@ class FilterMachine(RuleBasedStateMachine):
         known = self.models[name].people.get(key)
         if known is not None and known.present:
             with pytest.raises(InvalidRequest):
-                self.house.append_rows(name, "people", "text/csv", io.BytesIO(row))
+                self.replica.append_rows(name, "people", "text/csv", io.BytesIO(row))
             return
-        self.house.append_rows(name, "people", "text/csv", io.BytesIO(row))
+        self.replica.append_rows(name, "people", "text/csv", io.BytesIO(row))
         self.models[name].join(key, age, None if limit is None else int(Decimal(limit) * 2**40))
 
     @rule(name=st.sampled_from(DATASETS), keys=st.lists(KEYS, max_size=4), area=st.integers(0, AREAS - 1))
@@ -138,9 +138,9 @@ class FilterMachine(RuleBasedStateMachine):
         rows = "person_id,area\n" + "".join(f"{key},{area}\n" for key in keys)
         if any(key not in model.people or not model.people[key].present for key in keys):
             with pytest.raises(InvalidRequest):
-                self.house.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+                self.replica.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
             return
-        self.house.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+        self.replica.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
         for key in keys:
             model.people[key].areas.append(area)
 
@@ -155,14 +155,14 @@ class FilterMachine(RuleBasedStateMachine):
         body = orjson.dumps(query(kind, number, sigma))
         key = f"key-{len(self.answers)}"
         self.entropy.words.clear()
-        answer = self.house.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        answer = self.replica.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         charges, left_out, total = self.models[name].ask(self.models[name].vectors(kind, number), sigma)
         shown = orjson.loads(answer.body)
         words = self.entropy.replayed()
         noise = rounded_gaussian(shown["dimension"], sigma, lambda _: next(words))
         exact = np.array(shown["values"]) - noise
         assert exact.tolist() == [total.get(coordinate, 0) for coordinate in range(shown["dimension"])]
-        row = self.house.ledger(name, cursor=None, limit=1).items[0]
+        row = self.replica.ledger(name, cursor=None, limit=1).items[0]
         assert (row.charged, row.left_out) == (len(charges), len(left_out))
         self.answers[key] = (name, body, answer.body)
 
@@ -172,18 +172,18 @@ class FilterMachine(RuleBasedStateMachine):
         """The same key and query give the same bytes and charge nobody; another query under the key is refused."""
         key = data.draw(st.sampled_from(sorted(self.answers)))
         name, body, stored = self.answers[key]
-        again = self.house.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        again = self.replica.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         assert again.body == stored
         other = orjson.dumps(orjson.loads(body) | {"noise": {"sigma": 9.0}})
         with pytest.raises(KeyConflict):
-            self.house.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
+            self.replica.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS)
     def erase(self, name: str, key: str) -> None:
         """The record goes, the account stays."""
         person = self.models[name].people.get(key)
         if person is not None and person.present:
-            self.house.erase_individual(name, key)
+            self.replica.erase_individual(name, key)
             person.present = False
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS, to=st.integers(0, 2))
@@ -192,12 +192,12 @@ class FilterMachine(RuleBasedStateMachine):
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
-        me = self.house.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
+        me = self.replica.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
         if to * 2**40 > person.limit:
             with pytest.raises(InvalidRequest):
-                self.house.lower_my_limit(me, name, limit_rho=Decimal(to))
+                self.replica.lower_my_limit(me, name, limit_rho=Decimal(to))
             return
-        self.house.lower_my_limit(me, name, limit_rho=Decimal(to))
+        self.replica.lower_my_limit(me, name, limit_rho=Decimal(to))
         person.limit = max(person.spent, to * 2**40)
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS, paused=st.booleans())
@@ -206,22 +206,22 @@ class FilterMachine(RuleBasedStateMachine):
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
-        me = self.house.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
-        told = self.house.lower_my_limit(me, name, pause=True) if paused else self.house.resume(me, name)
+        me = self.replica.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
+        told = self.replica.lower_my_limit(me, name, pause=True) if paused else self.replica.resume(me, name)
         assert (told.paused, Fraction(told.budget_rho)) == (paused, person.limit * UNIT)
         person.paused = paused
 
     @rule()
     def restart(self) -> None:
         """A new process finds everything as it was."""
-        self.house.close()
-        self.house = self.open()
+        self.replica.close()
+        self.replica = self.open()
 
     @invariant()
     def accounts_agree(self) -> None:
         """Spent <= budget always, and every account is the reference's."""
         for name, model in self.models.items():
-            rows = {row.key: row for row in self.house.budgets(name, cursor=None, limit=100).items}
+            rows = {row.key: row for row in self.replica.budgets(name, cursor=None, limit=100).items}
             present = {key: person for key, person in model.people.items() if person.present}
             assert {key: (row.spent_units, row.budget_units, row.paused) for key, row in rows.items()} == {
                 key: (person.spent, person.limit, person.paused) for key, person in present.items()

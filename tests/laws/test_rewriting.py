@@ -23,7 +23,7 @@ class RewritingMachine(RestoreMachine):
     @property
     def line(self) -> DatasetWriter:
         """Of the one dataset."""
-        return self.house.lines.line(self.house.lines.record(NAME))
+        return self.replica.lines.line(self.replica.lines.record(NAME))
 
     def spent(self) -> NDArray[np.int64]:
         """Everybody's spent total by slot, as pages and entries give it: a replay from the first entry would not."""
@@ -66,8 +66,8 @@ class RewritingMachine(RestoreMachine):
     @rule()
     def start_anew(self) -> None:
         """Another process, which holds nothing in memory."""
-        self.house.close()
-        self.house = self.open()
+        self.replica.close()
+        self.replica = self.open()
         before = self.spent()
         self.line.catch_up()
         held = self.line.look(lambda state: state.memory.accounts.spent[: before.size].tolist())

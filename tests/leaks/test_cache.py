@@ -7,7 +7,7 @@ import pytest
 
 from service.store.redis.sealed import Item, SealedCache, Swap
 from service.testing.cache import MemoryShelf, Room
-from tests.factories import ask, open_house, register, upload
+from tests.factories import ask, open_replica, register, upload
 from tests.workflows.replicas import analyst_like, eventually
 
 PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]
@@ -33,14 +33,14 @@ class Watched(MemoryShelf):
 def watched(people: Sequence[Sequence[object]]) -> list[str]:
     """Every name that was seen while the same questions were asked about these people, until they could not pay."""
     shelf = Watched()
-    with open_house(cache=SealedCache(shelf, bytes(32))) as house:
-        register(house, rho="0.5")
-        upload(house, "people", people)
-        who = analyst_like(house.create_principal(role="analyst", name="ana")[0], 7)
+    with open_replica(cache=SealedCache(shelf, bytes(32))) as replica:
+        register(replica, rho="0.5")
+        upload(replica, "people", people)
+        who = analyst_like(replica.create_principal(role="analyst", name="ana")[0], 7)
         everybody: dict[str, Any] = {"noise": {"sigma": 2.0}, "reuse": False}
         swedes = everybody | {"where": {"eq": [{"col": "country"}, "SE"]}}
         for n in range(QUESTIONS):
-            ask(house, who, f"k{n}", **(swedes if n % 2 else everybody))
+            ask(replica, who, f"k{n}", **(swedes if n % 2 else everybody))
         eventually(lambda: len(shelf.names) >= 2 * QUESTIONS)
         assert shelf.journeys >= 1
     return sorted(shelf.names)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import MyBudget, Principal
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from tests.leaks.worlds import KINDS, World, lived, public_parts, released, slot_of_one
 
 pytestmark = pytest.mark.slow
@@ -115,13 +115,13 @@ def counts_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the number of people in what another individual reads of its own account."""
-    real = House.my_budgets
+    real = Replica.my_budgets
 
-    def leaky(self: House, principal: Principal) -> list[MyBudget]:
+    def leaky(self: Replica, principal: Principal) -> list[MyBudget]:
         people = self.dataset("survey").counts.individuals
         return [replace(view, delta=str(people)) for view in real(self, principal)]
 
-    monkeypatch.setattr(House, "my_budgets", leaky)
+    monkeypatch.setattr(Replica, "my_budgets", leaky)
 
 
 @pytest.mark.parametrize("kind", ["present", "joined"])

@@ -30,8 +30,8 @@ from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
 from service.workflows.model.pieces import Measure, Quantities
 from service.workflows.model.views import Role
-from service.workflows.replica import House
-from tests.factories import SeededEntropy, open_house
+from service.workflows.replica import Replica
+from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
 
@@ -58,20 +58,20 @@ class Person:
     number: int = 2500
     k: str = "1"
     limit: str = ""
-    act: Callable[[House, str], object] = lambda _house, _key: None
+    act: Callable[[Replica, str], object] = lambda _replica, _key: None
 
 
-def pause(house: House, key: str) -> None:
+def pause(replica: Replica, key: str) -> None:
     """The person takes no further part."""
-    principal, _ = house.create_principal(role="individual", name=key, dataset="survey", individual=key)
-    house.lower_my_limit(principal, "survey", pause=True)
+    principal, _ = replica.create_principal(role="individual", name=key, dataset="survey", individual=key)
+    replica.lower_my_limit(principal, "survey", pause=True)
 
 
-def pause_and_resume(house: House, key: str) -> None:
+def pause_and_resume(replica: Replica, key: str) -> None:
     """The person has taken no part for a while."""
-    pause(house, key)
-    principal, _ = house.create_principal(role="individual", name=key, dataset="survey", individual=key)
-    house.resume(principal, "survey")
+    pause(replica, key)
+    principal, _ = replica.create_principal(role="individual", name=key, dataset="survey", individual=key)
+    replica.resume(principal, "survey")
 
 
 ALIKE: Final = "alike"
@@ -83,7 +83,7 @@ NEIGHBOURS: Final = {
     "highest slot blank": Person(number=N - 1, k=""),
     "paused": Person(act=pause),
     "resumed": Person(act=pause_and_resume),
-    "erased": Person(act=lambda house, key: house.erase_individual("survey", key)),
+    "erased": Person(act=lambda replica, key: replica.erase_individual("survey", key)),
 }
 
 
@@ -116,27 +116,27 @@ def lived(database_url: str, world: str) -> dict[str, list[Note]]:
 
     Of sessions that begin after the data have come: how often a statement was sent decides whether it is prepared.
     """
-    with opened(database_url) as house:
+    with opened(database_url) as replica:
         registration = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": TABLES}
-        house.register(Registration.model_validate(registration))
+        replica.register(Registration.model_validate(registration))
         person = NEIGHBOURS[world]
-        house.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
-        person.act(house, f"p{person.number}")
-    with NotingProxy(database_url) as proxy, opened(proxy.url) as house:
-        house.preload()
-        return asyncio.run(session(house, proxy))
+        replica.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
+        person.act(replica, f"p{person.number}")
+    with NotingProxy(database_url) as proxy, opened(proxy.url) as replica:
+        replica.preload()
+        return asyncio.run(session(replica, proxy))
 
 
 @contextmanager
-def opened(database_url: str) -> Iterator[House]:
+def opened(database_url: str) -> Iterator[Replica]:
     """A house on a database. What its sessions prepare is numbered from 0, not from where the last test has stopped."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.store.postgres.connection._NAMES", count())
         store = PostgresStore(
             database_url, LEDGER_KEY, connections_max=1
         )  # a second one would begin whenever it is ready
-        with open_house(store, SeededEntropy(3), MemoryWitness()) as house:
-            yield house
+        with open_replica(store, SeededEntropy(3), MemoryWitness()) as replica:
+            yield replica
         store.close()
 
 
@@ -146,16 +146,16 @@ def people(person: Person) -> bytes:
     return "\n".join(["id,k,limit_rho", *rows, ""]).encode()
 
 
-def _key(house: House, role: Role) -> str:
+def _key(replica: Replica, role: Role) -> str:
     individual = "p7" if role == "individual" else None
-    return house.create_principal(role=role, name=role, dataset="survey", individual=individual)[1]
+    return replica.create_principal(role=role, name=role, dataset="survey", individual=individual)[1]
 
 
-async def session(house: House, proxy: NotingProxy) -> dict[str, list[Note]]:
+async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]:
     """One analyst's questions, and then the calls, each by itself."""
     roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
-    keys = {role: _key(house, role) for role in roles}
-    app = create_app(house, SETTINGS, Edge())
+    keys = {role: _key(replica, role) for role in roles}
+    app = create_app(replica, SETTINGS, Edge())
     common: dict[str, Any] = {"Authorization": f"Bearer {keys['analyst']}", "Content-Type": "application/json"}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     noted: dict[str, list[Note]] = {}

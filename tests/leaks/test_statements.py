@@ -14,8 +14,8 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.ports.telemetry import SILENT
-from service.workflows.replica import House
-from tests.factories import SeededEntropy, open_house
+from service.workflows.replica import Replica
+from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy
 from tests.leaks.worlds import KINDS, Exchange, furnish, public_parts, session
@@ -31,27 +31,27 @@ Statements = list[tuple[str, bytes, Any]]
 
 def lived(database_url: str, kind: str) -> tuple[list[Exchange], list[Statements]]:
     """The exchanges of a session in a world on Postgres, and the statements of each."""
-    with opened(database_url) as house:
-        furnish(house, ONE, KINDS[kind])
+    with opened(database_url) as replica:
+        furnish(replica, ONE, KINDS[kind])
     noted: list[Statements] = []
-    with NotingProxy(database_url) as proxy, opened(proxy.url) as house:
-        house.preload()
+    with NotingProxy(database_url) as proxy, opened(proxy.url) as replica:
+        replica.preload()
 
         def note() -> None:
             noted.append(statements(proxy.taken()))
 
-        exchanges = asyncio.run(session(house, SILENT, amid=lambda: KINDS[kind].amid(house, ONE), each=note))
+        exchanges = asyncio.run(session(replica, SILENT, amid=lambda: KINDS[kind].amid(replica, ONE), each=note))
     return exchanges, noted[1::2]  # between two requests the person acts
 
 
 @contextmanager
-def opened(database_url: str) -> Iterator[House]:
+def opened(database_url: str) -> Iterator[Replica]:
     """A house on a database."""
     store = PostgresStore(
         database_url, LEDGER_KEY, connections_max=1
     )  # with several, which of them knows a statement is chance
-    with open_house(store, SeededEntropy(3)) as house:
-        yield house
+    with open_replica(store, SeededEntropy(3)) as replica:
+        yield replica
     store.close()
 
 

@@ -17,8 +17,8 @@ from service.testing.witness import MemoryWitness
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import Asked, WitnessRecord
 from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.replica import House
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("p1", "NO", 71, 0)]
@@ -29,15 +29,15 @@ STRANGE = parse_query(
 WAIT_S = 30
 
 
-def join(house: House, _key: str) -> None:
+def join(replica: Replica, _key: str) -> None:
     """Somebody comes."""
-    upload(house, "people", [("joe", "SE", 20, 1)])
+    upload(replica, "people", [("joe", "SE", 20, 1)])
 
 
-def pause_and_resume(house: House, key: str) -> None:
+def pause_and_resume(replica: Replica, key: str) -> None:
     """Somebody has paused for a while."""
-    pause(house, key)
-    resume(house, key)
+    pause(replica, key)
+    resume(replica, key)
 
 
 ACTS: dict[str, Act] = {
@@ -96,28 +96,28 @@ class NotedWitness(MemoryWitness):
         return super().write(dataset, record)
 
 
-def release(house: House, who: Principal, answer: StoredAnswer) -> None:
+def release(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
     """One of the analyst's own answers, by its id."""
-    assert house.release(who, answer.query_id).body == answer.body
+    assert replica.release(who, answer.query_id).body == answer.body
 
 
-def preview(house: House, who: Principal, _answer: StoredAnswer) -> None:
+def preview(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
     """What a query would come to."""
-    house.preview(who, "survey", QUERY)
+    replica.preview(who, "survey", QUERY)
 
 
-def listing(house: House, who: Principal, answer: StoredAnswer) -> None:
+def listing(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
     """The analyst's own answers."""
-    assert house.releases(who, cursor=None, limit=10).items[0].id == answer.query_id
+    assert replica.releases(who, cursor=None, limit=10).items[0].id == answer.query_id
 
 
-def refused(house: House, who: Principal, _answer: StoredAnswer) -> None:
+def refused(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
     """A query that is refused, under a key that has an answer to another."""
     with suppress(InvalidRequest):
-        house.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
+        replica.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
 
 
-CALLS: dict[str, Callable[[House, Principal, StoredAnswer], None]] = {
+CALLS: dict[str, Callable[[Replica, Principal, StoredAnswer], None]] = {
     "release": release,
     "preview": preview,
     "listing": listing,
@@ -129,7 +129,7 @@ def read_after(act: Act) -> dict[str, list[str]]:
     """The journeys of each call, when somebody has acted on the other replica."""
     store = NotedStore()
     witness = NotedWitness(store.journeys)
-    with open_house(store, witness=witness) as here, open_house(store, witness=witness) as there:
+    with open_replica(store, witness=witness) as here, open_replica(store, witness=witness) as there:
         register(here)
         upload(here, "people", ROWS)
         who = analyst(here)
@@ -169,7 +169,7 @@ def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
     """By its own sequence: whatever was told before does not cover it."""
     store = NotedStore()
     witness = NotedWitness(store.journeys)
-    with open_house(store, witness=witness) as here, open_house(store, SeededEntropy(6), MemoryWitness()) as apart:
+    with open_replica(store, witness=witness) as here, open_replica(store, SeededEntropy(6), MemoryWitness()) as apart:
         register(here)
         who = analyst(here)
         ask(here, who, "k")

@@ -21,8 +21,8 @@ from service.api.app import Edge, create_app
 from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.telemetry import SILENT, Telemetry
-from service.workflows.replica import House
-from tests.factories import SeededEntropy, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import SeededEntropy, open_replica, register, upload
 
 N = 40
 ROWS_MAX = 4096
@@ -62,43 +62,43 @@ SESSION: list[dict[str, Any]] = [
 # The neighbours
 
 
-Act = Callable[[House, str], object]
+Act = Callable[[Replica, str], object]
 """What happens to the person of a key."""
 
 
-def nothing(_house: House, _key: str) -> None:
+def nothing(_replica: Replica, _key: str) -> None:
     """Everything stays as it is."""
 
 
-def pause(house: House, key: str) -> None:
+def pause(replica: Replica, key: str) -> None:
     """The person pauses."""
-    house.lower_my_limit(_own(house, key), "survey", pause=True)
+    replica.lower_my_limit(_own(replica, key), "survey", pause=True)
 
 
-def resume(house: House, key: str) -> None:
+def resume(replica: Replica, key: str) -> None:
     """The person ends a pause."""
-    house.resume(_own(house, key), "survey")
+    replica.resume(_own(replica, key), "survey")
 
 
 def lower_to(rho: str) -> Act:
     """The person lowers the limit."""
-    return lambda house, key: house.lower_my_limit(_own(house, key), "survey", limit_rho=Decimal(rho))
+    return lambda replica, key: replica.lower_my_limit(_own(replica, key), "survey", limit_rho=Decimal(rho))
 
 
-def erase(house: House, key: str) -> None:
+def erase(replica: Replica, key: str) -> None:
     """The curator erases the person."""
-    house.erase_individual("survey", key)
+    replica.erase_individual("survey", key)
 
 
-def join(house: House, key: str) -> None:
+def join(replica: Replica, key: str) -> None:
     """The person comes, with all rows."""
     row = next(row for row in people() if row[0] == key)
-    upload(house, "people", [row])
-    upload(house, "visits", [visit for visit in visits() if visit[0] == key])
+    upload(replica, "people", [row])
+    upload(replica, "visits", [visit for visit in visits() if visit[0] == key])
 
 
-def _own(house: House, key: str) -> Any:
-    return house.create_principal(role="individual", name="itself", dataset="survey", individual=key)[0]
+def _own(replica: Replica, key: str) -> Any:
+    return replica.create_principal(role="individual", name="itself", dataset="survey", individual=key)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +170,12 @@ def lived(one: str, kind: str, telemetry: Telemetry = SILENT, *, is_last: bool =
     A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle.
     """
     store = MemoryStore()
-    with open_house(store, SeededEntropy(9), telemetry=telemetry) as house:
-        furnish(house, one, KINDS[kind], is_last=is_last)
-        exchanges = asyncio.run(session(house, telemetry, amid=lambda: KINDS[kind].amid(house, one)))
+    with open_replica(store, SeededEntropy(9), telemetry=telemetry) as replica:
+        furnish(replica, one, KINDS[kind], is_last=is_last)
+        exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one)))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
-        accounts = {row.key: row.spent_units for row in house.budgets("survey", cursor=None, limit=1000).items}
+        accounts = {row.key: row.spent_units for row in replica.budgets("survey", cursor=None, limit=1000).items}
     return World(exchanges, entries, accounts)
 
 
@@ -184,17 +184,17 @@ def slot_of_one(*, is_last: bool) -> int:
     return N - 1 if is_last else (N - 1) // 2
 
 
-def furnish(house: House, one: str, kind: Kind, *, is_last: bool = True) -> None:
+def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True) -> None:
     """The dataset with the one person as the kind says."""
-    register(house, rho=RHO)
+    register(replica, rho=RHO)
     present = [row for row in people() if row[0] != one]
     own = kind.row(next(row for row in people() if row[0] == one))
     if own is not None:
         present.insert(slot_of_one(is_last=is_last), own)
-    upload(house, "people", present)
+    upload(replica, "people", present)
     keys = {row[0] for row in present}
-    upload(house, "visits", [visit for visit in visits_of(one, kind.visits) if visit[0] in keys])
-    kind.before(house, one)
+    upload(replica, "visits", [visit for visit in visits_of(one, kind.visits) if visit[0] in keys])
+    kind.before(replica, one)
 
 
 def visits_of(one: str, count: int | None) -> list[Row]:
@@ -246,16 +246,16 @@ def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
 
 
 async def session(
-    house: House, telemetry: Telemetry, *, amid: Callable[[], object], each: Callable[[], object] = lambda: None
+    replica: Replica, telemetry: Telemetry, *, amid: Callable[[], object], each: Callable[[], object] = lambda: None
 ) -> list[Exchange]:
     """All the calls of an analyst, an auditor and another individual, over HTTP; `amid` happens after a few.
 
     `each` is called before and after every exchange.
     """
     keys = {
-        "analyst": house.create_principal(role="analyst", name="ana", dataset="survey")[1],
-        "auditor": house.create_principal(role="auditor", name="aud", dataset="survey")[1],
-        "individual": house.create_principal(role="individual", name="pia", dataset="survey", individual="p1")[1],
+        "analyst": replica.create_principal(role="analyst", name="ana", dataset="survey")[1],
+        "auditor": replica.create_principal(role="auditor", name="aud", dataset="survey")[1],
+        "individual": replica.create_principal(role="individual", name="pia", dataset="survey", individual="p1")[1],
     }
     asked = [("analyst", call) for call in analyst_calls()]
     half = len(SESSION)
@@ -266,7 +266,7 @@ async def session(
         *(("auditor", call) for call in auditor_calls()),
         *(("individual", call) for call in individual_calls()),
     ]
-    app = create_app(house, SETTINGS, Edge(telemetry=telemetry))
+    app = create_app(replica, SETTINGS, Edge(telemetry=telemetry))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     exchanges: list[Exchange] = []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=JSON) as client:

@@ -131,8 +131,8 @@ MUTANTS = [
         name="analysts see counts",
         incident="How many people a dataset holds is anybody's to read.",
         file="service/api/routes/datasets.py",
-        find="        return house.visible_dataset(caller, dataset)\n",
-        put="        house.visible_dataset(caller, dataset)\n",
+        find="        return replica.visible_dataset(caller, dataset)\n",
+        put="        replica.visible_dataset(caller, dataset)\n",
         killed_by="tests/api/routes/test_datasets.py::test_an_analysts_view_does_not_move_with_the_data",
     ),
     Mutant(

@@ -46,7 +46,7 @@ MUTANTS = [
         file="service/store/postgres/errors.py",
         find="except (psycopg.Error, PoolTimeout, PoolClosed)",
         put="except (psycopg.ProgrammingError, PoolTimeout, PoolClosed)",
-        killed_by="tests/faults/test_sweep.py::test_a_house_that_has_loaded_nothing_is_no_different[REPLIED]",
+        killed_by="tests/faults/test_sweep.py::test_a_replica_that_has_loaded_nothing_is_no_different[REPLIED]",
     ),
     Mutant(
         name="one connection waits for another",

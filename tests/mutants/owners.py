@@ -25,7 +25,7 @@ MUTANTS = [
         file="service/workflows/writer/registry.py",
         find="if not self._admits(record.id):",
         put="if self._admits(record.id) is None:",
-        killed_by="tests/workflows/replication/test_ownership.py::test_a_house_works_only_on_what_it_owns",
+        killed_by="tests/workflows/replication/test_ownership.py::test_a_replica_works_only_on_what_it_owns",
     ),
     Mutant(
         name="a moved dataset stays in memory",

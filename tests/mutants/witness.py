@@ -62,7 +62,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="return record.hash == (",
         put="return True or (",
-        killed_by=f"{WITNESSING}::test_a_history_of_the_same_length_put_under_a_running_house_is_noticed",
+        killed_by=f"{WITNESSING}::test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed",
     ),
     Mutant(
         name="the witnessed hash is not compared",

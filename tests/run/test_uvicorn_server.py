@@ -12,7 +12,7 @@ from service.api.middleware.release_slots import ReleaseSlots
 from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
 from service.workflows.ports.telemetry import SILENT
-from tests.factories import open_house
+from tests.factories import open_replica
 
 
 class Clock:
@@ -77,8 +77,8 @@ async def test_ctrl_c_closes_the_door_at_once(server: GracefulServer, clock: Clo
 def layers(**environment: str) -> dict[Any, Any]:
     """The layers of the application that these settings give, with their options."""
     settings = Settings.of(environment, home=Path("/nowhere"))
-    with open_house() as house:
-        server = server_of(house, settings, ready=lambda: None, telemetry=SILENT)
+    with open_replica() as replica:
+        server = server_of(replica, settings, ready=lambda: None, telemetry=SILENT)
         assert server.config.timeout_graceful_shutdown == -(-settings.drain_ms // 1000)
         return {layer.cls: layer.kwargs for layer in server.config.app.user_middleware}  # type: ignore[union-attr]
 

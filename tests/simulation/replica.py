@@ -13,7 +13,7 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow, Page
 from service.workflows.ports.store import Transaction, Witness
 from service.workflows.queries.answer_lookup import Recall
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.exchange import Exchange
 from service.workflows.rollback.guard import Guard
 from service.workflows.writer.committer import Act
@@ -88,7 +88,7 @@ class SteppedLine(Line):
             running = self.checkpoints.step()
 
 
-class SteppedHouse(House):
+class SteppedReplica(Replica):
     """The house of one replica; its lines are tasks of the world."""
 
     def __init__(

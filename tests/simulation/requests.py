@@ -14,7 +14,7 @@ import orjson
 from service.query.parse import parse_query
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from tests.laws.reference import ReferenceDataset
 
 DATASET = "survey"
@@ -78,9 +78,9 @@ class Ask:
             document |= {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
         return orjson.dumps(document)
 
-    def send(self, house: House, wait: Wait) -> bytes:
+    def send(self, replica: Replica, wait: Wait) -> bytes:
         """Deliver it and wait."""
-        return wait(house.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
+        return wait(replica.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +93,12 @@ class Upload:
     def __str__(self) -> str:
         return f"a curator uploads {self.table} {self.rows}"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; that somebody is there already, or has too many rows, ends it."""
         header = {"people": "person_id,age,limit_rho", "visits": "person_id,area"}[self.table]
         lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in self.rows)]
         try:
-            return house.append_rows(DATASET, self.table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+            return replica.append_rows(DATASET, self.table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
         except InvalidRequest as refusal:
             return refusal
 
@@ -124,10 +124,10 @@ class Erase:
     def __str__(self) -> str:
         return f"a curator erases {self.key}"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; nobody there is an answer."""
         try:
-            house.erase_individual(DATASET, self.key)
+            replica.erase_individual(DATASET, self.key)
         except NotFound as refusal:
             return refusal
         return None
@@ -148,10 +148,10 @@ class Lower:
     def __str__(self) -> str:
         return f"{self.key} lowers the limit to {self.limit}"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; a refusal is an answer."""
         try:
-            return house.lower_my_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
+            return replica.lower_my_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
         except (InvalidRequest, NotFound) as refusal:
             return refusal
 
@@ -171,11 +171,11 @@ class Pause:
     def __str__(self) -> str:
         return f"{self.key} {'pauses' if self.paused else 'resumes'}"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; nobody there is an answer."""
         me = individual(self.key)
         try:
-            return house.lower_my_limit(me, DATASET, pause=True) if self.paused else house.resume(me, DATASET)
+            return replica.lower_my_limit(me, DATASET, pause=True) if self.paused else replica.resume(me, DATASET)
         except NotFound as refusal:
             return refusal
 
@@ -202,9 +202,9 @@ class OpenEpoch:
     def __str__(self) -> str:
         return "a curator opens an epoch"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it."""
-        return house.open_epoch(DATASET)
+        return replica.open_epoch(DATASET)
 
     def apply(self, model: ReferenceDataset) -> None:
         """Nobody's account moves."""
@@ -217,15 +217,15 @@ class Look:
     def __str__(self) -> str:
         return "a curator reads budgets and ledger"
 
-    def send(self, house: House, wait: Wait) -> object:
+    def send(self, replica: Replica, wait: Wait) -> object:
         """Nobody above a limit, and sequences without a gap, in whatever instant is shown."""
-        for row in house.budgets(DATASET, cursor=None, limit=100).items:
+        for row in replica.budgets(DATASET, cursor=None, limit=100).items:
             if row.spent_units > row.budget_units:
                 raise RuntimeError(f"{row.key} is shown with {row.spent_units} spent of {row.budget_units}")
-        shown = [row.sequence for row in house.ledger(DATASET, cursor=None, limit=1000).items]
+        shown = [row.sequence for row in replica.ledger(DATASET, cursor=None, limit=1000).items]
         if shown != list(range(len(shown), 0, -1)):
             raise RuntimeError(f"the ledger is shown as {shown}")
-        return house.budget_summary(DATASET)
+        return replica.budget_summary(DATASET)
 
 
 Request = Ask | Upload | Erase | Lower | Pause | OpenEpoch | Look

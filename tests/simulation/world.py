@@ -19,7 +19,7 @@ from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUn
 from tests.factories import SeededEntropy
 from tests.simulation.disk import Disk, Flaws, Rates, ReplicaStore
 from tests.simulation.laws import LawBroken, Laws
-from tests.simulation.replica import SteppedHouse
+from tests.simulation.replica import SteppedReplica
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.shelf import Liar
@@ -95,7 +95,7 @@ class World:
         self.steps, self.births = 0, 0
         self.clients: list[Client] = []
         self.liar = Liar(self.scheduler, Random(seed + 2)) if shares else None
-        self.houses = [self._born(f"replica {n}") for n in range(self.random.choice([2, 2, 3]))]
+        self.replicas = [self._born(f"replica {n}") for n in range(self.random.choice([2, 2, 3]))]
         self.trace(f"seed {seed}: {self.rates}")
 
     @property
@@ -124,10 +124,10 @@ class World:
             log.removeHandler(incidents)
             log.propagate = propagate
 
-    def _born(self, name: str) -> SteppedHouse:
+    def _born(self, name: str) -> SteppedReplica:
         self.births += 1
         store = ReplicaStore(name, self.disk, SeededEntropy(self.seed * 1000 + self.births))
-        house = SteppedHouse(
+        replica = SteppedReplica(
             name=name,
             store=store,
             witness=self.witness if self.first is None else SeveralWitnesses(self.first, [self._second]),
@@ -136,8 +136,8 @@ class World:
             laws=self.laws,
         )
         if self.liar is not None:
-            house.share_cache(self.liar, clock=lambda: self.steps)
-        return house
+            replica.share_cache(self.liar, clock=lambda: self.steps)
+        return replica
 
     def _want(self, request: Request) -> None:
         self.clients.append(Client(request))
@@ -151,9 +151,9 @@ class World:
         self.steps += 1
         if task is not None:
             self.trace(f"  {task.name}")
-        for house in self.houses:
-            if house.line is not None and house.line.is_idle:
-                self.laws.idle(house.name, house.line._state, self.disk.store.kept[1])
+        for replica in self.replicas:
+            if replica.line is not None and replica.line.is_idle:
+                self.laws.idle(replica.name, replica.line._state, self.disk.store.kept[1])
         self._judge()
 
     def _judge(self) -> None:
@@ -173,18 +173,18 @@ class World:
                 self._deliver(client)
 
     def _deliver(self, client: Client) -> None:
-        house = self.random.choice(self.houses)
+        replica = self.random.choice(self.replicas)
         client.deliveries += 1
-        self.trace(f"  to {house.name}: {client.request}")
-        place, name = house.name, f"{house.name} serves {client.request}"
-        self.scheduler.spawn(name, place, lambda: self._serve(client, house), note=client.request)
+        self.trace(f"  to {replica.name}: {client.request}")
+        place, name = replica.name, f"{replica.name} serves {client.request}"
+        self.scheduler.spawn(name, place, lambda: self._serve(client, replica), note=client.request)
 
-    def _serve(self, client: Client, house: SteppedHouse) -> None:
+    def _serve(self, client: Client, replica: SteppedReplica) -> None:
         """One delivery, on the replica's side; a crash leaves the client without a reply."""
         request = client.request
         was_replied = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
         try:
-            reply = request.send(house, house.wait)
+            reply = request.send(replica, replica.wait)
         except (Unavailable, Busy, StoreUnavailable):
             self.trace(f"  try again: {request}")
         except AllowanceExceeded:
@@ -212,36 +212,36 @@ class World:
 
     def _misfortune(self) -> None:
         self._bury_the_doomed()
-        house = self.random.choice(self.houses)
+        replica = self.random.choice(self.replicas)
         if self.disk.limbo is not None and self.random.random() < 0.1:
             self.disk.settle()
         if self.disk.happens("replica_crash"):
-            self._crash(house)
+            self._crash(replica)
         elif self.disk.happens("rolling_restart"):
-            self.trace(f"{house.name} drains")
-            if house.line is not None:
-                house.line.end()
-            self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+            self.trace(f"{replica.name} drains")
+            if replica.line is not None:
+                replica.line.end()
+            self.replicas[self.replicas.index(replica)] = self._born(f"replica {len(self.replicas) + self.births}")
         if self.disk.happens("store_crash"):
             self.disk.crash()
         if self.disk.happens("replica_pause"):
-            self.scheduler.paused ^= {house.name}
+            self.scheduler.paused ^= {replica.name}
         if self.disk.happens("clock_jump"):
             self.now += timedelta(seconds=self.random.choice([-3600, 1, 86_400 * 400]))
 
-    def _crash(self, house: SteppedHouse) -> None:
-        self.trace(f"{house.name} crashes")
-        self.scheduler.paused.discard(house.name)
-        self.scheduler.kill(house.name)
-        self.houses[self.houses.index(house)] = self._born(f"replica {len(self.houses) + self.births}")
+    def _crash(self, replica: SteppedReplica) -> None:
+        self.trace(f"{replica.name} crashes")
+        self.scheduler.paused.discard(replica.name)
+        self.scheduler.kill(replica.name)
+        self.replicas[self.replicas.index(replica)] = self._born(f"replica {len(self.replicas) + self.births}")
 
     def _bury_the_doomed(self) -> None:
         """Whoever was to die over the witness: a replica, or one that had drained already."""
         while self.first is not None and self.first.doomed:
             name = self.first.doomed.pop()
-            house = next((house for house in self.houses if house.name == name), None)
-            if house is not None:
-                self._crash(house)
+            replica = next((replica for replica in self.replicas if replica.name == name), None)
+            if replica is not None:
+                self._crash(replica)
             else:
                 self.scheduler.kill(name)
 

@@ -13,10 +13,10 @@ from service.store.redis.sealed import SealedCache
 from service.testing.store import MemoryStore
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store, Witness
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.queue import Line
 from tests.contracts.caches import PATIENCE_S, caches
-from tests.factories import SeededEntropy, open_house, register, upload
+from tests.factories import SeededEntropy, open_replica, register, upload
 
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 
@@ -26,15 +26,15 @@ class Replicas:
     """What a test needs of them."""
 
     store: Any
-    houses: list[House]
+    replicas: list[Replica]
     caches: list[SealedCache]
     analyst: Principal
     drawn: list[SeededEntropy] = field(default_factory=list)
 
     def line(self, number: int) -> Line:
         """One replica's line of the one dataset."""
-        house = self.houses[number]
-        return house.lines.line(house.lines.record("survey"))
+        replica = self.replicas[number]
+        return replica.lines.line(replica.lines.record("survey"))
 
     def seq(self, number: int) -> int:
         """How far its memory has come."""
@@ -73,19 +73,19 @@ def replicas(
     with ExitStack() as opened:
         make = shelves or opened.enter_context(caches(redis_url))
         made, entropies = [make(), make()], [SeededEntropy(1), SeededEntropy(2)]
-        houses = [
-            opened.enter_context(open_house(store, entropy, witness=witnesses(), cache=cache))
+        replicas = [
+            opened.enter_context(open_replica(store, entropy, witness=witnesses(), cache=cache))
             for cache, entropy in zip(made, entropies, strict=True)
         ]
-        register(houses[0])
-        upload(houses[0], "people", PEOPLE)
-        who, _ = houses[0].create_principal(role="analyst", name="ana")
-        world = Replicas(store=store, houses=houses, caches=made, analyst=who, drawn=entropies)
-        for house in houses:
-            house.budget_summary("survey")
-        eventually(lambda: made[0].audience() == len(houses))
-        for house in houses:
-            house._exchange._look_at = float("-inf")  # when they looked last, each was alone
+        register(replicas[0])
+        upload(replicas[0], "people", PEOPLE)
+        who, _ = replicas[0].create_principal(role="analyst", name="ana")
+        world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
+        for replica in replicas:
+            replica.budget_summary("survey")
+        eventually(lambda: made[0].audience() == len(replicas))
+        for replica in replicas:
+            replica._exchange._look_at = float("-inf")  # when they looked last, each was alone
         yield world
 
 

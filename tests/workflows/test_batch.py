@@ -11,30 +11,30 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import AllowanceExceeded
 from service.workflows.model.views import Principal
 from service.workflows.writer.submission import PendingAnswer
-from tests.factories import PassiveHouse, SeededEntropy, analyst, open_house, register, upload
+from tests.factories import PassiveReplica, SeededEntropy, analyst, open_replica, register, upload
 
 
 @pytest.fixture
-def house() -> PassiveHouse:
+def replica() -> PassiveReplica:
     """Two people."""
     store = MemoryStore()
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-    return PassiveHouse(store, SeededEntropy())
+    return PassiveReplica(store, SeededEntropy())
 
 
-def together(house: PassiveHouse, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
+def together(replica: PassiveReplica, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
     """All of them in one step."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
-    asked = [house.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
-    house.line.step()
+    asked = [replica.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
+    replica.line.step()
     return asked
 
 
-def test_only_the_same_question_is_answered_from_the_batch(house: PassiveHouse) -> None:
+def test_only_the_same_question_is_answered_from_the_batch(replica: PassiveReplica) -> None:
     """Three questions, the third the first again: it reuses the first's answer and not the second's."""
-    asked = together(house, analyst(house), {}, {"noise": {"sigma": 4.0}}, {})
+    asked = together(replica, analyst(replica), {}, {"noise": {"sigma": 4.0}}, {})
     shown = [orjson.loads(future.result(timeout=0).body) for future in asked]
     assert [(each["sequence"], each["sigma"], each["reused"]) for each in shown] == [
         (1, 3.0, False),
@@ -43,9 +43,9 @@ def test_only_the_same_question_is_answered_from_the_batch(house: PassiveHouse) 
     ]
 
 
-def test_an_allowance_is_spent_by_every_question_of_the_batch(house: PassiveHouse) -> None:
+def test_an_allowance_is_spent_by_every_question_of_the_batch(replica: PassiveReplica) -> None:
     """At sigma 3 a count costs 1/18: 0.12 buys two of three that come at once."""
-    who = analyst(house, allowance_rho=Decimal("0.12"))
-    asked = together(house, who, *[{"reuse": False}] * 3)
+    who = analyst(replica, allowance_rho=Decimal("0.12"))
+    asked = together(replica, who, *[{"reuse": False}] * 3)
     refusals = [type(future.exception(timeout=0)) for future in asked]
     assert refusals == [type(None), type(None), AllowanceExceeded]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from service.testing.store import MemoryStore
-from service.workflows.replica import House
-from tests.factories import analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
@@ -30,37 +30,37 @@ def store() -> CountingStore:
 
 
 @pytest.fixture
-def house(store: CountingStore) -> Iterator[House]:
+def replica(store: CountingStore) -> Iterator[Replica]:
     """Two people."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", ROWS)
         yield opened
 
 
-def seen(house: House) -> tuple[int, int, int]:
+def seen(replica: Replica) -> tuple[int, int, int]:
     """Sequence, people and rows of people, as a curator reads them, alone and in the list."""
-    counts = house.dataset("survey").counts
-    assert house.datasets()[0].counts == counts
+    counts = replica.dataset("survey").counts
+    assert replica.datasets()[0].counts == counts
     return counts.sequence, counts.individuals, counts.rows["people"]
 
 
-def test_it_is_counted_once_for_a_version_of_the_data(house: House, store: CountingStore) -> None:
+def test_it_is_counted_once_for_a_version_of_the_data(replica: Replica, store: CountingStore) -> None:
     """A question changes the sequence and nobody's record."""
-    assert seen(house) == (0, 2, 2)
+    assert seen(replica) == (0, 2, 2)
     before = store.counted
-    ask(house, analyst(house), "a", reuse=False)
-    assert seen(house) == (1, 2, 2)
+    ask(replica, analyst(replica), "a", reuse=False)
+    assert seen(replica) == (1, 2, 2)
     assert store.counted == before
 
 
-def test_whoever_comes_or_goes_is_counted(house: House, store: CountingStore) -> None:
+def test_whoever_comes_or_goes_is_counted(replica: Replica, store: CountingStore) -> None:
     """An append and an erasure; also one that another replica has committed."""
-    assert seen(house) == (0, 2, 2)
-    upload(house, "people", [("eve", "NO", 71, 0)])
-    assert seen(house) == (0, 3, 3)
-    house.erase_individual("survey", "ann")
-    assert seen(house) == (0, 2, 2)
-    with open_house(store) as replica:
-        upload(replica, "people", [("joe", "SE", 50, 1)])
-    assert seen(house) == (0, 3, 3)
+    assert seen(replica) == (0, 2, 2)
+    upload(replica, "people", [("eve", "NO", 71, 0)])
+    assert seen(replica) == (0, 3, 3)
+    replica.erase_individual("survey", "ann")
+    assert seen(replica) == (0, 2, 2)
+    with open_replica(store) as other:
+        upload(other, "people", [("joe", "SE", 50, 1)])
+    assert seen(replica) == (0, 3, 3)

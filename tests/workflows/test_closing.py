@@ -8,9 +8,9 @@ import pytest
 
 from service.query.parse import parse_query
 from service.workflows.model.errors import Unavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.submission import Submission
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
 QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
@@ -23,32 +23,32 @@ def store() -> GatedStore:
 
 
 @pytest.fixture
-def house(store: GatedStore) -> Iterator[House]:
+def replica(store: GatedStore) -> Iterator[Replica]:
     """Two datasets of three people."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         for name in ("one", "two"):
             register(opened, name)
             upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)], name)
         yield opened
 
 
-def closing(house: House) -> threading.Thread:
+def closing(replica: Replica) -> threading.Thread:
     """A thread that closes the house, once the house has stopped taking anything."""
-    thread = threading.Thread(target=house.close)
+    thread = threading.Thread(target=replica.close)
     thread.start()
-    while house.lines.are_open:
+    while replica.lines.are_open:
         pass
     return thread
 
 
-def test_what_waits_is_answered_by_every_line_at_once(house: House, store: GatedStore) -> None:
+def test_what_waits_is_answered_by_every_line_at_once(replica: Replica, store: GatedStore) -> None:
     """No line waits for another's end: both stand at the gate together, and both answer."""
-    who = analyst(house)
+    who = analyst(replica)
     store.gate.clear()
-    promises = [house.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
+    promises = [replica.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
     for _ in range(2):
         store.wait_until_reached()
-    thread = closing(house)
+    thread = closing(replica)
     store.gate.set()
     thread.join()
     assert len({promise.result(timeout=30).query_id for promise in promises}) == 6
@@ -57,28 +57,28 @@ def test_what_waits_is_answered_by_every_line_at_once(house: House, store: Gated
         assert head.checkpoint_seq == head.seq == 3
 
 
-def test_what_comes_too_late_is_refused_and_not_forgotten(house: House, store: GatedStore) -> None:
+def test_what_comes_too_late_is_refused_and_not_forgotten(replica: Replica, store: GatedStore) -> None:
     """Unavailable at once, for questions, acts and readings, by lines that were there and by new ones."""
-    who = analyst(house)
-    writer = house.lines.line(house.lines.record("one"))
-    thread = closing(house)
+    who = analyst(replica)
+    writer = replica.lines.line(replica.lines.record("one"))
+    thread = closing(replica)
     thread.join()
     with pytest.raises(Unavailable):
-        house.submit(who, "one", "late", QUERY)
+        replica.submit(who, "one", "late", QUERY)
     with pytest.raises(Unavailable):
-        house.budget_summary("two")
+        replica.budget_summary("two")
     with pytest.raises(Unavailable):
-        house.open_epoch("two")
+        replica.open_epoch("two")
     with pytest.raises(Unavailable):
         writer.catch_up()
     assert store.head(1).seq == 0
 
 
-def test_a_question_that_slips_in_behind_the_end_is_settled(house: House) -> None:
+def test_a_question_that_slips_in_behind_the_end_is_settled(replica: Replica) -> None:
     """Its writer was found before the house closed: the promise fails, so that its request can be answered."""
-    who = analyst(house)
-    ask(house, who, "k", "one")
-    writer = house.lines.line(house.lines.record("one"))
+    who = analyst(replica)
+    ask(replica, who, "k", "one")
+    writer = replica.lines.line(replica.lines.record("one"))
     kept: list[Submission] = []
     real = writer.submit
 
@@ -87,45 +87,45 @@ def test_a_question_that_slips_in_behind_the_end_is_settled(house: House) -> Non
         real(submission)
 
     writer.submit = keep  # type: ignore[method-assign]
-    house.submit(who, "one", "l", QUERY).result(timeout=30)
-    house.close()
+    replica.submit(who, "one", "l", QUERY).result(timeout=30)
+    replica.close()
     (late,) = kept
     real(late)
     assert [type(answer.exception(timeout=30)) for answer in late.answers] == [Unavailable]
 
 
-def test_closing_twice_is_closing_once(house: House) -> None:
+def test_closing_twice_is_closing_once(replica: Replica) -> None:
     """The second finds nothing to do."""
-    house.close()
-    house.close()
+    replica.close()
+    replica.close()
     with pytest.raises(Unavailable):
-        house.open_epoch("one")
+        replica.open_epoch("one")
 
 
 def test_a_line_that_does_not_end_is_left_behind(
-    house: House, store: GatedStore, monkeypatch: pytest.MonkeyPatch
+    replica: Replica, store: GatedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing has a bound; what the line had not committed was promised to nobody."""
     monkeypatch.setattr("service.workflows.writer.registry.CLOSING_S", 0.05)
-    who = analyst(house)
+    who = analyst(replica)
     store.gate.clear()
-    promise = house.submit(who, "one", "k", QUERY)
+    promise = replica.submit(who, "one", "k", QUERY)
     store.wait_until_reached()
-    house.close()
+    replica.close()
     assert not promise.done()
     store.gate.set()
     assert promise.result(timeout=30).sequence == 1
 
 
-def test_the_queue_can_be_measured(house: House, store: GatedStore) -> None:
+def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
     """All that waits, in all lines; what is being answered does not wait."""
-    who = analyst(house)
+    who = analyst(replica)
     store.gate.clear()
-    promises = [house.submit(who, "one", "k0", QUERY)]
+    promises = [replica.submit(who, "one", "k0", QUERY)]
     store.wait_until_reached()
-    promises += [house.submit(who, "one", f"k{n}", QUERY) for n in (1, 2, 3)]
-    assert house.waiting() == 3
+    promises += [replica.submit(who, "one", f"k{n}", QUERY) for n in (1, 2, 3)]
+    assert replica.waiting() == 3
     store.gate.set()
     for promise in promises:
         promise.result(timeout=30)
-    assert house.waiting() == 0
+    assert replica.waiting() == 0

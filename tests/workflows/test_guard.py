@@ -20,7 +20,7 @@ from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head,
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.rollback.guard import Guard, witness_name
 from tests.contracts.stores import dataset
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 
 
@@ -159,21 +159,21 @@ def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(databa
         stores = [
             opened.enter_context(closing(PostgresStore(database_url, LEDGER_KEY, connections_max=1))) for _ in range(2)
         ]
-        houses = [
-            opened.enter_context(open_house(store, SeededEntropy(n), FileWitness(tmp_path / "witness")))
+        replicas = [
+            opened.enter_context(open_replica(store, SeededEntropy(n), FileWitness(tmp_path / "witness")))
             for n, store in enumerate(stores)
         ]
         names = [f"survey{n}" for n in range(6)]
         for name in names:
-            register(houses[0], name)
-        who = analyst(houses[0])
+            register(replicas[0], name)
+        who = analyst(replicas[0])
 
         def begin(place: tuple[int, str]) -> int:
             number, name = place
-            upload(houses[number], "people", [(f"p{number}", "NO", 30, 1)], name)
-            return ask(houses[number], who, f"k{number}", name, reuse=False).sequence
+            upload(replicas[number], "people", [(f"p{number}", "NO", 30, 1)], name)
+            return ask(replicas[number], who, f"k{number}", name, reuse=False).sequence
 
         with ThreadPoolExecutor(12) as pool:
             sequences = list(pool.map(begin, [(number, name) for name in names for number in range(2)]))
         assert sorted(sequences) == [1] * 6 + [2] * 6
-        assert [house.check_witnesses() for house in houses] == [[], []]
+        assert [replica.check_witnesses() for replica in replicas] == [[], []]

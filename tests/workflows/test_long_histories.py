@@ -11,9 +11,9 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.rollback.guard import judge, unaccounted
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 
 LONG = 1000
 
@@ -25,9 +25,9 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def house(store: MemoryStore) -> Iterator[House]:
+def replica(store: MemoryStore) -> Iterator[Replica]:
     """Two people, and three answers about them."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
         who = analyst(opened)
@@ -53,27 +53,27 @@ def calls_during(work: Callable[[], object]) -> int:
     return count
 
 
-def history(house: House, store: MemoryStore, length: int) -> list[WitnessRecord]:
+def history(replica: Replica, store: MemoryStore, length: int) -> list[WitnessRecord]:
     """Records of the ledger as it is, no two alike."""
-    record = WitnessRecord.of(store.head(house.lines.record("survey").id))
+    record = WitnessRecord.of(store.head(replica.lines.record("survey").id))
     return [replace(record, slots=number) for number in range(length)]
 
 
-def test_a_history_of_twice_the_length_takes_twice_the_calls(house: House, store: MemoryStore) -> None:
+def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, store: MemoryStore) -> None:
     """Eight thousand records, which are as many as a file keeps, once took a start nine seconds to compare in pairs."""
-    dataset = house.lines.record("survey")
+    dataset = replica.lines.record("survey")
     with store.transaction(dataset.id, lock=False) as transaction:
         short, long = (
-            calls_during(partial(judge, dataset, transaction, history(house, store, length)))
+            calls_during(partial(judge, dataset, transaction, history(replica, store, length)))
             for length in (LONG, 2 * LONG)
         )
     assert 1.5 * short < long < 2.5 * short
 
 
-def test_the_one_record_of_another_history_is_found_among_thousands(house: House, store: MemoryStore) -> None:
+def test_the_one_record_of_another_history_is_found_among_thousands(replica: Replica, store: MemoryStore) -> None:
     """Wherever it stands."""
-    dataset = house.lines.record("survey")
-    records = history(house, store, LONG)
+    dataset = replica.lines.record("survey")
+    records = history(replica, store, LONG)
     foreign = replace(records[0], slots=LONG, hash=bytes(32))
     with store.transaction(dataset.id, lock=False) as transaction:
         assert judge(dataset, transaction, records) is None

@@ -7,7 +7,7 @@ import pytest
 
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import DatasetWriter
-from tests.factories import PassiveHouse, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import PassiveReplica, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
 
@@ -15,9 +15,9 @@ from tests.gated_store import GatedStore
 def store() -> Iterator[GatedStore]:
     """A dataset of one person, in a store that can hold whoever locks it."""
     made = GatedStore()
-    with open_house(made) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10)])
+    with open_replica(made) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
     yield made
     made.gate.set()
 
@@ -25,9 +25,9 @@ def store() -> Iterator[GatedStore]:
 @pytest.fixture
 def line(store: GatedStore) -> Iterator[DatasetWriter]:
     """The line of that dataset, which one question was asked."""
-    with open_house(store) as house:
-        ask(house, analyst(house), "k")
-        yield house.lines.line(house.lines.record("survey"))
+    with open_replica(store) as replica:
+        ask(replica, analyst(replica), "k")
+        yield replica.lines.line(replica.lines.record("survey"))
 
 
 def seq(state: DatasetState) -> int:
@@ -63,9 +63,9 @@ def test_nothing_is_seen_while_a_step_works(store: GatedStore, line: DatasetWrit
 
 def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
     """Nor does its fault; a fault of the look itself is raised."""
-    house = PassiveHouse(store, SeededEntropy())
-    house.lines.line(house.lines.record("survey"))
-    line = house.line
+    replica = PassiveReplica(store, SeededEntropy())
+    replica.lines.line(replica.lines.record("survey"))
+    line = replica.line
 
     def disturbed(state: DatasetState) -> int:
         line.submit_look(seq)
@@ -85,7 +85,7 @@ def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> N
 def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) -> None:
     """Whoever peeks is told what the look finds, once."""
     looks = []
-    with open_house(store) as house:
-        line = house.lines.line(house.lines.record("survey"))
+    with open_replica(store) as replica:
+        line = replica.lines.line(replica.lines.record("survey"))
         assert line.peek(lambda state: looks.append(state.position)) is None
     assert looks == [None]

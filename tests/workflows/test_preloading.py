@@ -14,9 +14,9 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 
 NAMES = ("one", "two", "three")
 
@@ -25,57 +25,57 @@ NAMES = ("one", "two", "three")
 def store() -> MemoryStore:
     """Three datasets of one person."""
     made = MemoryStore()
-    with open_house(made) as house:
+    with open_replica(made) as replica:
         for name in NAMES:
-            register(house, name)
-            upload(house, "people", [("ann", "NO", 44, 10)], name)
-            ask(house, analyst(house), "k", name)
+            register(replica, name)
+            upload(replica, "people", [("ann", "NO", 44, 10)], name)
+            ask(replica, analyst(replica), "k", name)
     return made
 
 
 @pytest.fixture
-def house(store: MemoryStore) -> Iterator[House]:
+def replica(store: MemoryStore) -> Iterator[Replica]:
     """Of another process."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         yield opened
 
 
-def loaded(house: House) -> set[str]:
+def loaded(replica: Replica) -> set[str]:
     """What is in memory."""
-    return {name for name in NAMES if house.lines.line(house.lines.record(name)).position}
+    return {name for name in NAMES if replica.lines.line(replica.lines.record(name)).position}
 
 
-def test_every_dataset_is_loaded_ahead(house: House) -> None:
+def test_every_dataset_is_loaded_ahead(replica: Replica) -> None:
     """And the first query finds it there."""
-    assert loaded(house) == set()
-    house.preload()
-    assert {name for name in NAMES if house.lines.line(house.lines.record(name)).position} == set(NAMES)
+    assert loaded(replica) == set()
+    replica.preload()
+    assert {name for name in NAMES if replica.lines.line(replica.lines.record(name)).position} == set(NAMES)
 
 
-def test_what_is_loaded_ahead_is_witnessed_from_here(house: House, store: MemoryStore) -> None:
+def test_what_is_loaded_ahead_is_witnessed_from_here(replica: Replica, store: MemoryStore) -> None:
     """A process that died between COMMIT and the witness is made up for before anybody asks."""
-    guard = house.lines.guard(house.lines.record("one"))
+    guard = replica.lines.guard(replica.lines.record("one"))
     assert not guard.is_vouched(store.head(1))
-    house.preload()
+    replica.preload()
     assert guard.is_vouched(store.head(1))
     assert guard._told == guard._known
 
 
-def test_a_closed_dataset_keeps_nobody_out(house: House, store: MemoryStore) -> None:
+def test_a_closed_dataset_keeps_nobody_out(replica: Replica, store: MemoryStore) -> None:
     """It is left for whoever asks, who is told."""
     other = MemoryStore()
-    with open_house(other) as empty:
+    with open_replica(other) as empty:
         register(empty, "one")
     store.kept[1] = next(iter(other.kept.values()))
-    house.preload()
-    assert house.lines.line(house.lines.record("two")).position
+    replica.preload()
+    assert replica.lines.line(replica.lines.record("two")).position
     with pytest.raises(Fenced):
-        house.open_epoch("one")
+        replica.open_epoch("one")
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable("gone"), RuntimeError("ann is forty-four")], ids=["store", "ours"])
 def test_a_fault_while_loading_costs_that_dataset_alone(
-    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+    replica: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
     """What is ours is an incident that shows nothing of anybody."""
     real = MemoryTransaction.individuals
@@ -87,28 +87,28 @@ def test_a_fault_while_loading_costs_that_dataset_alone(
 
     monkeypatch.setattr(MemoryTransaction, "individuals", faulty)
     with caplog.at_level(logging.ERROR):
-        house.preload()
-    assert [bool(house.lines.line(house.lines.record(name)).position) for name in NAMES] == [False, True, True]
+        replica.preload()
+    assert [bool(replica.lines.line(replica.lines.record(name)).position) for name in NAMES] == [False, True, True]
     assert ("loading of dataset 1" in caplog.text) == isinstance(fault, RuntimeError)
     assert "forty-four" not in caplog.text
 
 
-def test_a_house_that_closes_stops_loading(house: House) -> None:
+def test_a_replica_that_closes_stops_loading(replica: Replica) -> None:
     """Nothing is opened behind its back."""
-    house.close()
-    house.preload()
-    assert house.lines.opened() == []
+    replica.close()
+    replica.preload()
+    assert replica.lines.opened() == []
 
 
-def test_a_store_that_is_gone_is_found_out_by_who_asks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_gone_is_found_out_by_who_asks(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading ahead is worth no noise."""
 
     def gone(_store: MemoryStore) -> None:
         raise StoreUnavailable
 
     monkeypatch.setattr(MemoryStore, "datasets", gone)
-    house.preload()
-    assert house.lines.opened() == []
+    replica.preload()
+    assert replica.lines.opened() == []
 
 
 def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
@@ -117,7 +117,7 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
     replicas = [ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
     owners = [Ownership(leases=leases, replica=replica, pepper=pepper) for replica in replicas]
     with ExitStack() as opened:
-        one, other = (opened.enter_context(open_house(store, ownership=owner)) for owner in owners)
+        one, other = (opened.enter_context(open_replica(store, ownership=owner)) for owner in owners)
         owners[0].claim(2)
         other.preload()
         one.preload()
@@ -125,6 +125,6 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
         assert in_memory(one) == {"two"}
 
 
-def in_memory(house: House) -> set[str]:
+def in_memory(replica: Replica) -> set[str]:
     """What a process holds, asked without opening anything."""
-    return {line._record.name for line in house.lines.opened() if line.position is not None}
+    return {line._record.name for line in replica.lines.opened() if line.position is not None}

@@ -8,7 +8,7 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.start_check import StartCheck
-from tests.factories import open_house
+from tests.factories import open_replica
 from tests.keys import LEDGER_KEY
 from tests.workflows.maintenance.verify.test_report import history
 
@@ -41,8 +41,8 @@ DAMAGES = {
 def store(database_url: str) -> Iterator[PostgresStore]:
     """Three entries and four acts."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
-        with open_house(opened) as house:
-            history(house)
+        with open_replica(opened) as replica:
+            history(replica)
         yield opened
 
 

@@ -11,18 +11,18 @@ from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.batch import Outcome, Question
 from service.workflows.writer.submission import PendingAnswer
-from tests.factories import analyst, open_house, register, upload
+from tests.factories import analyst, open_replica, register, upload
 
 WAIT_S = 30
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def replica() -> Iterator[Replica]:
     """One dataset of three people."""
-    with open_house() as opened:
+    with open_replica() as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)])
         yield opened
@@ -35,9 +35,9 @@ def query(number: int, *, item: str = "count") -> Query:
 
 
 @contextmanager
-def crowded(house: House) -> Iterator[None]:
+def crowded(replica: Replica) -> Iterator[None]:
     """The dataset's line is held for the length of the block, and all that is submitted waits."""
-    writer = house.lines.line(house.lines.record("survey"))
+    writer = replica.lines.line(replica.lines.record("survey"))
     gate, held = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -56,48 +56,50 @@ def sequences(promises: list[PendingAnswer]) -> list[int]:
     return [promise.result(timeout=WAIT_S).sequence for promise in promises]
 
 
-def submitted(house: House, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
+def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
     """So many queries, one by one."""
-    return [house.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
+    return [replica.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
 
 
 @pytest.mark.parametrize("crowd", [200, 400])
 def test_one_analysts_crowd_does_not_hold_up_anothers_query(
-    house: House, monkeypatch: pytest.MonkeyPatch, crowd: int
+    replica: Replica, monkeypatch: pytest.MonkeyPatch, crowd: int
 ) -> None:
     """Behind hundreds of queries of one analyst, another's one is in the next commit."""
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 16)
-    many, one = analyst(house), analyst(house, "bo")
-    with crowded(house):
-        waiting = submitted(house, many, crowd)
-        last = submitted(house, one, 1, first=1000)
+    many, one = analyst(replica), analyst(replica, "bo")
+    with crowded(replica):
+        waiting = submitted(replica, many, crowd)
+        last = submitted(replica, one, 1, first=1000)
     assert sequences(last)[0] <= 16
     rest = sequences(waiting)
     assert sorted(rest) == rest
     assert len(set(rest)) == crowd
 
 
-def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 1)
-    dear, cheap = analyst(house), analyst(house, "bo")
-    with crowded(house):
+    dear, cheap = analyst(replica), analyst(replica, "bo")
+    with crowded(replica):
         batches = [
-            house.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)]) for n in range(3)
+            replica.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)]) for n in range(3)
         ]
-        singles = submitted(house, cheap, 24, first=1000)
+        singles = submitted(replica, cheap, 24, first=1000)
     units = [sequences(batch) for batch in batches]
     assert units[0] == list(range(1, 25))
     assert sequences(singles) == list(range(25, 49))
     assert units[1:] == [list(range(49, 73)), list(range(73, 97))]
 
 
-def test_a_commit_takes_no_more_answers_than_its_bound(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit waits for the next commit, and what fits in none has one to itself."""
-    who, record = analyst(house), house.lines.record("survey")
-    cost = house.admission.cost_of(compiled(query(0, item="wide"), record), record)
+    who, record = analyst(replica), replica.lines.record("survey")
+    cost = replica.admission.cost_of(compiled(query(0, item="wide"), record), record)
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
-    desk, batches = house.lines.line(record).desk, list[int]()
+    desk, batches = replica.lines.line(record).desk, list[int]()
     real = desk.answer
 
     def counted(questions: list[Question]) -> list[Outcome]:
@@ -105,7 +107,7 @@ def test_a_commit_takes_no_more_answers_than_its_bound(house: House, monkeypatch
         return real(questions)
 
     monkeypatch.setattr(desk, "answer", counted)
-    with crowded(house):
-        promises = [house.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
+    with crowded(replica):
+        promises = [replica.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
     assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
     assert batches == [2, 2, 1]

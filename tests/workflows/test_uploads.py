@@ -5,54 +5,54 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
-from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 
 def test_a_refused_upload_leaves_no_ghost_in_memory() -> None:
     """People known by their events alone, one of them with too many rows: nobody of them is there afterwards."""
     store = MemoryStore()
-    with open_house(store) as house:
+    with open_replica(store) as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
-        register(house, tables={"people": PEOPLE, "visits": visits})
-        upload(house, "people", [("ann", "NO", 44, 1)])
-        upload(house, "visits", [("ann", 1)])
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        upload(replica, "visits", [("ann", 1)])
         for rows in ([("bob", 1), ("bob", 2), ("bob", 3)], [("eve", 1), ("ann", 1), ("ann", 2)]):
             with pytest.raises(InvalidRequest):
-                upload(house, "visits", rows)
-        ask(house, analyst(house), "k")
-        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == 1
-        upload(house, "visits", [("bob", 1), ("bob", 2), ("ann", 2)])
-        ask(house, analyst(house), "l", reuse=False)
-        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == 2
+                upload(replica, "visits", rows)
+        ask(replica, analyst(replica), "k")
+        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 1
+        upload(replica, "visits", [("bob", 1), ("bob", 2), ("ann", 2)])
+        ask(replica, analyst(replica), "l", reuse=False)
+        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 2
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
 def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
     """An upload is refused as a whole with the rows already stored counted, and an erasure gives rows back."""
-    with open_house() as house:
+    with open_replica() as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_capacity": 4}
-        register(house, tables={"people": PEOPLE, "visits": visits})
-        upload(house, "visits", [("ann", 1), ("ann", 2), ("bob", 3)])
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        upload(replica, "visits", [("ann", 1), ("ann", 2), ("bob", 3)])
         with pytest.raises(InvalidRequest) as refused:
-            upload(house, "visits", [("eve", 1), ("ann", 1)])
+            upload(replica, "visits", [("eve", 1), ("ann", 1)])
         (problem,) = refused.value.errors
         assert problem.field == "rows"
         assert problem.message == "the table has room for 4 rows and holds 3; these are 2 more"
-        upload(house, "visits", [("bob", 1)])
+        upload(replica, "visits", [("bob", 1)])
         with pytest.raises(InvalidRequest, match="holds 4; these are 1 more"):
-            upload(house, "visits", [("bob", 2)])
-        house.erase_individual("survey", "ann")
-        upload(house, "visits", [("eve", 1), ("bob", 2)])
-        ask(house, analyst(house), "k")
-        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == 2
+            upload(replica, "visits", [("bob", 2)])
+        replica.erase_individual("survey", "ann")
+        upload(replica, "visits", [("eve", 1), ("bob", 2)])
+        ask(replica, analyst(replica), "k")
+        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 2
 
 
 def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individual() -> None:
     """Of the dataset's capacity, whatever one individual may have."""
-    with open_house() as house:
+    with open_replica() as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 100}
-        register(house, tables={"people": PEOPLE, "visits": visits}, capacity=2)
-        upload(house, "visits", [("ann", 1)] * 63)
+        register(replica, tables={"people": PEOPLE, "visits": visits}, capacity=2)
+        upload(replica, "visits", [("ann", 1)] * 63)
         with pytest.raises(InvalidRequest, match="the table has room for 64 rows and holds 63; these are 2 more"):
-            upload(house, "visits", [("bob", 1)] * 2)
-        upload(house, "visits", [("bob", 1)])
+            upload(replica, "visits", [("bob", 1)] * 2)
+        upload(replica, "visits", [("bob", 1)])

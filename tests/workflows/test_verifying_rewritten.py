@@ -13,7 +13,7 @@ from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.pieces import WHOLE, Piece
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import Damage
 
@@ -108,17 +108,17 @@ DAMAGES = [
 def store(database_url: str) -> Iterator[PostgresStore]:
     """A ledger of eight entries, of which three are pruned; Ann was erased after the sixth."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
-        with open_house(opened) as house:
-            register(house)
-            upload(house, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-            who = analyst(house)
+        with open_replica(opened) as replica:
+            register(replica)
+            upload(replica, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+            who = analyst(replica)
             for number in range(8):
                 if number == 6:
-                    house.erase_individual("survey", "ann")
-                ask(house, who, f"key-{number}", **SUM)
+                    replica.erase_individual("survey", "ann")
+                ask(replica, who, f"key-{number}", **SUM)
         prune(opened, witness_of(opened), "survey", before=4, entropy=SeededEntropy(3))
-        with open_house(opened, SeededEntropy(4)) as house:
-            amend_erased(house.lines.line(house.lines.record("survey")))
+        with open_replica(opened, SeededEntropy(4)) as replica:
+            amend_erased(replica.lines.line(replica.lines.record("survey")))
         yield opened
 
 

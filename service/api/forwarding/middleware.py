@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import Recognition, recognised, the_house
+from service.api.auth import Recognition, current_replica, recognised
 from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, Courier
 from service.api.middleware.drain import NOT_STARTED
 from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
@@ -99,7 +99,7 @@ class Forwarding:
         name = principal.dataset or (named and named[1])
         if not name:
             return None
-        lines = the_house(request).lines
+        lines = current_replica(request).lines
         try:
             return lines.remembered(name) or await run_in_threadpool(lines.record, name)
         except NotFound:
@@ -117,7 +117,7 @@ class Forwarding:
             claim.add_done_callback(lambda done: self._claimed(record.id, done))
         return await asyncio.shield(claim)
 
-    def _claimed(self, dataset_id: int, claim: "asyncio.Future[Replica]") -> None:
+    def _claimed(self, dataset_id: int, claim: "asyncio.Future[ReplicaAddress]") -> None:
         del self._claims[dataset_id]
         if not claim.cancelled():
             claim.exception()  # the requests that waited may have gone

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import Header, Request, Response
 
-from service.api.auth import Caller, TheHouse, guarded_router, the_house
+from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.middleware.fast_path import HotRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_requests import (
@@ -36,7 +36,7 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     query = parse_query(body)
     reach("validated")
     is_small = len(body) <= SMALL_BODY_BYTES
-    pending = await submitted(the_house(request), caller, dataset, key, query, is_small=is_small)
+    pending = await submitted(current_replica(request), caller, dataset, key, query, is_small=is_small)
     with Admitted(request, [pending]) as admitted:
         answer = await arrived(pending)
     reach("awaiting-release")
@@ -55,9 +55,9 @@ router.add_api_route(
 
 
 @router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
-def preview(house: TheHouse, caller: Caller, dataset: str, query: SentQuery) -> Preview:
+def preview(replica: CurrentReplica, caller: Caller, dataset: str, query: SentQuery) -> Preview:
     """Everything public about a query, without asking it."""
-    return house.preview(caller, dataset, query)
+    return replica.preview(caller, dataset, query)
 
 
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
@@ -79,20 +79,20 @@ router.add_api_route(
 
 
 @router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)
-def read_release(house: TheHouse, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
+def read_release(replica: CurrentReplica, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
     """One of the caller's own releases, as it was answered."""
-    return respond(house.release(caller, query_id), accept)
+    return respond(replica.release(caller, query_id), accept)
 
 
 @router.get("/queries")
 def list_releases(
-    house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ReleaseRow]:
     """The caller's own releases, newest first."""
-    return opaque(house.releases(caller, cursor=cursor, limit=limit))
+    return opaque(replica.releases(caller, cursor=cursor, limit=limit))
 
 
 @router.get("/allowances")
-def list_allowances(house: TheHouse, caller: Caller) -> list[Allowance]:
+def list_allowances(replica: CurrentReplica, caller: Caller) -> list[Allowance]:
     """The caller's allowances: what its queries may have cost any individual at worst, and what is left."""
-    return house.allowances(caller)
+    return replica.allowances(caller)

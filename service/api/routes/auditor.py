@@ -1,6 +1,6 @@
 """The ledger, for those who check it. Auditors verify the chain; how many people a query charged is for curators."""
 
-from service.api.auth import Caller, TheHouse, guarded_router
+from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import AuditedRow, without_counts
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.workflows.model.views import LedgerRow, Page
@@ -10,10 +10,10 @@ router = guarded_router("curator", "auditor")
 
 @router.get("/datasets/{dataset}/ledger")
 def read_ledger(
-    house: TheHouse, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    replica: CurrentReplica, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[LedgerRow] | Page[AuditedRow]:
     """Every query ever answered, in order: who asked what, with which noise, at which public worst case."""
-    page = opaque(house.ledger(dataset, cursor=cursor, limit=limit))
+    page = opaque(replica.ledger(dataset, cursor=cursor, limit=limit))
     if caller.role == "curator":
         return page
     return Page(items=tuple(without_counts(row) for row in page.items), next=page.next)

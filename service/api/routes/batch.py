@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.api.auth import the_house
+from service.api.auth import current_replica
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
 from service.api.query_requests import Admitted, arrived, checked_key
 from service.api.responses import Answer
@@ -24,7 +24,7 @@ from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer, refused
 
 ENTRIES_MAX = 256
@@ -100,13 +100,13 @@ async def answer_all(request: Request, principal: Principal, dataset: str, entri
     All entries that are valid are one unit: admitted, worked on and committed together. Raises NotFound for a dataset
     that the principal may not see, and InvalidRequest or Busy where the unit as a whole is refused.
     """
-    pending = await run_in_threadpool(_submit, the_house(request), principal, dataset, entries)
+    pending = await run_in_threadpool(_submit, current_replica(request), principal, dataset, entries)
     with Admitted(request, pending):
         outcomes = [await _outcome(each, request_id_of(request.scope)) for each in pending]
     return b'{"answers":[' + b",".join(outcomes) + b"]}"
 
 
-def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
+def _submit(replica: Replica, principal: Principal, dataset: str, entries: Sequence[Entry]) -> list[PendingAnswer]:
     """The promise of each entry: the readable ones are submitted together, the others have failed."""
     readable: list[tuple[str, Query]] = []
     promises: list[PendingAnswer | None] = []
@@ -117,7 +117,7 @@ def _submit(house: House, principal: Principal, dataset: str, entries: Sequence[
             promises.append(None)
         except REFUSALS as refusal:
             promises.append(refused(refusal))
-    submitted = iter(house.submit_all(principal, dataset, readable))
+    submitted = iter(replica.submit_all(principal, dataset, readable))
     return [next(submitted) if promise is None else promise for promise in promises]
 
 

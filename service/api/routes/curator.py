@@ -7,7 +7,7 @@ from fastapi import Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
-from service.api.auth import TheHouse, guarded_router
+from service.api.auth import CurrentReplica, guarded_router
 from service.api.models import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import UPLOAD_BODY, Spooled
@@ -15,7 +15,7 @@ from service.workflows.datasets import Registration
 from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
 
 router = guarded_router("curator")
-house_router = guarded_router("curator", whole_house=True)  # datasets and keys are handed out here
+all_datasets_router = guarded_router("curator", for_all_datasets=True)  # datasets and keys are handed out here
 
 _ROWS = "/datasets/{dataset}/tables/{table}/rows"
 UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be large
@@ -33,56 +33,60 @@ class PrincipalRequest(BaseModel):
     allowance_rho: Rho | None = None
 
 
-@house_router.post("/datasets", status_code=201)
-def register(house: TheHouse, registration: Annotated[Registration, Body()]) -> CuratedDataset:
+@all_datasets_router.post("/datasets", status_code=201)
+def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratedDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
-    return for_curator(house.register(registration))
+    return for_curator(replica.register(registration))
 
 
 @router.post(_ROWS, openapi_extra=UPLOAD_BODY)
-def append_rows(house: TheHouse, dataset: str, table: str, upload: Spooled) -> UploadReport:
+def append_rows(replica: CurrentReplica, dataset: str, table: str, upload: Spooled) -> UploadReport:
     """Append rows to a table, all or none."""
-    return house.append_rows(dataset, table, upload.content_type, upload.source)
+    return replica.append_rows(dataset, table, upload.content_type, upload.source)
 
 
 # A key may hold anything, a slash too: `path` takes the rest of the address.
 @router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
-def erase_individual(house: TheHouse, dataset: str, key: str) -> None:
+def erase_individual(replica: CurrentReplica, dataset: str, key: str) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
-    house.erase_individual(dataset, key)
+    replica.erase_individual(dataset, key)
 
 
 @router.post("/datasets/{dataset}/epochs", status_code=201)
-def open_epoch(house: TheHouse, dataset: str) -> Epoch:
+def open_epoch(replica: CurrentReplica, dataset: str) -> Epoch:
     """Open the next public epoch: queries asked before are answered afresh from now on."""
-    return Epoch(epoch=house.open_epoch(dataset))
+    return Epoch(epoch=replica.open_epoch(dataset))
 
 
 @router.get("/datasets/{dataset}/budgets")
-def read_budgets(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[BudgetRow]:
+def read_budgets(
+    replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[BudgetRow]:
     """The account of every individual."""
-    return opaque(house.budgets(dataset, cursor=cursor, limit=limit))
+    return opaque(replica.budgets(dataset, cursor=cursor, limit=limit))
 
 
 @router.get("/datasets/{dataset}/budgets/summary")
-def read_budget_summary(house: TheHouse, dataset: str) -> BudgetSummary:
+def read_budget_summary(replica: CurrentReplica, dataset: str) -> BudgetSummary:
     """How much budget is left, over all individuals."""
-    return house.budget_summary(dataset)
+    return replica.budget_summary(dataset)
 
 
 @router.get("/datasets/{dataset}/acts")
-def read_acts(house: TheHouse, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[ActRow]:
+def read_acts(
+    replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[ActRow]:
     """The acts on a dataset, newest first: uploads, lowered limits, erasures, epochs, reconciliations.
 
     The key of an erased individual is in none of them.
     """
-    return opaque(house.acts(dataset, cursor=cursor, limit=limit))
+    return opaque(replica.acts(dataset, cursor=cursor, limit=limit))
 
 
-@house_router.post("/principals", status_code=201)
-def create_principal(house: TheHouse, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
+@all_datasets_router.post("/principals", status_code=201)
+def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
     """Hand out a key. It is in this reply and nowhere else."""
-    principal, key = house.create_principal(
+    principal, key = replica.create_principal(
         role=wish.role,
         name=wish.name,
         dataset=wish.dataset,
@@ -92,13 +96,13 @@ def create_principal(house: TheHouse, wish: Annotated[PrincipalRequest, Body()])
     return NewPrincipal.of(principal, key)
 
 
-@house_router.get("/principals")
-def list_principals(house: TheHouse, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
+@all_datasets_router.get("/principals")
+def list_principals(replica: CurrentReplica, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
     """The principals that hold a key, or held one; never the keys."""
-    return opaque(house.list_principals(cursor=cursor, limit=limit))
+    return opaque(replica.list_principals(cursor=cursor, limit=limit))
 
 
-@house_router.delete("/principals/{principal}", status_code=204, response_class=Response)
-def revoke_principal(house: TheHouse, principal: UUID) -> None:
+@all_datasets_router.delete("/principals/{principal}", status_code=204, response_class=Response)
+def revoke_principal(replica: CurrentReplica, principal: UUID) -> None:
     """Revoke a key, for good."""
-    house.revoke_principal(principal)
+    replica.revoke_principal(principal)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from service.api.auth import TheHouse
+from service.api.auth import CurrentReplica
 from service.api.middleware.drain import Life
 from service.api.problems import Refusal
 
@@ -16,10 +16,10 @@ async def livez() -> dict[str, str]:
 
 
 @router.get("/readyz")
-def readyz(request: Request, house: TheHouse) -> dict[str, str]:
+def readyz(request: Request, replica: CurrentReplica) -> dict[str, str]:
     """Whether queries can be answered. 503 with public codes while they cannot."""
     life: Life = request.app.state.life
-    codes = ["draining"] if life.draining else house.ready()
+    codes = ["draining"] if life.draining else replica.ready()
     if codes:
         raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
     return {"status": "ready"}

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from service.api.auth import Caller, TheHouse, guarded_router
+from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.workflows.model.views import MyBudget, Page, Receipt
@@ -29,24 +29,28 @@ class LowerLimit(BaseModel):
 
 
 @router.get("/me/budgets")
-def my_budgets(house: TheHouse, caller: Caller) -> list[MyBudget]:
+def my_budgets(replica: CurrentReplica, caller: Caller) -> list[MyBudget]:
     """The caller's own account: what was promised and what is spent, per dataset."""
-    return house.my_budgets(caller)
+    return replica.my_budgets(caller)
 
 
 @router.get("/me/receipts")
-def my_receipts(house: TheHouse, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[Receipt]:
+def my_receipts(
+    replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Page[Receipt]:
     """Receipts: the cost of each query to the caller, newest first."""
-    return opaque(house.my_receipts(caller, cursor=cursor, limit=limit))
+    return opaque(replica.my_receipts(caller, cursor=cursor, limit=limit))
 
 
 @router.post("/me/budgets/{dataset}/lower")
-def lower_my_limit(house: TheHouse, caller: Caller, dataset: str, wish: Annotated[LowerLimit, Body()]) -> MyBudget:
+def lower_my_limit(
+    replica: CurrentReplica, caller: Caller, dataset: str, wish: Annotated[LowerLimit, Body()]
+) -> MyBudget:
     """Lower one's own limit, which can never be raised again; or pause: take part in no query until `resume`."""
-    return house.lower_my_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
+    return replica.lower_my_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
 
 
 @router.post("/me/budgets/{dataset}/resume")
-def resume(house: TheHouse, caller: Caller, dataset: str) -> MyBudget:
+def resume(replica: CurrentReplica, caller: Caller, dataset: str) -> MyBudget:
     """End one's own pause; repeating this changes nothing. A limit that was lowered stays lowered."""
-    return house.resume(caller, dataset)
+    return replica.resume(caller, dataset)

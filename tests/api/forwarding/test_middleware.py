@@ -109,7 +109,7 @@ async def test_the_owner_checks_the_key_again(pair: Neighbours) -> None:
 async def test_a_forwarded_request_takes_one_token(pair: Neighbours) -> None:
     """The owner asks the limiter; the process in between does not."""
     for world in (pair.owner, pair.other):
-        world.house.limiter = Limiter(Rate(per_s=1, burst=2), NoCache(), clock=lambda: 5.0)
+        world.replica.limiter = Limiter(Rate(per_s=1, burst=2), NoCache(), clock=lambda: 5.0)
     statuses = [(await pair.other.ask("k", FRESH)).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
 
@@ -181,7 +181,7 @@ async def test_a_database_that_is_away_is_said_once(pair: Neighbours, monkeypatc
     assert (await pair.other.ask("k0", FRESH)).status_code == 200
 
 
-def test_a_house_without_ownership_forwards_nothing(world: World, pair: Neighbours) -> None:
+def test_a_replica_without_ownership_forwards_nothing(world: World, pair: Neighbours) -> None:
     """Where nothing is held, each process answers for itself: the layer is not there."""
     layers = [[layer.cls for layer in each.app.user_middleware] for each in (pair.other, world)]
     assert [layer.count(Forwarding) for layer in layers] == [1, 0]  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
     ready = await world.client.get("/readyz")
     assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
     assert (await world.client.get("/livez")).status_code == 200
-    assert len(world.house.ledger("care", cursor=None, limit=10).items) == 2
+    assert len(world.replica.ledger("care", cursor=None, limit=10).items) == 2
     await world.client.aclose()
-    world.house.close()
+    world.replica.close()
 
 
 def test_whoever_has_to_know_is_told_when_it_begins() -> None:
@@ -41,7 +41,7 @@ async def test_what_was_accepted_is_answered() -> None:
     """With the end of its connection."""
     life = Life()
     world = build_world(edge=Edge(life=life))
-    submit = world.house.submit
+    submit = world.replica.submit
     slow: list[PendingAnswer] = []
 
     def submitted(*call: object) -> object:
@@ -50,11 +50,11 @@ async def test_what_was_accepted_is_answered() -> None:
         slow.append(pending)
         return pending
 
-    world.house.submit = submitted  # type: ignore[method-assign,assignment]
+    world.replica.submit = submitted  # type: ignore[method-assign,assignment]
     answer = asyncio.create_task(world.ask("k", COUNT.replace(b"20.0", b"21.0")))
     response = await answer
     assert response.status_code == 200
     assert response.content == slow[0].result().body
     assert response.headers["connection"] == "close"
     await world.client.aclose()
-    world.house.close()
+    world.replica.close()

@@ -26,10 +26,10 @@ def framework(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The same house, served by the framework alone."""
     monkeypatch.setattr("service.api.app.HotRoutes", lambda app, *, routes: app)
     other = build_world()
-    other.app.state.house = world.house
+    other.app.state.replica = world.replica
     other.keys, other.ids, other.query_id = world.keys, world.ids, world.query_id
     yield other
-    other.house.close()
+    other.replica.close()
 
 
 CALLS: list[tuple[str, str, Mapping[str, str], bytes]] = [

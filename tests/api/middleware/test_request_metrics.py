@@ -34,7 +34,7 @@ async def test_every_route_is_counted_by_its_template() -> None:
     for method, path in (("GET", "/nothing"), ("BREW", "/v1/queries"), ("DELETE", "/livez")):
         await world.client.request(method, path)
     await world.client.aclose()
-    world.house.close()
+    world.replica.close()
     assert {route.replace(":path}", "}") for route, _ in tally.ended} <= known
     assert tally.ended["POST /v1/datasets/{dataset}/queries", 200] == 1
     assert tally.ended["POST /v1/datasets/{dataset}/queries", 401] == 1

@@ -56,12 +56,12 @@ class TestAsk:
 
     async def test_a_key_that_was_answered_replays_what_is_refused_today(self, world: World) -> None:
         """By itself and in a batch, in every form; under another key the same query is a 422 naming its field."""
-        kept_before = world.house.admission.memory.kept_bytes
+        kept_before = world.replica.admission.memory.kept_bytes
         first = await world.ask("k", SUM)
-        record = world.house.lines.record("care")
+        record = world.replica.lines.record("care")
         tables = {name: dict(table) for name, table in TABLES.items()}
         tables["people"]["columns"] = {"country": TABLES["people"]["columns"]["country"]}
-        world.house.lines._records["care"] = replace(record, schema=Schema.model_validate(tables))
+        world.replica.lines._records["care"] = replace(record, schema=Schema.model_validate(tables))
         again = await world.ask("k", SUM)
         assert (again.status_code, again.content) == (200, first.content)
         npy = await world.ask("k", SUM, headers={"Accept": "application/x-npy"})
@@ -75,7 +75,7 @@ class TestAsk:
         entries = f'{entries},{{"idempotency_key":"m","query":{COUNT.decode()}}}'
         mixed = await world.call("analyst", "POST", path, content=f'{{"queries":[{entries}]}}'.encode())
         assert [each.get("status", 200) for each in mixed.json()["answers"]] == [200, 422, 200]
-        assert world.house.admission.memory.kept_bytes == kept_before
+        assert world.replica.admission.memory.kept_bytes == kept_before
 
     async def test_the_same_query_under_another_key_is_reused(self, world: World) -> None:
         """The released values again, at no charge, unless fresh noise is asked for."""

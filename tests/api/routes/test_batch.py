@@ -84,7 +84,7 @@ class TestAnswers:
         def explode(*_: Any) -> None:
             raise RuntimeError("Kari, 42")
 
-        monkeypatch.setattr(world.house, "submit_all", explode)
+        monkeypatch.setattr(world.replica, "submit_all", explode)
         response = await world.call("analyst", "POST", PATH, content=batch(("a", COUNT)))
         assert (response.status_code, response.json()["type"]) == (500, "urn:sparing:problem:internal-error")
         assert "RuntimeError" in caplog.text
@@ -92,7 +92,7 @@ class TestAnswers:
 
     async def test_a_unit_for_which_there_is_no_room_is_refused_as_a_whole(self, world: World) -> None:
         """By its public memory alone, with both numbers; each of its queries would have been admitted."""
-        world.house.admission.memory.bytes_max = 1_600_000
+        world.replica.admission.memory.bytes_max = 1_600_000
         queries = [(f"k{number}", count(30 + number)) for number in range(ENTRIES_MAX)]
         response = await world.call("analyst", "POST", PATH, content=batch(*queries))
         assert (response.status_code, response.json()["type"]) == (422, "urn:sparing:problem:invalid-request")
@@ -116,7 +116,7 @@ class TestAnswers:
         assert "code=23514" in caplog.text
         assert "request_id=r7 error=service.workflows.ports.store.CommitRejected" in caplog.text
         await world.client.aclose()
-        world.house.close()
+        world.replica.close()
 
 
 class TestEnvelope:

@@ -18,7 +18,7 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.store import WitnessUnavailable
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 from tests.faults.meddling import OwnValkey
 from tests.store.witness.earlier import clear_value
 
@@ -230,19 +230,19 @@ def test_an_upgrade_forgets_no_witness(redis_url: str, server: "redis.Redis") ->
     Neither the start nor what it refuses takes that record away, so that the next start is closed too.
     """
     store, folder = MemoryStore(), MemoryWitness()
-    with open_house(store, witness=folder) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10)])
-        who = analyst(house)
-        ask(house, who, "k1", reuse=False)
+    with open_replica(store, witness=folder) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
+        who = analyst(replica)
+        ask(replica, who, "k1", reuse=False)
         backup, ((name, known),) = dict(store.kept), [(name, list(records)) for name, records in folder.kept.items()]
-        ask(house, who, "k2", reuse=False)
+        ask(replica, who, "k2", reuse=False)
     server.set(f"sparing:witness:{name}", clear_value(name, folder.kept[name][-1], PEPPER))
     store.kept, folder.kept[name] = backup, known
     for _ in range(2):
-        with closing(opened(redis_url)) as second, open_house(store, witness=several(folder, second)) as house:
+        with closing(opened(redis_url)) as second, open_replica(store, witness=several(folder, second)) as replica:
             with pytest.raises(Fenced):
-                ask(house, who, "k3")
+                ask(replica, who, "k3")
             assert [record.seq for record in second.history(name)] == [2]
 
 

@@ -12,7 +12,7 @@ from service.workflows.admission.memory_bound import MemoryBound
 from service.workflows.admission.scheduler import START_NS, Dispatcher, slot_rules
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable
 from service.workflows.queries.submit import compiled
-from tests.factories import analyst, open_house, register, upload
+from tests.factories import analyst, open_replica, register, upload
 
 MS = 1_000_000
 SLOT = 10 * MS
@@ -176,17 +176,17 @@ QUERIES: list[dict[str, Any]] = [
 def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str, Any]) -> None:
     """With a dataset filled to its capacity: the entry, its charges, the reply and the released numbers."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}} | asked
-    with open_house() as house:
-        register(house, capacity=PERSONS)
-        upload(house, "people", [(f"p{n}", LONG[n], n % 100, n % 7) for n in range(PERSONS)])
-        upload(house, "visits", [(f"p{n}", item) for n in range(PERSONS) for item in range(n % 5)])
-        who, record = analyst(house), house.lines.record("survey")
+    with open_replica() as replica:
+        register(replica, capacity=PERSONS)
+        upload(replica, "people", [(f"p{n}", LONG[n], n % 100, n % 7) for n in range(PERSONS)])
+        upload(replica, "visits", [(f"p{n}", item) for n in range(PERSONS) for item in range(n % 5)])
+        who, record = analyst(replica), replica.lines.record("survey")
         query = parse_query(orjson.dumps(document))
-        answer = house.submit(who, "survey", "k", query).result(timeout=30)
-        with house.lines.guard(record).transaction(lock=False) as transaction:
+        answer = replica.submit(who, "survey", "k", query).result(timeout=30)
+        with replica.lines.guard(record).transaction(lock=False) as transaction:
             (entry,) = transaction.entries(after=0)
         parts = (*(piece.content for piece in entry.pieces), entry.values, entry.canonical, answer.body)
         stored = sum(map(len, parts))
-        public = house.admission.cost_of(compiled(query, record), record)
+        public = replica.admission.cost_of(compiled(query, record), record)
     assert 3 * stored <= public.kept_bytes + 3 * 1000
     assert 3 * stored <= public.kept_bytes  # encoded, packed for the database, and the reply

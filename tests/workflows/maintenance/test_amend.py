@@ -17,10 +17,10 @@ from service.workflows.model.errors import Unavailable
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import DatasetWriter
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.replicas import eventually
 
@@ -40,9 +40,9 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 @pytest.fixture
-def house(store: Store) -> Iterator[House]:
+def replica(store: Store) -> Iterator[Replica]:
     """Ann, Bob and Eve, who were asked five times, and once more when Ann was erased."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
         who = analyst(opened)
@@ -53,14 +53,14 @@ def house(store: Store) -> Iterator[House]:
         yield opened
 
 
-def line_of(house: House) -> DatasetWriter:
+def line_of(replica: Replica) -> DatasetWriter:
     """The line of the one dataset."""
-    return house.lines.line(house.lines.record("survey"))
+    return replica.lines.line(replica.lines.record("survey"))
 
 
-def spent(house: House) -> list[int]:
+def spent(replica: Replica) -> list[int]:
     """By the slots of Ann, Bob and Eve."""
-    return line_of(house).look(lambda state: state.memory.accounts.spent[:3].tolist())
+    return line_of(replica).look(lambda state: state.memory.accounts.spent[:3].tolist())
 
 
 def findings(store: Store) -> list[str]:
@@ -69,12 +69,12 @@ def findings(store: Store) -> list[str]:
     return report.findings
 
 
-def test_every_entry_forgets_the_erased_and_all_accounts_stay(house: House, store: Store) -> None:
+def test_every_entry_forgets_the_erased_and_all_accounts_stay(replica: Replica, store: Store) -> None:
     """Nobody else's place changes, and what is stored verifies before, in the middle and afterwards."""
-    before = spent(house)
+    before = spent(replica)
     assert findings(store) == []
-    assert amend_erased(line_of(house)) == 1
-    assert spent(house) == before
+    assert amend_erased(line_of(replica)) == 1
+    assert spent(replica) == before
     assert before[ANN] > 0
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
@@ -84,40 +84,40 @@ def test_every_entry_forgets_the_erased_and_all_accounts_stay(house: House, stor
     assert findings(store) == []
 
 
-def test_nothing_is_left_to_do_afterwards(house: House) -> None:
+def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
     """And an erasure of the same slot, when the person has come back, begins anew."""
-    line = line_of(house)
+    line = line_of(replica)
     amend_erased(line)
     assert amend_erased(line) == 0
-    upload(house, "people", [("ann", "NO", 44, 99.5)])
-    ask(house, analyst(house, "bea"), "again", **SUM)
-    house.erase_individual("survey", "ann")
+    upload(replica, "people", [("ann", "NO", 44, 99.5)])
+    ask(replica, analyst(replica, "bea"), "again", **SUM)
+    replica.erase_individual("survey", "ann")
     assert amend_erased(line) == 1
 
 
-def test_an_individual_who_comes_back_has_not_got_a_new_budget(house: House, store: Store) -> None:
+def test_an_individual_who_comes_back_has_not_got_a_new_budget(replica: Replica, store: Store) -> None:
     """After the amendments and a start too, what was spent before counts."""
-    before = spent(house)[ANN]
-    amend_erased(line_of(house))
-    house.close()
-    with open_house(store, SeededEntropy(7)) as again:
+    before = spent(replica)[ANN]
+    amend_erased(line_of(replica))
+    replica.close()
+    with open_replica(store, SeededEntropy(7)) as again:
         upload(again, "people", [("ann", "NO", 44, 99.5)])
         ask(again, analyst(again, "bea"), "again", **SUM)
         assert spent(again)[ANN] > before
     assert findings(store) == []
 
 
-def test_a_start_after_the_amendments_has_every_charge(house: House, store: Store) -> None:
+def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: Store) -> None:
     """Of a process that was killed too: a checkpoint had come before any entry was amended."""
-    before = spent(house)
-    amend_erased(line_of(house))
-    with open_house(store, SeededEntropy(7)) as again:
+    before = spent(replica)
+    amend_erased(line_of(replica))
+    with open_replica(store, SeededEntropy(7)) as again:
         line_of(again).catch_up()
         assert spent(again) == before
 
 
 def test_a_process_that_ends_between_stretches_loses_none(
-    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+    replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one goes on where the journal says."""
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 2)
@@ -126,19 +126,19 @@ def test_a_process_that_ends_between_stretches_loses_none(
         with store.transaction(1, lock=False) as transaction:
             return len(transaction.acts_of("amend")) == 2
 
-    assert amend_erased(line_of(house), is_over=are_two_done) == 2
+    assert amend_erased(line_of(replica), is_over=are_two_done) == 2
     assert findings(store) == []
-    house.close()
-    with open_house(store, SeededEntropy(7)) as again:
+    replica.close()
+    with open_replica(store, SeededEntropy(7)) as again:
         assert amend_erased(line_of(again)) == 1
     assert findings(store) == []
 
 
 def test_a_stretch_that_another_process_has_done_is_not_done_again(
-    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+    replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two replicas that start together find the same erasure; the second one's turn comes when the first is through."""
-    line, found = line_of(house), amend_module._next(line_of(house))
+    line, found = line_of(replica), amend_module._next(line_of(replica))
     assert amend_erased(line) == 1
     looks = iter([found])
     monkeypatch.setattr(amend_module, "_next", lambda line, look=amend_module._next: next(looks, None) or look(line))
@@ -148,26 +148,26 @@ def test_a_stretch_that_another_process_has_done_is_not_done_again(
         assert len(transaction.acts_of("amend")) == 1
 
 
-def test_a_replica_that_is_behind_takes_totals_from_the_pages(house: House, store: Store) -> None:
+def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, store: Store) -> None:
     """It must not replay entries that do not tell any more what they charged."""
-    with open_house(store, SeededEntropy(8)) as behind:
+    with open_replica(store, SeededEntropy(8)) as behind:
         behind.preload()
         other = line_of(behind)
-        ask(house, analyst(house, "bea"), "ahead", **SUM)
-        house.erase_individual("survey", "bob")
-        expected = spent(house)
-        amend_erased(line_of(house))
+        ask(replica, analyst(replica, "bea"), "ahead", **SUM)
+        replica.erase_individual("survey", "bob")
+        expected = spent(replica)
+        amend_erased(line_of(replica))
         other.catch_up()
         assert other.look(lambda state: state.memory.accounts.spent[:3].tolist()) == expected
 
 
-def test_the_values_of_an_erased_individual_are_in_no_row(house: House, store: Store) -> None:
+def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:
     """Neither its squared norm nor what it was charged; of the others they are still there."""
     with store.transaction(1, lock=False) as transaction:
         entries = list(transaction.entries(after=0))
     norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
     charges = {int(entry.decode()[1][0]) for entry in entries[:5]}
-    amend_erased(line_of(house))
+    amend_erased(line_of(replica))
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
             content = b"".join(piece.content for piece in entry.pieces)
@@ -175,18 +175,18 @@ def test_the_values_of_an_erased_individual_are_in_no_row(house: House, store: S
             assert int(entry.quantities().amounts[0]).to_bytes(8, "big") in content
 
 
-def test_a_house_amends_on_a_thread_of_its_own(house: House, store: Store) -> None:
+def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store) -> None:
     """What was left at a start, and what is erased from then on."""
-    house.lines.let_go([1])
-    house.amend_ledgers()
-    house.preload()
+    replica.lines.let_go([1])
+    replica.amend_ledgers()
+    replica.preload()
 
     def forgotten(slot: int) -> bool:
         with store.transaction(1, lock=False) as transaction:
             return all(entry.own(slot)[0] == "untouched" for entry in transaction.entries(after=0))
 
     eventually(lambda: forgotten(ANN))
-    house.erase_individual("survey", "bob")
+    replica.erase_individual("survey", "bob")
     eventually(lambda: forgotten(1))
 
 
@@ -204,7 +204,7 @@ def is_amended(store: Store) -> bool:
 
 
 def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
-    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log has a line once it has lasted, and it is tried on."""
     monkeypatch.setattr("service.workflows.maintenance.amender.SILENT_RETRIES", 3)
@@ -216,7 +216,7 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
         return amend_erased(line, is_over=is_over)
 
     monkeypatch.setattr("service.workflows.maintenance.amender.amend_erased", failing)
-    amender.ask(house.lines.record("survey"), line_of(house))
+    amender.ask(replica.lines.record("survey"), line_of(replica))
     for expected in (0, 0, 1, 1):
         assert amender.step()
         assert len([each for each in caplog.messages if "are left to be amended" in each]) == expected
@@ -226,48 +226,48 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
 
 
 def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
-    house: House, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The next one is amended."""
     with monkeypatch.context() as patched:
         patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda line, is_over: 1 // 0)
-        amender.ask(house.lines.record("survey"), line_of(house))
+        amender.ask(replica.lines.record("survey"), line_of(replica))
         assert amender.step()
     assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text
     assert not is_amended(store)
-    amender.ask(house.lines.record("survey"), line_of(house))
+    amender.ask(replica.lines.record("survey"), line_of(replica))
     assert amender.step()
     assert is_amended(store)
 
 
 def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
-    house: House, store: Store, amender: Amender
+    replica: Replica, store: Store, amender: Amender
 ) -> None:
     """It is not asked for again."""
-    line = line_of(house)
-    amender.ask(house.lines.record("survey"), line)
-    house.lines.let_go([1])
+    line = line_of(replica)
+    amender.ask(replica.lines.record("survey"), line)
+    replica.lines.let_go([1])
     assert amender.step()
     assert not is_amended(store)
     amender.close()
     assert not amender.step()
 
 
-def test_closing_ends_the_wait_for_a_checkpoint(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stretch that has not begun is left for the next start."""
-    line = line_of(house)
+    line = line_of(replica)
     looks = iter([False, True])
     monkeypatch.setattr(line, "checkpoint", lambda: None)
     with pytest.raises(NoCheckpoint):
         amend_erased(line, is_over=lambda: next(looks))
 
 
-def test_a_rewritten_entry_is_never_replayed(house: House, store: Store) -> None:
+def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> None:
     """Not even where the head were to say that no checkpoint has it: the erased would have a budget anew."""
-    amend_erased(line_of(house))
+    amend_erased(line_of(replica))
     with store.transaction(1, lock=False) as transaction:
         entry = next(iter(transaction.entries(after=0)))
-    state = DatasetState(house.lines.record("survey"))
+    state = DatasetState(replica.lines.record("survey"))
     state.seq = 0
     for rewritten in (entry, entry.pruned()):
         with pytest.raises(RuntimeError, match="rewritten"):

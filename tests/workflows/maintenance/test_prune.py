@@ -16,8 +16,8 @@ from service.workflows.maintenance.prune import Damaged, Pruned, prune
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.ports.store import Store
-from service.workflows.replica import House
-from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_house, register, upload, witness_of
+from service.workflows.replica import Replica
+from tests.factories import CLOCK, SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 
 SUM: dict[str, Any] = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 500.0}, "reuse": False}
@@ -39,12 +39,12 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def filled(store: Store) -> None:
     """Ann, Bob and Eve, and what they were asked."""
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        who = analyst(replica)
         for number in range(ENTRIES):
-            ask(house, who, f"key-{number}", **SUM)
+            ask(replica, who, f"key-{number}", **SUM)
 
 
 def pruned(store: Store, before: Any) -> Pruned:
@@ -58,9 +58,9 @@ def findings(store: Store) -> list[str]:
     return report.findings
 
 
-def spent(house: House) -> list[int]:
+def spent(replica: Replica) -> list[int]:
     """By slot."""
-    line = house.lines.line(house.lines.record("survey"))
+    line = replica.lines.line(replica.lines.record("survey"))
     line.catch_up()
     return line.look(lambda state: state.memory.accounts.spent[:3].tolist())
 
@@ -73,19 +73,19 @@ def kept(store: Store) -> list[int]:
 
 def test_entries_before_a_sequence_forget_people_and_all_else_stays(store: Store) -> None:
     """Accounts after a start, answers, receipts of later entries; and the ledger goes on."""
-    with open_house(store, SeededEntropy(7)) as house:
-        before = spent(house)
+    with open_replica(store, SeededEntropy(7)) as replica:
+        before = spent(replica)
     assert pruned(store, 4) == Pruned(seq=3, seq_before=0)
     assert findings(store) == []
     assert kept(store) == [4, 5, 6]
-    with open_house(store, SeededEntropy(8)) as house:
-        assert spent(house) == before
-        bob = house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
-        page = house.my_receipts(bob, cursor=None, limit=10)
+    with open_replica(store, SeededEntropy(8)) as replica:
+        assert spent(replica) == before
+        bob = replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
+        page = replica.my_receipts(bob, cursor=None, limit=10)
         outcomes = [row.outcome for row in page.items]
         assert outcomes == 3 * ["charged"] + 3 * ["no_longer_kept"]
         assert [row.charged_rho is None for row in page.items] == [False] * 3 + [True] * 3
-        ask(house, analyst(house, "bea"), "later", **SUM)
+        ask(replica, analyst(replica, "bea"), "later", **SUM)
     assert findings(store) == []
 
 
@@ -163,9 +163,9 @@ def test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time(
 
 def test_a_replica_that_is_open_goes_on(store: Store) -> None:
     """Also one whose memory is at an earlier entry."""
-    with open_house(store, SeededEntropy(7)) as behind:
+    with open_replica(store, SeededEntropy(7)) as behind:
         behind.preload()
-        with open_house(store, SeededEntropy(8)) as ahead:
+        with open_replica(store, SeededEntropy(8)) as ahead:
             ask(ahead, analyst(ahead, "bea"), "ahead", **SUM)
             expected = spent(ahead)
         pruned(store, 8)
@@ -179,26 +179,26 @@ def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: 
     """In either order, with amendments on both sides of what is pruned, and twice."""
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
 
-    def erase(house: House, key: str) -> None:
-        house.erase_individual("survey", key)
-        amend_erased(house.lines.line(house.lines.record("survey")))
+    def erase(replica: Replica, key: str) -> None:
+        replica.erase_individual("survey", key)
+        amend_erased(replica.lines.line(replica.lines.record("survey")))
 
-    with open_house(store, SeededEntropy(7)) as house:
+    with open_replica(store, SeededEntropy(7)) as replica:
         if first == "erase":
-            erase(house, "ann")
-        before = spent(house)
+            erase(replica, "ann")
+        before = spent(replica)
     pruned(store, 4)
     assert findings(store) == []
-    with open_house(store, SeededEntropy(8)) as house:
-        erase(house, "bob")
-        assert spent(house) == before
-        upload(house, "people", [("ann" if first == "erase" else "bob", "NO", 44, 99.5)])
-        ask(house, analyst(house, "bea"), "again", **SUM)
-        again = spent(house)
+    with open_replica(store, SeededEntropy(8)) as replica:
+        erase(replica, "bob")
+        assert spent(replica) == before
+        upload(replica, "people", [("ann" if first == "erase" else "bob", "NO", 44, 99.5)])
+        ask(replica, analyst(replica, "bea"), "again", **SUM)
+        again = spent(replica)
     assert findings(store) == []
     assert pruned(store, 6) == Pruned(seq=5, seq_before=3)
     assert findings(store) == []
-    with open_house(store, SeededEntropy(9)) as house:
-        assert spent(house) == again
-        erase(house, "eve")
+    with open_replica(store, SeededEntropy(9)) as replica:
+        assert spent(replica) == again
+        erase(replica, "eve")
     assert findings(store) == []

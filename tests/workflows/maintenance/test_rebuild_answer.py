@@ -20,11 +20,11 @@ from service.workflows.model.errors import InvalidRequest, KeyConflict, LedgerDa
 from service.workflows.model.rows import AnswerRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import entry as first_format_entry
 from tests.contracts.stores import reply
-from tests.factories import CLOCK, analyst, ask, open_house, register, upload, witness_of
+from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
 
 QUESTIONS: dict[str, dict[str, Any]] = {
     "a count": {},
@@ -42,9 +42,9 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def house(store: MemoryStore) -> Iterator[House]:
+def replica(store: MemoryStore) -> Iterator[Replica]:
     """Three people who have visited."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
         upload(opened, "visits", [("ann", 3), ("ann", 7), ("eve", 3)])
@@ -52,9 +52,9 @@ def house(store: MemoryStore) -> Iterator[House]:
 
 
 @pytest.fixture
-def ana(house: House) -> Principal:
+def ana(replica: Replica) -> Principal:
     """The analyst."""
-    return analyst(house)
+    return analyst(replica)
 
 
 def kept(store: MemoryStore) -> Dataset:
@@ -75,23 +75,23 @@ def findings(store: MemoryStore) -> list[str]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_very_row_is_there_again(store: MemoryStore, house: House, ana: Principal, question: str) -> None:
+def test_the_very_row_is_there_again(store: MemoryStore, replica: Replica, ana: Principal, question: str) -> None:
     """The same key replays the same bytes from a house that has served all along, no entry follows, all is sound."""
-    ask(house, ana, "before", noise={"sigma": 40.0})
-    answered = ask(house, ana, "k", **QUESTIONS[question])
+    ask(replica, ana, "before", noise={"sigma": 40.0})
+    answered = ask(replica, ana, "k", **QUESTIONS[question])
     row = delete(store, ana, "k")
     assert findings(store) == ["ledger row 2: the answer to it is missing from answers"]
 
     assert rebuild(store, "survey", seq=2, key="k") == row
     assert kept(store).answers[ana.id, "k"] == row
     assert findings(store) == []
-    again = ask(house, ana, "k", **QUESTIONS[question])
+    again = ask(replica, ana, "k", **QUESTIONS[question])
     assert (again.body, again.sequence, store.head(1).seq) == (answered.body, 2, 2)
 
 
-def test_a_row_that_is_there_stays(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_a_row_that_is_there_stays(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Repeating the command does nothing, and says so."""
-    ask(house, ana, "k")
+    ask(replica, ana, "k")
     delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k") is not None
     rows = dict(kept(store).answers)
@@ -99,10 +99,10 @@ def test_a_row_that_is_there_stays(store: MemoryStore, house: House, ana: Princi
     assert kept(store).answers == rows
 
 
-def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """A wrong key is refused, and nothing is written; the analyst's other keys and no keys at all, too."""
-    ask(house, ana, "k")
-    ask(house, ana, "other", reuse=False)
+    ask(replica, ana, "k")
+    ask(replica, ana, "other", reuse=False)
     delete(store, ana, "k")
     delete(store, ana, "other")
     for wrong in ("K", "k ", "", "other", "\udcff"):
@@ -111,34 +111,34 @@ def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, hou
     assert kept(store).answers == {}
 
 
-def test_what_a_request_had_said_of_reuse_is_part_of_it(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_what_a_request_had_said_of_reuse_is_part_of_it(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Put back as the other request, the key replays to that one, and the numbers are charged to nobody again."""
-    answered = ask(house, ana, "k", reuse=False)
+    answered = ask(replica, ana, "k", reuse=False)
     row = delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k", reuse=False) == row
     delete(store, ana, "k")
     rebuild(store, "survey", seq=1, key="k")
     with pytest.raises(KeyConflict):
-        ask(house, ana, "k", reuse=False)
-    assert ask(house, ana, "k").body == answered.body
+        ask(replica, ana, "k", reuse=False)
+    assert ask(replica, ana, "k").body == answered.body
     assert findings(store) == []
 
 
-def test_a_key_that_was_asked_again_keeps_its_new_answer(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_a_key_that_was_asked_again_keeps_its_new_answer(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Charged anew by now: the operator is told which entry the key shows."""
-    ask(house, ana, "k", reuse=False)
+    ask(replica, ana, "k", reuse=False)
     delete(store, ana, "k")
-    ask(house, ana, "k", reuse=False)
+    ask(replica, ana, "k", reuse=False)
     new = kept(store).answers[ana.id, "k"]
     with pytest.raises(InvalidRequest, match=f"answers row 'k' of {ana.id} is taken: it shows ledger row 2"):
         rebuild(store, "survey", seq=1, key="k", reuse=False)
     assert kept(store).answers == {(ana.id, "k"): new}
 
 
-def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """Another principal's row holds it: the operator is told whose, and later rows are not looked at."""
-    ask(house, ana, "k")
-    ask(house, ana, "later", reuse=False)
+    ask(replica, ana, "k")
+    ask(replica, ana, "later", reuse=False)
     bea = UUID(int=9)
     kept(store).answers[bea, "m"] = replace(delete(store, ana, "k"), principal_id=bea, key="m")
     with pytest.raises(InvalidRequest, match=f"moved, not deleted: answers row 'm' of {bea} holds it"):
@@ -146,19 +146,21 @@ def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, house: H
     assert (ana.id, "k") not in kept(store).answers
 
 
-def test_an_answer_that_reuses_the_entry_is_in_nobodys_way(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_an_answer_that_reuses_the_entry_is_in_nobodys_way(
+    store: MemoryStore, replica: Replica, ana: Principal
+) -> None:
     """It says that it was reused, and is not the one that was first given."""
-    ask(house, ana, "k")
-    ask(house, ana, "k2")
+    ask(replica, ana, "k")
+    ask(replica, ana, "k2")
     row = delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k") == row
 
 
 def test_an_entry_that_is_not_what_was_written_gives_no_answer(
-    store: MemoryStore, house: House, ana: Principal
+    store: MemoryStore, replica: Replica, ana: Principal
 ) -> None:
     """Edited values; an entry made anew whole in itself, which neither the next entry nor the head continues."""
-    ask(house, ana, "k")
+    ask(replica, ana, "k")
     delete(store, ana, "k")
     (entry,) = kept(store).entries
     other = np.array([7], dtype=">i8").tobytes()
@@ -169,16 +171,16 @@ def test_an_entry_that_is_not_what_was_written_gives_no_answer(
     with pytest.raises(LedgerDamaged, match="ledger row 1: what comes after it does not continue it"):
         rebuild(store, "survey", seq=1, key="k")
     kept(store).entries = (entry,)
-    ask(house, ana, "l", reuse=False)
+    ask(replica, ana, "l", reuse=False)
     kept(store).entries = (replace(entry, values=other).sealed(), kept(store).entries[1])
     with pytest.raises(LedgerDamaged, match="ledger row 1: what comes after it does not continue it"):
         rebuild(store, "survey", seq=1, key="k")
     assert (ana.id, "k") not in kept(store).answers
 
 
-def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, house: House, ana: Principal) -> None:
+def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica: Replica, ana: Principal) -> None:
     """A burn, an entry of format 1, a row and a dataset that are not there."""
-    ask(house, ana, "k")
+    ask(replica, ana, "k")
     with store.transaction(1, lock=True) as transaction:
         state = DatasetState(kept(store).record)
         state.catch_up(transaction)
@@ -198,14 +200,14 @@ def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, house: 
 
 
 def test_a_question_that_is_not_read_any_more_is_refused(
-    store: MemoryStore, house: House, ana: Principal, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, replica: Replica, ana: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its labels are known to the version that took it."""
 
     def refuse(canonical: bytes) -> Query:
         raise QueryProblem.of("version", f"{len(canonical)} bytes of another language")
 
-    ask(house, ana, "k")
+    ask(replica, ana, "k")
     delete(store, ana, "k")
     monkeypatch.setattr(rebuild_module, "parse_query", refuse)
     with pytest.raises(InvalidRequest, match="does not read the question of ledger row 1"):
@@ -213,10 +215,10 @@ def test_a_question_that_is_not_read_any_more_is_refused(
 
 
 def test_an_unclear_commit_is_said_and_may_be_repeated(
-    store: MemoryStore, house: House, ana: Principal, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, replica: Replica, ana: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row is there by then, or is not: repeating is right in both cases."""
-    ask(house, ana, "k")
+    ask(replica, ana, "k")
     row = delete(store, ana, "k")
 
     def keep_and_fall_silent(dataset_id: int, draft: Dataset) -> None:

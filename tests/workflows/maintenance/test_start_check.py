@@ -16,7 +16,7 @@ from service.workflows.maintenance import start_check
 from service.workflows.maintenance.start_check import StartCheck
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.ports.store import StoreUnavailable
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 
 ENTRIES = 6
 Change = Callable[[Dataset], Dataset]
@@ -26,13 +26,13 @@ Change = Callable[[Dataset], Dataset]
 def whole() -> Dataset:
     """A ledger of six entries and a journal of two acts, as the house makes them."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        who = analyst(replica)
         for number in range(ENTRIES):
-            ask(house, who, f"k{number}", reuse=False)
-        house.open_epoch("survey")
+            ask(replica, who, f"k{number}", reuse=False)
+        replica.open_epoch("survey")
     return store.kept[1]
 
 
@@ -178,8 +178,8 @@ def test_any_bit_that_is_flipped_in_the_window_names_its_row(
 def test_an_empty_ledger_has_the_genesis_for_its_head(changed: dict[str, Any]) -> None:
     """And has cost nobody anything."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
+    with open_replica(store) as replica:
+        register(replica)
     check = checked(head(**changed)(store.kept[1]))
     assert (check.finding is None, check.entries) == (changed == {}, 0)
 

@@ -15,8 +15,8 @@ from service.workflows.model.errors import LedgerDamaged
 from service.workflows.model.rows import Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.replica import House
-from tests.factories import analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, open_replica, register, upload
 from tests.workflows.replicas import eventually
 
 NAMES = ("one", "two")
@@ -43,13 +43,13 @@ class FaultyStore(MemoryStore):
 def store() -> FaultyStore:
     """Two datasets of one person, each with two entries; the first ledger is damaged."""
     made = FaultyStore()
-    with open_house(made) as house:
+    with open_replica(made) as replica:
         for name in NAMES:
-            register(house, name)
-            upload(house, "people", [("ann", "NO", 44, 10)], name)
-            who = analyst(house)
+            register(replica, name)
+            upload(replica, "people", [("ann", "NO", 44, 10)], name)
+            who = analyst(replica)
             for key in ("a", "b"):
-                ask(house, who, key, name, reuse=False)
+                ask(replica, who, key, name, reuse=False)
     kept = made.kept[1]
     damaged = replace(kept.entries[0], values=b"\1" * 8)
     made.kept[1] = replace(kept, entries=(damaged, *kept.entries[1:]))
@@ -57,119 +57,119 @@ def store() -> FaultyStore:
 
 
 @pytest.fixture
-def house(store: FaultyStore) -> Iterator[House]:
+def replica(store: FaultyStore) -> Iterator[Replica]:
     """Of another process."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         yield opened
 
 
 @pytest.fixture
-def checks(house: House, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
+def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
     """The checks of that house, which the test steps; nothing waits for any time to pass."""
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
     monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
-    house.lines._companions.append(checks)  # without its thread
+    replica.lines._companions.append(checks)  # without its thread
     return checks
 
 
-def opened(house: House, name: str) -> None:
+def opened(replica: Replica, name: str) -> None:
     """Its line is opened, and the dataset is loaded."""
-    house.lines.line(house.lines.record(name)).catch_up()
+    replica.lines.line(replica.lines.record(name)).catch_up()
 
 
-def code(house: House, name: str) -> str | None:
+def code(replica: Replica, name: str) -> str | None:
     """What keeps a dataset closed."""
-    return house.lines.guard(house.lines.record(name)).code
+    return replica.lines.guard(replica.lines.record(name)).code
 
 
 def test_a_damaged_dataset_is_closed_and_the_other_is_not(
-    house: House, checks: StartChecks, caplog: pytest.LogCaptureFixture
+    replica: Replica, checks: StartChecks, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log names the row once; readiness, the metric and the guard say so, and go on saying so."""
     for name in NAMES:
-        opened(house, name)
+        opened(replica, name)
     with caplog.at_level(logging.ERROR):
         for _ in NAMES:
             assert checks.step()
-    assert [code(house, name) for name in NAMES] == ["ledger-damaged", None]
+    assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
     (line,) = caplog.messages
     assert line.startswith("incident start check of dataset 1: ledger row 1: its contents do not give its hash error=")
-    assert (house.fenced(), house.ready()) == (1, ["ledger-damaged"])
-    assert house.check_witnesses() == ["ledger-damaged"]
-    who = analyst(house)
-    ask(house, who, "c", "two")
+    assert (replica.fenced(), replica.ready()) == (1, ["ledger-damaged"])
+    assert replica.check_witnesses() == ["ledger-damaged"]
+    who = analyst(replica)
+    ask(replica, who, "c", "two")
     with pytest.raises(LedgerDamaged):
-        ask(house, who, "c", "one")
+        ask(replica, who, "c", "one")
 
 
-def everything(house: House, who: Principal) -> None:
+def everything(replica: Replica, who: Principal) -> None:
     """Whatever touches the first dataset is refused."""
     refused: list[Callable[[], object]] = [
-        lambda: ask(house, who, "new", "one", reuse=False),
-        lambda: ask(house, who, "a", "one"),
-        lambda: house.open_epoch("one"),
-        lambda: upload(house, "people", [("bob", "NO", 4, 1)], "one"),
-        lambda: house.erase_individual("one", "ann"),
-        lambda: house.budgets("one", cursor=None, limit=5),
-        lambda: house.ledger("one", cursor=None, limit=5),
+        lambda: ask(replica, who, "new", "one", reuse=False),
+        lambda: ask(replica, who, "a", "one"),
+        lambda: replica.open_epoch("one"),
+        lambda: upload(replica, "people", [("bob", "NO", 4, 1)], "one"),
+        lambda: replica.erase_individual("one", "ann"),
+        lambda: replica.budgets("one", cursor=None, limit=5),
+        lambda: replica.ledger("one", cursor=None, limit=5),
     ]
     for each in refused:
         with pytest.raises(LedgerDamaged):
             each()
 
 
-def test_everything_is_refused_from_then_on(house: House, checks: StartChecks, store: FaultyStore) -> None:
+def test_everything_is_refused_from_then_on(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
     """Also a query whose head was vouched for, which needs no transaction before its commit; nothing is written."""
-    who = analyst(house)
+    who = analyst(replica)
     for key in ("c", "d"):
-        ask(house, who, key, "one", reuse=False)
+        ask(replica, who, key, "one", reuse=False)
     before = store.kept[1]
-    assert house.lines.guard(house.lines.record("one")).is_vouched(before.head)
+    assert replica.lines.guard(replica.lines.record("one")).is_vouched(before.head)
     assert checks.step()
-    everything(house, who)
+    everything(replica, who)
     assert store.kept[1] is before
 
 
 def test_a_store_that_is_away_is_asked_again(
-    house: House, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
+    replica: Replica, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other datasets have their turn meanwhile, and the log has a line once it has lasted."""
     for name in NAMES:
-        opened(house, name)
+        opened(replica, name)
     with caplog.at_level(logging.ERROR):
         store.faults = [StoreUnavailable()]
         for _ in range(2):
             assert checks.step()
-        assert [code(house, name) for name in NAMES] == [None, None]
+        assert [code(replica, name) for name in NAMES] == [None, None]
         store.faults = [StoreUnavailable() for _ in range(start_checks.SILENT_RETRIES)]
         for _ in range(start_checks.SILENT_RETRIES - 2):
             assert checks.step()
         assert caplog.messages == []
         for _ in range(3):
             assert checks.step()
-    assert [code(house, name) for name in NAMES] == ["ledger-damaged", None]
+    assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
     assert ["cannot be read; tried on" in each for each in caplog.messages] == [True, False]
 
 
 def test_a_fault_of_ours_costs_that_check_alone(
-    house: House, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
+    replica: Replica, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is an incident that shows nothing of what it said; nothing is closed for it."""
     for name in NAMES[::-1]:
-        opened(house, name)
+        opened(replica, name)
     store.faults = [RuntimeError("ann is forty-four")]
     with caplog.at_level(logging.ERROR):
         for _ in NAMES:
             assert checks.step()
-    assert [code(house, name) for name in NAMES] == ["ledger-damaged", None]
+    assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
     assert "start check of dataset 2 error=builtins.RuntimeError" in caplog.messages[0]
     assert "forty-four" not in caplog.text
 
 
-def test_a_check_waits_for_the_load_but_not_for_ever(house: House, checks: StartChecks) -> None:
+def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: StartChecks) -> None:
     """Whoever waits for the dataset to be loaded comes first; one that is never loaded is checked all the same."""
-    record, guard = house.lines.record("one"), house.lines.guard(house.lines.record("one"))
+    record, guard = replica.lines.record("one"), replica.lines.guard(replica.lines.record("one"))
     loading = iter([False, False, True, True])
     checks.ask(record, guard, is_loaded=lambda: next(loading))
     assert checks.step()
@@ -180,9 +180,9 @@ def test_a_check_waits_for_the_load_but_not_for_ever(house: House, checks: Start
     assert list(never) == [False]
 
 
-def test_closing_ends_the_checks(house: House, checks: StartChecks, store: FaultyStore) -> None:
+def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
     """What waits is not looked at any more, and neither is a check that waits for a load carried out."""
-    record, guard = house.lines.record("one"), house.lines.guard(house.lines.record("one"))
+    record, guard = replica.lines.record("one"), replica.lines.guard(replica.lines.record("one"))
 
     def close_meanwhile() -> bool:
         checks.close()
@@ -196,11 +196,11 @@ def test_closing_ends_the_checks(house: House, checks: StartChecks, store: Fault
     assert (store.begun, guard.code) == (begun, None)
 
 
-def test_a_house_checks_what_it_opens_on_a_thread_of_its_own(house: House) -> None:
+def test_a_replica_checks_what_it_opens_on_a_thread_of_its_own(replica: Replica) -> None:
     """Once it was told to."""
-    opened(house, "one")
-    house.lines.let_go([1])
-    house.check_ledgers()
-    house.preload()
-    eventually(lambda: code(house, "one") == "ledger-damaged")
-    assert code(house, "two") is None
+    opened(replica, "one")
+    replica.lines.let_go([1])
+    replica.check_ledgers()
+    replica.preload()
+    eventually(lambda: code(replica, "one") == "ledger-damaged")
+    assert code(replica, "two") is None

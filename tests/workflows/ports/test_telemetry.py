@@ -10,7 +10,7 @@ import pytest
 
 from service.workflows.ports.telemetry import SILENT, Commit, Silent, Telemetry
 from service.workflows.writer.threads import DatasetWriter
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
 
@@ -38,36 +38,36 @@ class Tally(Silent):
 def test_batches_commits_and_doubts_are_told() -> None:
     """A question, a replay, an act, a commit without a reply, a checkpoint."""
     store, tally = FaultyStore(), Tally()
-    with open_house(store, SeededEntropy(), telemetry=tally) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10)])
-        who = analyst(house)
+    with open_replica(store, SeededEntropy(), telemetry=tally) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
+        who = analyst(replica)
         assert tally.told == {"act": 1}
-        ask(house, who, "a")
-        ask(house, who, "a")
+        ask(replica, who, "a")
+        ask(replica, who, "a")
         assert tally.told == {"act": 1, "questions": 1, "batch of 1": 2}
         store.faults = ["lost-reply"]
-        ask(house, who, "b", reuse=False)
+        ask(replica, who, "b", reuse=False)
         assert tally.told["unclear"] == 1
         store.faults = ["lost-reply"]
         with pytest.raises(Exception, match="retry"):
-            house.open_epoch("survey")
+            replica.open_epoch("survey")
         assert tally.told["unclear"] == 2
-        ask(house, who, "a")  # reads again what was in doubt
+        ask(replica, who, "a")  # reads again what was in doubt
     assert tally.told["checkpoint"] == tally.told["checkpointing"] == 1
 
 
 def test_questions_that_wait_together_are_told_as_one_batch() -> None:
     """By their number."""
     tally, gate = Tally(), threading.Event()
-    with open_house(None, None, telemetry=tally) as house:
-        register(house)
-        who = analyst(house)
-        writer: DatasetWriter = house.lines.line(house.lines.record("survey"))
+    with open_replica(None, None, telemetry=tally) as replica:
+        register(replica)
+        who = analyst(replica)
+        writer: DatasetWriter = replica.lines.line(replica.lines.record("survey"))
         holder = writer.submit_look(lambda _: gate.wait(30))
         while writer.length:
             pass
-        threads = [threading.Thread(target=ask, args=[house, who, f"k{n}"]) for n in range(3)]
+        threads = [threading.Thread(target=ask, args=[replica, who, f"k{n}"]) for n in range(3)]
         for thread in threads:
             thread.start()
         while writer.length < 3:

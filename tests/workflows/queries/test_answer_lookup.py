@@ -28,17 +28,17 @@ def world() -> Iterator[Replicas]:
 
 def told(world: Replicas, key: str, *, number: int = 1) -> None:
     """Wait until a replica knows where the reply to a key is to be found."""
-    cache, house = world.caches[number], world.houses[number]
-    hint = cache.hint(house.lines.record("survey").genesis, (world.analyst.id, key))
-    eventually(lambda: hint in house._exchange.hints)
+    cache, replica = world.caches[number], world.replicas[number]
+    hint = cache.hint(replica.lines.record("survey").genesis, (world.analyst.id, key))
+    eventually(lambda: hint in replica._exchange.hints)
 
 
 def test_a_retry_at_another_replica_does_not_wait_for_the_line(world: Replicas) -> None:
     """The stored bytes, while the dataset is locked by somebody; nothing is drawn, nothing charged."""
-    first = ask(world.houses[0], world.analyst, "k")
+    first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     world.store.gate.clear()
-    again = ask(world.houses[1], world.analyst, "k")
+    again = ask(world.replicas[1], world.analyst, "k")
     assert (again.body, again.query_id, again.sequence) == (first.body, first.query_id, first.sequence)
     assert again.values().tolist() == first.values().tolist()
     assert world.drawn[1].drawn == []
@@ -48,63 +48,63 @@ def test_a_retry_at_another_replica_does_not_wait_for_the_line(world: Replicas) 
 
 def test_another_analyst_with_the_same_key_gets_an_answer_of_its_own(world: Replicas) -> None:
     """Even if a hint sends it to the cache."""
-    first = ask(world.houses[0], world.analyst, "k", reuse=False)
+    first = ask(world.replicas[0], world.analyst, "k", reuse=False)
     told(world, "k")
     other = analyst_like(world.analyst, 8)
-    house, cache = world.houses[1], world.caches[1]
-    house._exchange.hints.add([cache.hint(house.lines.record("survey").genesis, (other.id, "k"))])
-    theirs = ask(house, other, "k", reuse=False)
+    replica, cache = world.replicas[1], world.caches[1]
+    replica._exchange.hints.add([cache.hint(replica.lines.record("survey").genesis, (other.id, "k"))])
+    theirs = ask(replica, other, "k", reuse=False)
     assert theirs.query_id != first.query_id
     assert theirs.body != first.body
 
 
 def test_another_query_under_the_key_is_refused_by_the_line(world: Replicas) -> None:
     """The database is the judge of a conflict."""
-    ask(world.houses[0], world.analyst, "k")
+    ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     with pytest.raises(KeyConflict):
-        ask(world.houses[1], world.analyst, "k", noise={"sigma": 5.0})
+        ask(world.replicas[1], world.analyst, "k", noise={"sigma": 5.0})
 
 
 def test_a_key_that_nobody_has_told_of_never_asks_the_cache(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ordinary query costs no round trip; a retry costs one."""
-    ask(world.houses[0], world.analyst, "k")
+    ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     asked: list[object] = []
     monkeypatch.setattr(world.caches[1], "reply", lambda genesis, address: asked.append(address))
     for n in range(5):
-        ask(world.houses[1], world.analyst, f"new {n}", reuse=False)
+        ask(world.replicas[1], world.analyst, f"new {n}", reuse=False)
     assert asked == []
-    ask(world.houses[1], world.analyst, "k")
+    ask(world.replicas[1], world.analyst, "k")
     assert asked == [(world.analyst.id, "k")]
 
 
 @pytest.mark.parametrize("change", [{"fence": 7}, {"entry_hash": bytes(32)}, {"seq": 99}])
 def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[str, Any]) -> None:
     """Of another fence, or showing an entry that this ledger does not have."""
-    first = ask(world.houses[0], world.analyst, "k")
+    first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    genesis = world.houses[0].lines.record("survey").genesis
+    genesis = world.replicas[0].lines.record("survey").genesis
     shared = world.caches[0].reply(genesis, (world.analyst.id, "k"))
     assert shared is not None
     record = replace(shared.record, body=b'{"values":[666]}', seq=change.pop("seq", shared.record.seq))
     world.caches[0].share([replace(shared, record=record, **change)], [])
-    assert ask(world.houses[1], world.analyst, "k").body == first.body
+    assert ask(world.replicas[1], world.analyst, "k").body == first.body
 
 
 def test_what_the_cache_has_lost_the_line_knows(world: Replicas) -> None:
     """The same bytes."""
-    first = ask(world.houses[0], world.analyst, "k")
+    first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
-    assert ask(world.houses[1], world.analyst, "k").body == first.body
+    assert ask(world.replicas[1], world.analyst, "k").body == first.body
 
 
 def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
     """By those who look and, where there are too many to look, by the line."""
-    first = ask(world.houses[0], world.analyst, "k")
+    first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    promises = [world.houses[1].submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
+    promises = [world.replicas[1].submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
     assert {promise.result(timeout=PATIENCE_S).body for promise in promises} == {first.body}
     assert world.store.head(1).seq == 1
 
@@ -112,7 +112,7 @@ def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
 def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that was committed and withheld is not handed over either; the ledger has it, and a retry shows it."""
     told_of: list[object] = []
-    monkeypatch.setattr(world.houses[0]._exchange, "committed", lambda *told: told_of.append(told))
+    monkeypatch.setattr(world.replicas[0]._exchange, "committed", lambda *told: told_of.append(told))
 
     def unwritable(*_: object) -> None:
         raise WitnessUnavailable
@@ -121,39 +121,39 @@ def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: p
     with monkeypatch.context() as patched:
         patched.setattr(witness, "write", unwritable)
         with pytest.raises(Unavailable):
-            ask(world.houses[0], world.analyst, "k")
+            ask(world.replicas[0], world.analyst, "k")
     assert world.store.head(1).seq == 1
     assert told_of == []
-    assert ask(world.houses[0], world.analyst, "k").sequence == 1
-    ask(world.houses[0], world.analyst, "another", reuse=False)
+    assert ask(world.replicas[0], world.analyst, "k").sequence == 1
+    ask(world.replicas[0], world.analyst, "another", reuse=False)
     assert len(told_of) == 1
 
 
 def test_a_dataset_that_its_witness_keeps_closed_is_closed_for_retries_too(world: Replicas) -> None:
     """A database set back behind its witness: the reply is in the cache and in the ledger, and is not given."""
-    ask(world.houses[0], world.analyst, "k", reuse=False)
+    ask(world.replicas[0], world.analyst, "k", reuse=False)
     told(world, "k", number=0)
     before = world.store.kept[1]
-    ask(world.houses[0], world.analyst, "later", reuse=False)
+    ask(world.replicas[0], world.analyst, "later", reuse=False)
     world.store.kept[1] = before
     with pytest.raises(Fenced):
-        ask(world.houses[0], world.analyst, "k", reuse=False)
+        ask(world.replicas[0], world.analyst, "k", reuse=False)
 
 
-def test_a_closed_house_leaves_no_promise_open(world: Replicas) -> None:
+def test_a_closed_replica_leaves_no_promise_open(world: Replicas) -> None:
     """Whoever comes after the end is refused by the line."""
-    ask(world.houses[0], world.analyst, "k")
+    ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    recall, line = world.houses[1]._submitting.recall, world.line(1)
+    recall, line = world.replicas[1]._submitting.recall, world.line(1)
     assert recall is not None
     recall.close()
-    assert ask(world.houses[1], world.analyst, "k").sequence == 1
+    assert ask(world.replicas[1], world.analyst, "k").sequence == 1
     assert line.length == 0
 
 
 def test_replicas_agree_on_what_was_spent(world: Replicas) -> None:
     """Taking turns, each with what the other told it."""
     for n in range(12):
-        ask(world.houses[n % 2], world.analyst, f"k{n}", reuse=False)
+        ask(world.replicas[n % 2], world.analyst, f"k{n}", reuse=False)
     assert truth(world.store) == world.spent(1)
     eventually(lambda: world.spent(0) == world.spent(1))

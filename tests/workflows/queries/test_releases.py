@@ -9,57 +9,57 @@ import pytest
 from service.query.canonical_json import canonical_json
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal, ReleaseRow
-from service.workflows.replica import House
-from tests.factories import analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, open_replica, register, upload
 
 KEYS = ["b", "a", "a/b", "//", "Z", "~", " "]
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def replica() -> Iterator[Replica]:
     """Two datasets; the clock stands still, so that all that is released is of one second."""
-    with open_house() as opened:
+    with open_replica() as opened:
         for name in ("survey", "another"):
             register(opened, name)
             upload(opened, "people", [("ann", "NO", 44, 10)], name)
         yield opened
 
 
-def every_page(house: House, who: Principal, limit: int) -> list[tuple[ReleaseRow, ...]]:
+def every_page(replica: Replica, who: Principal, limit: int) -> list[tuple[ReleaseRow, ...]]:
     """The items of the pages, one after the other."""
     pages: list[tuple[ReleaseRow, ...]] = []
     cursor = None
     while not pages or cursor is not None:
-        page = house.releases(who, cursor=cursor, limit=limit)
+        page = replica.releases(who, cursor=cursor, limit=limit)
         pages.append(page.items)
         cursor = page.next
     return pages
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_a_page_that_ends_within_a_second_loses_and_repeats_nothing(house: House, limit: int) -> None:
+def test_a_page_that_ends_within_a_second_loses_and_repeats_nothing(replica: Replica, limit: int) -> None:
     """The newer dataset and the later sequence first; what shows one entry twice is listed twice, whatever its key."""
-    who = analyst(house)
+    who = analyst(replica)
     for number, key in enumerate(KEYS):
-        ask(house, who, key, noise={"sigma": 5.0 + number})
-        ask(house, who, f"{key}!", noise={"sigma": 5.0 + number})
-        ask(house, who, key, "another")
-    listed = [row for page in every_page(house, who, limit) for row in page]
+        ask(replica, who, key, noise={"sigma": 5.0 + number})
+        ask(replica, who, f"{key}!", noise={"sigma": 5.0 + number})
+        ask(replica, who, key, "another")
+    listed = [row for page in every_page(replica, who, limit) for row in page]
     expected = [("another", 1)] * len(KEYS) + [("survey", seq) for seq in range(len(KEYS), 0, -1) for _ in range(2)]
     assert [(row.dataset, row.sequence) for row in listed] == expected
 
 
-def test_long_queries_end_a_page_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a next one, until all are listed: the first query that reaches the bound is the last of its page."""
-    who = analyst(house)
+    who = analyst(replica)
     for number in range(5):
-        ask(house, who, str(number), noise={"sigma": 5.0 + number})
-    (page,) = every_page(house, who, 100)
+        ask(replica, who, str(number), noise={"sigma": 5.0 + number})
+    (page,) = every_page(replica, who, 100)
     length = len(canonical_json(page[0].query))
     for bytes_max, expected in ((2 * length, [2, 2, 1]), (2 * length + 1, [3, 2]), (1, [1] * 5 + [0])):
         monkeypatch.setattr("service.workflows.reads.pages.PAGE_BYTES_MAX", bytes_max)
         monkeypatch.setattr("service.workflows.queries.releases.PAGE_BYTES_MAX", bytes_max)
-        assert [len(page) for page in every_page(house, who, 100)] == expected
+        assert [len(page) for page in every_page(replica, who, 100)] == expected
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,19 @@ def test_long_queries_end_a_page_early(house: House, monkeypatch: pytest.MonkeyP
         "///",
     ],
 )
-def test_a_cursor_that_this_listing_has_not_given_is_refused(house: House, cursor: str) -> None:
+def test_a_cursor_that_this_listing_has_not_given_is_refused(replica: Replica, cursor: str) -> None:
     """By name, and not by a fault of the database."""
     with pytest.raises(InvalidRequest) as refused:
-        house.releases(analyst(house), cursor=cursor, limit=3)
+        replica.releases(analyst(replica), cursor=cursor, limit=3)
     assert [error.field for error in refused.value.errors] == ["cursor"]
 
 
-def test_the_longest_cursor_fits_into_an_address(house: House) -> None:
+def test_the_longest_cursor_fits_into_an_address(replica: Replica) -> None:
     """A key may have 128 characters, a cursor as it is sent 512."""
-    who = analyst(house)
-    ask(house, who, "~" * 128)
-    cursor = house.releases(who, cursor=None, limit=1).next
+    who = analyst(replica)
+    ask(replica, who, "~" * 128)
+    cursor = replica.releases(who, cursor=None, limit=1).next
     assert cursor is not None
     assert datetime.fromisoformat(cursor.partition("/")[0]).microsecond == 0
     assert len(urlsafe_b64encode(cursor.encode())) <= 512
-    assert house.releases(who, cursor=cursor, limit=1).items == ()
+    assert replica.releases(who, cursor=cursor, limit=1).items == ()

@@ -27,9 +27,9 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable, WitnessUnavailable
 from service.workflows.queries import stored_answers as replaying
 from service.workflows.queries.stored_answers import REPLY_BYTES
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer
-from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
@@ -112,34 +112,36 @@ def store() -> LaterMemoryStore:
 
 
 @contextmanager
-def house_on(store: Any, witness: MemoryWitness | None = None, admission: Admission | None = None) -> Iterator[House]:
+def replica_on(
+    store: Any, witness: MemoryWitness | None = None, admission: Admission | None = None
+) -> Iterator[Replica]:
     """A house with three people in it, or again on the store where one has filled it."""
-    with open_house(store, witness=witness, admission=admission) as opened:
+    with open_replica(store, witness=witness, admission=admission) as opened:
         if not store.datasets():
             register(opened)
             upload(opened, "people", ROWS)
         yield opened
 
 
-def submitted(house: House, who: Principal, key: str, query: dict[str, Any]) -> PendingAnswer:
+def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any]) -> PendingAnswer:
     """The promise of an answer."""
-    return house.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
+    return replica.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
 
 
 def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> None:
     """The same bytes, numbers and names, charged once; on another key the same query is refused."""
-    with house_on(either) as house:
-        who = analyst(house)
-        firsts = {key: ask(house, who, key, **query) for key, query in (("a", OF_AGE), ("b", IN_STEPS))}
+    with replica_on(either) as replica:
+        who = analyst(replica)
+        firsts = {key: ask(replica, who, key, **query) for key, query in (("a", OF_AGE), ("b", IN_STEPS))}
     either.is_later = True
-    with house_on(either) as house:
+    with replica_on(either) as replica:
         for key, query in (("a", OF_AGE), ("b", IN_STEPS)):
-            first, again = firsts[key], ask(house, who, key, **query)
+            first, again = firsts[key], ask(replica, who, key, **query)
             assert (again.body, again.query_id, again.sequence) == (first.body, first.query_id, first.sequence)
             assert again.values().tolist() == first.values().tolist() == orjson.loads(first.body)["values"]
         assert orjson.loads(firsts["b"].body)["grid"] < 1
         with pytest.raises(InvalidRequest, match="age"):
-            ask(house, who, "c", **OF_AGE)
+            ask(replica, who, "c", **OF_AGE)
     assert either.head(1).seq == 2
     either.is_later = False
     assert [report.findings for report in verify_all(either)] == [[]]
@@ -148,56 +150,56 @@ def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> Non
 def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryStore) -> None:
     """On another key the query is refused, naming the item."""
     twice: dict[str, Any] = {"select": [{"count": {}}, {"count": {}}]}
-    with house_on(store) as house:
-        who = analyst(house)
+    with replica_on(store) as replica:
+        who = analyst(replica)
         with pytest.MonkeyPatch.context() as earlier:
             earlier.setattr(plan, "_items", lambda query, _: [(plan.Count(), None) for _ in query.select])
-            first = ask(house, who, "a", **twice)
-        assert (first.body, orjson.loads(first.body)["dimension"]) == (ask(house, who, "a", **twice).body, 2)
+            first = ask(replica, who, "a", **twice)
+        assert (first.body, orjson.loads(first.body)["dimension"]) == (ask(replica, who, "a", **twice).body, 2)
         with pytest.raises(InvalidRequest, match=r"select\[1\]: repeats select\[0\]"):
-            ask(house, who, "b", **twice)
+            ask(replica, who, "b", **twice)
     assert store.head(1).seq == 1
 
 
 @pytest.mark.parametrize("other", ["analyst", "query", "reuse", "dataset"])
 def test_the_reply_to_another_request_is_not_given(either: Any, other: str) -> None:
     """Another analyst's, to another query or with another wish for reuse, or about another dataset."""
-    with house_on(either) as house:
-        register(house, "other")
-        who, eva = analyst(house), analyst(house, "eva")
-        ask(house, who, "k", **OF_AGE)
+    with replica_on(either) as replica:
+        register(replica, "other")
+        who, eva = analyst(replica), analyst(replica, "eva")
+        ask(replica, who, "k", **OF_AGE)
     either.is_later = True
     query = OF_AGE
     if other == "query":
         query = OF_AGE | {"noise": {"sigma": 4.0}}
     elif other == "reuse":
         query = OF_AGE | {"reuse": False}
-    with house_on(either) as house, pytest.raises(InvalidRequest):
-        ask(house, eva if other == "analyst" else who, "k", "other" if other == "dataset" else "survey", **query)
+    with replica_on(either) as replica, pytest.raises(InvalidRequest):
+        ask(replica, eva if other == "analyst" else who, "k", "other" if other == "dataset" else "survey", **query)
 
 
 def test_a_query_that_is_taken_is_looked_for_by_the_line_alone(store: LaterMemoryStore) -> None:
     """What is not refused costs no look more: neither a new query nor a conflict."""
-    with house_on(store) as house:
-        who = analyst(house)
-        ask(house, who, "k")
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        ask(replica, who, "k")
         store.transactions.clear()
-        ask(house, who, "l", reuse=False)
+        ask(replica, who, "l", reuse=False)
         with pytest.raises(KeyConflict):
-            ask(house, who, "k", noise={"sigma": 4.0})
+            ask(replica, who, "k", noise={"sigma": 4.0})
         assert False not in store.transactions
         with pytest.raises(InvalidRequest):
-            ask(house, who, "m", where={"ge": [{"col": "nothing"}, 40]})
+            ask(replica, who, "m", where={"ge": [{"col": "nothing"}, 40]})
         assert store.transactions.count(False) == 1
 
 
 def test_submitting_waits_for_no_database(store: LaterMemoryStore) -> None:
     """It may be called in an event loop."""
-    with house_on(store) as house:
-        who = analyst(house)
-        ask(house, who, "k")
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        ask(replica, who, "k")
         store.gate.clear()
-        promises = [submitted(house, who, f"k{n}", REFUSED) for n in range(10)]
+        promises = [submitted(replica, who, f"k{n}", REFUSED) for n in range(10)]
         assert not any(promise.done() for promise in promises)
         store.gate.set()
         assert {type(promise.exception(timeout=WAIT_S)) for promise in promises} == {InvalidRequest}
@@ -206,36 +208,36 @@ def test_submitting_waits_for_no_database(store: LaterMemoryStore) -> None:
 def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None:
     """A batch has one look; where there is no room it is Busy, and where there never could be the refusal stands."""
     room = MemoryBound(10 * REPLY_BYTES)
-    with house_on(store, admission=Admission(memory=room)) as house:
-        who = analyst(house)
+    with replica_on(store, admission=Admission(memory=room)) as replica:
+        who = analyst(replica)
         query = parse_query(orjson.dumps(DOCUMENT | REFUSED))
-        first, second = house.submit_all(who, "survey", [("a", query), ("b", query)])
+        first, second = replica.submit_all(who, "survey", [("a", query), ("b", query)])
         assert first.unit is second.unit
         assert first.unit is not None
         assert room.kept_bytes == 4 * REPLY_BYTES
-        assert isinstance(submitted(house, who, "c", REFUSED).exception(timeout=WAIT_S), Busy)
+        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), Busy)
         assert first.unit.ticket is not None
         first.unit.ticket.release()
-        assert isinstance(submitted(house, who, "c", REFUSED).exception(timeout=WAIT_S), InvalidRequest)
+        assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), InvalidRequest)
         store.transactions.clear()
-        many = house.submit_all(who, "survey", [(f"k{n}", query) for n in range(5)])
+        many = replica.submit_all(who, "survey", [(f"k{n}", query) for n in range(5)])
         assert {type(promise.exception(timeout=WAIT_S)) for promise in many} == {InvalidRequest}
         assert store.transactions == []
 
 
 def test_a_look_begins_in_its_slots_and_a_client_that_goes_takes_it_away(store: LaterMemoryStore) -> None:
     """Its response leaves when they end, as a query's does."""
-    with house_on(store) as house:
-        who = analyst(house)
-        first = ask(house, who, "k", **OF_AGE)
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **OF_AGE)
     store.is_later = True
     scheduler = Scheduler(slot_rules(100_000_000, Speed()), deadline_ns=10**10)
-    with house_on(store, admission=Admission(scheduler=scheduler)) as house:
+    with replica_on(store, admission=Admission(scheduler=scheduler)) as replica:
         store.transactions.clear()
-        gone = submitted(house, who, "k", OF_AGE)
+        gone = submitted(replica, who, "k", OF_AGE)
         assert gone.unit is not None
         gone.unit.cancel()
-        again, refused = (submitted(house, who, key, OF_AGE) for key in ("k", "l"))
+        again, refused = (submitted(replica, who, key, OF_AGE) for key in ("k", "l"))
         assert store.transactions == []
         assert again.result(timeout=WAIT_S).body == first.body
         assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)
@@ -249,15 +251,15 @@ def test_a_look_begins_in_its_slots_and_a_client_that_goes_takes_it_away(store: 
 
 def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMemoryStore) -> None:
     """Each entry in its place."""
-    with house_on(store) as house:
-        who = analyst(house)
-        first = ask(house, who, "k", **OF_AGE)
-        later = narrowed(house.lines.record("survey"))
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **OF_AGE)
+        later = narrowed(replica.lines.record("survey"))
         assert later is not None
-        house.lines._records["survey"] = later
+        replica.lines._records["survey"] = later
         fresh, stored = (parse_query(orjson.dumps(DOCUMENT | query)) for query in ({"reuse": False}, OF_AGE))
         entries = [("a", fresh), ("k", stored), ("b", fresh), ("l", stored)]
-        one, again, two, refused = house.submit_all(who, "survey", entries)
+        one, again, two, refused = replica.submit_all(who, "survey", entries)
         assert [one.result(timeout=WAIT_S).sequence, two.result(timeout=WAIT_S).sequence] == [2, 3]
         assert again.result(timeout=WAIT_S).body == first.body
         assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)
@@ -265,63 +267,63 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
 
 def test_what_cannot_be_known_is_not_refused_for_good(store: LaterMemoryStore) -> None:
     """While the database is away the key may have an answer, so the refusal is one that time cures."""
-    with house_on(store) as house:
-        who = analyst(house)
-        first = ask(house, who, "k", **OF_AGE)
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **OF_AGE)
     store.is_later = True
-    with house_on(store) as house:
+    with replica_on(store) as replica:
         store.is_away = True
-        assert isinstance(submitted(house, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
         store.is_away = False
-        assert ask(house, who, "k", **OF_AGE).body == first.body
-    assert isinstance(submitted(house, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)  # it is closed
+        assert ask(replica, who, "k", **OF_AGE).body == first.body
+    assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)  # it is closed
 
 
 def test_a_reply_that_was_withheld_leaves_only_when_it_is_witnessed(store: LaterMemoryStore) -> None:
     """As with every other stored reply; and none leaves a dataset that is closed."""
     witness = MoodyWitness()
-    with house_on(store, witness) as house:
-        who = analyst(house)
+    with replica_on(store, witness) as replica:
+        who = analyst(replica)
         earlier = dict(store.kept)
-        ask(house, who, "first")
+        ask(replica, who, "first")
         witness.is_away = True
         with pytest.raises(Unavailable):
-            ask(house, who, "k", **OF_AGE)
+            ask(replica, who, "k", **OF_AGE)
     store.is_later = True
-    with house_on(store, witness) as house:
-        assert isinstance(submitted(house, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
+    with replica_on(store, witness) as replica:
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)
         witness.is_away = False
-        assert ask(house, who, "k", **OF_AGE).sequence == 2
+        assert ask(replica, who, "k", **OF_AGE).sequence == 2
         store.kept = earlier
-        assert isinstance(submitted(house, who, "k", OF_AGE).exception(timeout=WAIT_S), Fenced)
+        assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Fenced)
 
 
 def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> None:
     """By its public cost it could never be admitted any more; its key has the answer."""
     wide: dict[str, Any] = {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}}
-    with house_on(store) as house:
-        who = analyst(house)
-        first = ask(house, who, "k", **wide)
-    with house_on(store, admission=Admission(memory=MemoryBound(9 * REPLY_BYTES))) as house:
-        assert ask(house, who, "k", **wide).body == first.body
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **wide)
+    with replica_on(store, admission=Admission(memory=MemoryBound(9 * REPLY_BYTES))) as replica:
+        assert ask(replica, who, "k", **wide).body == first.body
         with pytest.raises(InvalidRequest, match="public cost"):
-            ask(house, who, "l", **wide, reuse=False)
+            ask(replica, who, "l", **wide, reuse=False)
 
 
 def test_what_breaks_while_looking_reaches_whoever_waits(
     store: LaterMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An incident, and the next look is as good as ever."""
-    with house_on(store) as house:
-        who = analyst(house)
-        first = ask(house, who, "k", **OF_AGE)
+    with replica_on(store) as replica:
+        who = analyst(replica)
+        first = ask(replica, who, "k", **OF_AGE)
     store.is_later = True
-    with house_on(store) as house:
+    with replica_on(store) as replica:
 
         def broken(*_: object) -> int:
             raise ZeroDivisionError
 
         with monkeypatch.context() as patch:
             patch.setattr(replaying, "stored_answer", broken)
-            assert isinstance(submitted(house, who, "k", OF_AGE).exception(timeout=WAIT_S), ZeroDivisionError)
-        assert submitted(house, who, "k", OF_AGE).result(timeout=WAIT_S).body == first.body
+            assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), ZeroDivisionError)
+        assert submitted(replica, who, "k", OF_AGE).result(timeout=WAIT_S).body == first.body

@@ -21,7 +21,7 @@ from tests.workflows.replicas import Replicas, eventually, replicas
 def world() -> Iterator[Replicas]:
     """Two replicas, and one question asked."""
     with replicas(GatedStore()) as made:
-        ask(made.houses[0], made.analyst, "k")
+        ask(made.replicas[0], made.analyst, "k")
         yield made
         made.store.gate.set()
 
@@ -33,41 +33,41 @@ def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
 
 def individual(world: Replicas, key: str = "bob") -> Principal:
     """Whose account it is."""
-    principal, _ = world.houses[0].create_principal(role="individual", name=key, dataset="survey", individual=key)
+    principal, _ = world.replicas[0].create_principal(role="individual", name=key, dataset="survey", individual=key)
     return principal
 
 
 def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
     """What a replica finds in the cache."""
-    house = world.houses[number]
-    wanted = accounts._wanted(everybody, house.lines.record("survey"), world.line(number))  # type: ignore[arg-type]
-    return accounts._in_slices(wanted, house._exchange)
+    replica = world.replicas[number]
+    wanted = accounts._wanted(everybody, replica.lines.record("survey"), world.line(number))  # type: ignore[arg-type]
+    return accounts._in_slices(wanted, replica._exchange)
 
 
 def leave(world: Replicas, number: int = 0) -> None:
     """Have a replica read everybody's account, and wait until others find what it left."""
     place = here(world, number)
-    world.houses[number].budgets("survey", cursor=None, limit=100)
+    world.replicas[number].budgets("survey", cursor=None, limit=100)
     genesis = place.genesis
     eventually(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
 
 
 def here(world: Replicas, number: int = 0) -> Place:
     """Where the database stands."""
-    return Place.of(world.houses[number].lines.record("survey"), world.store.head(1))
+    return Place.of(world.replicas[number].lines.record("survey"), world.store.head(1))
 
 
 def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
     """By its owner and by the curator, from what another replica has left; the line is not waited for."""
     bob = individual(world)
-    usual = (world.houses[0].my_budgets(bob), world.houses[0].budgets("survey", cursor=None, limit=100))
+    usual = (world.replicas[0].my_budgets(bob), world.replicas[0].budgets("survey", cursor=None, limit=100))
     leave(world)
     world.store.gate.clear()
     held = world.line(1).submit_act(lambda transaction, state: None)
     world.store.wait_until_reached()
     assert world.line(1).glimpse(lambda state: state.seq) is None
-    assert (world.houses[1].my_budgets(bob), world.houses[1].budgets("survey", cursor=None, limit=100)) == usual
-    assert world.houses[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
+    assert (world.replicas[1].my_budgets(bob), world.replicas[1].budgets("survey", cursor=None, limit=100)) == usual
+    assert world.replicas[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
     world.store.gate.set()
     held.result(timeout=30)
 
@@ -76,7 +76,7 @@ def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world
     """Its line is not asked."""
     leave(world)
     world.unload(1)
-    assert world.houses[1].my_budgets(individual(world)) == world.houses[0].my_budgets(individual(world))
+    assert world.replicas[1].my_budgets(individual(world)) == world.replicas[0].my_budgets(individual(world))
     assert world.line(1).position is None
 
 
@@ -85,19 +85,19 @@ def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
     bob = individual(world)
     leave(world)
     assert from_slices(world) is not None
-    ask(world.houses[1], world.analyst, "another", reuse=False)
+    ask(world.replicas[1], world.analyst, "another", reuse=False)
     assert from_slices(world) is None
     leave(world)
     assert from_slices(world) is not None
-    world.houses[1].lower_my_limit(bob, "survey", limit_rho=Decimal("0.3"))
+    world.replicas[1].lower_my_limit(bob, "survey", limit_rho=Decimal("0.3"))
     assert from_slices(world) is None
     leave(world)
     assert from_slices(world) is not None
-    world.houses[1].lower_my_limit(bob, "survey", pause=True)
+    world.replicas[1].lower_my_limit(bob, "survey", pause=True)
     assert from_slices(world) is None
     leave(world)
     assert [each.own.paused for each in from_slices(world) or [] if each.key == "bob"] == [True]
-    upload(world.houses[1], "people", [("zoe", "NO", 20, 1)])
+    upload(world.replicas[1], "people", [("zoe", "NO", 20, 1)])
     assert from_slices(world) is None
 
 
@@ -130,16 +130,16 @@ def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
     nobody = individual(world, "nobody")
     leave(world)
     with pytest.raises(NotFound):
-        world.houses[1].my_budgets(nobody)
+        world.replicas[1].my_budgets(nobody)
     world.unload(1)
     with pytest.raises(NotFound):
-        world.houses[1].my_budgets(nobody)
+        world.replicas[1].my_budgets(nobody)
 
 
 def test_a_slice_is_left_once(world: Replicas) -> None:
     """Reading the same again leaves nothing; people scattered over many slices leave nothing at all."""
     leave(world)
-    exchange, place = world.houses[0]._exchange, here(world)
+    exchange, place = world.replicas[0]._exchange, here(world)
     assert not exchange.wants(place, 0)
     assert exchange.wants(place, 1)
     scattered = [(0, "ann"), *((n * SLICE_SLOTS, "x") for n in range(1, SLICES_MAX + 1))]
@@ -157,7 +157,7 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
 
     monkeypatch.setattr(world.store, "transaction", away)
     with pytest.raises(Unavailable):
-        world.houses[1].my_budgets(
+        world.replicas[1].my_budgets(
             Principal(
                 id=world.analyst.id,
                 role="individual",
@@ -173,8 +173,8 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
 def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str) -> None:
     """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
     bob, line = individual(world), world.line(1)
-    ask(world.houses[0], world.analyst, "another", reuse=False)
-    usual = world.houses[0].my_budgets(bob)
+    ask(world.replicas[0], world.analyst, "another", reuse=False)
+    usual = world.replicas[0].my_budgets(bob)
     eventually(lambda: line.position == world.line(0).position)
     if in_the_way == "not loaded":
         line.submit_look(lambda state: state.doubt_all()).result(timeout=30)
@@ -187,7 +187,7 @@ def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str
     position = line.position
     world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
 
-    assert world.houses[1].my_budgets(bob) == usual
+    assert world.replicas[1].my_budgets(bob) == usual
     assert line.position == position
     if in_the_way == "busy":
         world.store.gate.set()

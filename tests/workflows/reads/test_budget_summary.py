@@ -12,16 +12,16 @@ from service.engine.pages import PAGE_SLOTS
 from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
 from service.workflows.reads.budget_summary import Standing, standing, summary
-from service.workflows.replica import House
-from tests.factories import analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, open_replica, register, upload
 
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def replica() -> Iterator[Replica]:
     """Two people."""
-    with open_house() as opened:
+    with open_replica() as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
         yield opened
@@ -57,30 +57,32 @@ def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int,
         assert value == pytest.approx(shares[below] + (rank - below) * (shares[above] - shares[below]))
 
 
-def test_a_standing_is_copied_and_stays_as_it_was(house: House) -> None:
+def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
     """What is spent meanwhile does not show in it, and shows in the next."""
-    line, who = house.lines.line(house.lines.record("survey")), analyst(house)
-    ask(house, who, "a", reuse=False)
+    line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
+    ask(replica, who, "a", reuse=False)
     before = standing(line)
     spent = before.spent.copy()
-    ask(house, who, "b", reuse=False)
+    ask(replica, who, "b", reuse=False)
     assert standing(line).spent.sum() > spent.sum()
     assert np.array_equal(before.spent, spent)
-    assert (summary(before).sequence, house.budget_summary("survey").sequence) == (1, 2)
+    assert (summary(before).sequence, replica.budget_summary("survey").sequence) == (1, 2)
 
 
-def test_a_page_is_copied_at_a_time_and_questions_come_between(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_copied_at_a_time_and_questions_come_between(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A question is answered between two pages: it shows in the second and not in the first."""
-    line, who = house.lines.line(house.lines.record("survey")), analyst(house)
-    upload(house, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
-    ask(house, who, "a", reuse=False)
+    line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
+    upload(replica, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
+    ask(replica, who, "a", reuse=False)
     looks: list[int] = []
     real = line.look
 
     def counted(look: Any) -> Any:
         looks.append(len(looks))
         if looks == [0, 1]:
-            ask(house, who, "b", reuse=False)
+            ask(replica, who, "b", reuse=False)
         return real(look)
 
     monkeypatch.setattr(line, "look", counted)
@@ -96,7 +98,7 @@ def test_a_page_is_copied_at_a_time_and_questions_come_between(house: House, mon
 def test_memory_that_is_behind_catches_up_first() -> None:
     """Another replica has answered: the summary is of no instant before it was asked for."""
     store = MemoryStore()
-    with open_house(store) as answering, open_house(store) as reading:
+    with open_replica(store) as answering, open_replica(store) as reading:
         register(answering)
         upload(answering, "people", [("ann", "NO", 44, 10)])
         assert reading.budget_summary("survey").sequence == 0
@@ -106,15 +108,15 @@ def test_memory_that_is_behind_catches_up_first() -> None:
 
 def test_a_dataset_without_people_has_a_summary() -> None:
     """Of none."""
-    with open_house() as house:
-        register(house)
-        told = house.budget_summary("survey")
+    with open_replica() as replica:
+        register(replica)
+        told = replica.budget_summary("survey")
     assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
 
 
-def test_memory_that_stays_in_doubt_is_unavailable(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_stays_in_doubt_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is told of accounts that may be wrong."""
-    line = house.lines.line(house.lines.record("survey"))
+    line = replica.lines.line(replica.lines.record("survey"))
     monkeypatch.setattr(line, "catch_up", lambda: None)
     line.submit_look(lambda state: state.doubt()).result(timeout=30)
     with pytest.raises(Unavailable):

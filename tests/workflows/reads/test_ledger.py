@@ -9,8 +9,8 @@ import pytest
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.views import Page, Principal
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.replica import House
-from tests.factories import analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
 QUESTIONS = 7
@@ -26,9 +26,9 @@ def store() -> Iterator[GatedStore]:
 
 
 @pytest.fixture
-def house(store: GatedStore) -> Iterator[House]:
+def replica(store: GatedStore) -> Iterator[Replica]:
     """Two people and some questions, of which some concern but one of them."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
         who = analyst(opened)
@@ -38,9 +38,9 @@ def house(store: GatedStore) -> Iterator[House]:
         yield opened
 
 
-def individual(house: House, key: str) -> Principal:
+def individual(replica: Replica, key: str) -> Principal:
     """Whose receipts they are."""
-    return house.create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
+    return replica.create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
 
 
 def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
@@ -54,67 +54,67 @@ def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
 
 
 @pytest.mark.parametrize("limit", [1, 3, QUESTIONS, 100])
-def test_pages_join_up(house: House, limit: int) -> None:
+def test_pages_join_up(replica: Replica, limit: int) -> None:
     """Every entry once, the newest first, in the ledger and among the receipts; what somebody paid adds up."""
-    bob = individual(house, "bob")
-    ledger = every_item(lambda cursor: house.ledger("survey", cursor=cursor, limit=limit))
-    receipts = every_item(lambda cursor: house.my_receipts(bob, cursor=cursor, limit=limit))
+    bob = individual(replica, "bob")
+    ledger = every_item(lambda cursor: replica.ledger("survey", cursor=cursor, limit=limit))
+    receipts = every_item(lambda cursor: replica.my_receipts(bob, cursor=cursor, limit=limit))
     assert [row.sequence for row in ledger] == [row.sequence for row in receipts] == list(range(QUESTIONS, 0, -1))
     assert [row.charged + row.left_out for row in ledger] == [1 if n % 3 == 0 else 2 for n in range(QUESTIONS)][::-1]
     outcomes = {row.sequence: row.outcome for row in receipts}
     assert {outcomes[n + 1] for n in range(0, QUESTIONS, 3)} == {"untouched"}
     assert {outcomes[n + 1] for n in range(QUESTIONS) if n % 3} <= {"charged", "left_out"}
-    (account,) = house.my_budgets(bob)
+    (account,) = replica.my_budgets(bob)
     assert sum(Fraction(row.charged_rho or "kept") for row in receipts) == Fraction(account.spent_rho)
 
 
-def test_nothing_waits_for_the_line(house: House, store: GatedStore) -> None:
+def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None:
     """While a change holds the dataset's lock and the line, the ledger, receipts and an own account are read."""
-    bob = individual(house, "bob")
-    usual = [house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)]
-    account = house.my_budgets(bob)
+    bob = individual(replica, "bob")
+    usual = [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)]
+    account = replica.my_budgets(bob)
     store.gate.clear()
-    held = house.lines.line(house.lines.record("survey")).submit_act(lambda transaction, state: None)
+    held = replica.lines.line(replica.lines.record("survey")).submit_act(lambda transaction, state: None)
     store.wait_until_reached()
-    assert [house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)] == usual
-    assert house.my_budgets(bob) == account
+    assert [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)] == usual
+    assert replica.my_budgets(bob) == account
     store.gate.set()
     held.result(timeout=30)
 
 
-def test_more_people_make_shorter_pages_of_receipts(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the capacity, which is public; the ledger's pages, which need no charges, stay as they are."""
-    bob, capacity = individual(house, "bob"), house.lines.record("survey").capacity
+    bob, capacity = individual(replica, "bob"), replica.lines.record("survey").capacity
     for bytes_max, expected in ((capacity // 4 * 3, 3), (capacity // 4, 1), (1, 1)):
         monkeypatch.setattr("service.workflows.reads.ledger.READ_BYTES_MAX", bytes_max)
-        page = house.my_receipts(bob, cursor=None, limit=100)
+        page = replica.my_receipts(bob, cursor=None, limit=100)
         assert (len(page.items), page.next is not None) == (expected, True)
-        assert len(house.ledger("survey", cursor=None, limit=100).items) == QUESTIONS
+        assert len(replica.ledger("survey", cursor=None, limit=100).items) == QUESTIONS
 
 
-def test_long_queries_end_a_page_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the ledger, of receipts and of accounts: with a next one as long as there is more."""
-    bob = individual(house, "bob")
+    bob = individual(replica, "bob")
     for module in ("pages", "ledger", "accounts"):
         monkeypatch.setattr(f"service.workflows.reads.{module}.PAGE_BYTES_MAX", 4)
-    for page in (house.ledger("survey", cursor=None, limit=9), house.my_receipts(bob, cursor=None, limit=9)):
+    for page in (replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)):
         assert (len(page.items), page.next) == (1, str(QUESTIONS))
-    first = house.budgets("survey", cursor=None, limit=9)
+    first = replica.budgets("survey", cursor=None, limit=9)
     assert [row.key for row in first.items] == ["ann", "bob"]
     assert first.next is not None
-    assert house.budgets("survey", cursor=first.next, limit=9).items == ()
+    assert replica.budgets("survey", cursor=first.next, limit=9).items == ()
 
 
-def test_refusals_are_those_of_the_workflows(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A strange cursor, a person who is not there, a database that is away."""
     with pytest.raises(InvalidRequest):
-        house.ledger("survey", cursor="x", limit=9)
+        replica.ledger("survey", cursor="x", limit=9)
     with pytest.raises(NotFound):
-        house.my_receipts(individual(house, "nobody"), cursor=None, limit=9)
+        replica.my_receipts(individual(replica, "nobody"), cursor=None, limit=9)
 
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(house._store, "transaction", away)
+    monkeypatch.setattr(replica._store, "transaction", away)
     with pytest.raises(Unavailable):
-        house.ledger("survey", cursor=None, limit=9)
+        replica.ledger("survey", cursor=None, limit=9)

@@ -17,8 +17,8 @@ from service.workflows.model.rows import OwnAccount
 from service.workflows.model.views import MyBudget, Principal
 from service.workflows.reads.ledger import my_budget_view, slot_of
 from service.workflows.reads.promised_limit import Promised, promised
-from service.workflows.replica import House
-from tests.factories import PEOPLE, analyst, ask, open_house, register
+from service.workflows.replica import Replica
+from tests.factories import PEOPLE, analyst, ask, open_replica, register
 
 BUDGET_RHO = Decimal("0.5")
 BUDGET = units_down(Fraction(BUDGET_RHO))
@@ -35,52 +35,52 @@ ACTS = st.lists(
 
 
 @contextmanager
-def tiered_house(tier: str) -> Iterator[tuple[House, Principal]]:
+def tiered_replica(tier: str) -> Iterator[tuple[Replica, Principal]]:
     """A dataset in which everybody joins with a limit of its own, and bob."""
-    with open_house() as house:
-        register(house, tables={"people": TIERED})
-        join(house, tier)
-        yield house, house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
+    with open_replica() as replica:
+        register(replica, tables={"people": TIERED})
+        join(replica, tier)
+        yield replica, replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
 
 
-def join(house: House, tier: str) -> None:
+def join(replica: Replica, tier: str) -> None:
     """Bob comes, or comes back."""
     rows = f"person_id,country,age,spend,tier\nbob,NO,30,10,{tier}\n"
-    house.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+    replica.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
 
 
-def account(house: House, bob: Principal) -> MyBudget:
+def account(replica: Replica, bob: Principal) -> MyBudget:
     """As bob reads it."""
-    return house.my_budgets(bob)[0]
+    return replica.my_budgets(bob)[0]
 
 
-def lower(house: House, bob: Principal, rho: str) -> None:
+def lower(replica: Replica, bob: Principal, rho: str) -> None:
     """As far down as rho; what would be a raise is refused and changes nothing."""
-    if units_down(Fraction(rho)) > units_down(Fraction(account(house, bob).budget_rho)):
+    if units_down(Fraction(rho)) > units_down(Fraction(account(replica, bob).budget_rho)):
         with pytest.raises(InvalidRequest):
-            house.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+            replica.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
     else:
-        told = house.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
-        assert told == account(house, bob)
+        told = replica.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+        assert told == account(replica, bob)
 
 
 @settings(max_examples=30, deadline=None)
 @given(TIERS, ACTS)
 def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: list[tuple[str, str]]) -> None:
     """And is exactly of the largest one where the account says so, which it does until somebody leaves."""
-    with tiered_house(tier) as (house, bob):
-        who = analyst(house)
-        largest, has_left = Decimal(account(house, bob).budget_rho), False
+    with tiered_replica(tier) as (replica, bob):
+        who = analyst(replica)
+        largest, has_left = Decimal(account(replica, bob).budget_rho), False
         for number, (act, how) in enumerate(acts):
             if act == "lower":
-                lower(house, bob, how)
+                lower(replica, bob, how)
             elif act == "ask":
-                ask(house, who, str(number), noise={"sigma": float(how)})
+                ask(replica, who, str(number), noise={"sigma": float(how)})
             else:
-                house.erase_individual("survey", "bob")
-                join(house, how)
+                replica.erase_individual("survey", "bob")
+                join(replica, how)
                 has_left = True
-            told = account(house, bob)
+            told = account(replica, bob)
             promise = Decimal(told.promise_rho)
             assert promise >= largest >= Decimal(told.budget_rho)
             is_own = largest == BUDGET_RHO or not has_left
@@ -92,35 +92,35 @@ def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: 
 
 def test_where_everybody_began_with_the_budget_it_stays_the_budget() -> None:
     """A dataset without a column of limits: the promise moves neither with the limit nor when somebody is back."""
-    with open_house() as house:
-        register(house, tables={"people": PEOPLE})
-        join_plain(house)
-        bob, _ = house.create_principal(role="individual", name="bob", dataset="survey", individual="bob")
-        before = account(house, bob)
-        after = house.lower_my_limit(bob, "survey", limit_rho=Decimal("0.01"))
+    with open_replica() as replica:
+        register(replica, tables={"people": PEOPLE})
+        join_plain(replica)
+        bob, _ = replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+        before = account(replica, bob)
+        after = replica.lower_my_limit(bob, "survey", limit_rho=Decimal("0.01"))
         assert (before.promise_rho, before.promise_of) == (str(BUDGET_RHO), "largest_limit")
         assert after.budget_rho != before.budget_rho
         assert (after.promise_rho, after.promise_epsilon) == (before.promise_rho, before.promise_epsilon)
-        house.erase_individual("survey", "bob")
-        join_plain(house)
-        assert account(house, bob).promise_epsilon == before.promise_epsilon
+        replica.erase_individual("survey", "bob")
+        join_plain(replica)
+        assert account(replica, bob).promise_epsilon == before.promise_epsilon
 
 
-def join_plain(house: House) -> None:
+def join_plain(replica: Replica) -> None:
     """Bob comes, or comes back, to a dataset without tiers."""
-    house.append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n"))
+    replica.append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n"))
 
 
 def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> None:
     """Then the budget bounds it, and the account says so."""
-    with tiered_house("0.4") as (house, bob):
-        record = house.lines.record("survey")
-        with house.lines.guard(record).transaction(lock=True) as transaction:
+    with tiered_replica("0.4") as (replica, bob):
+        record = replica.lines.record("survey")
+        with replica.lines.guard(record).transaction(lock=True) as transaction:
             slot = slot_of(transaction, "bob")
             transaction.set_limit(slot, units_down(Fraction("0.1")))
             transaction.journal("limit", {"slot": slot, "limit_units": str(units_down(Fraction("0.1")))})
             transaction.commit()
-        told = account(house, bob)
+        told = account(replica, bob)
         assert (Decimal(told.promise_rho), told.promise_of) == (rho_of_units(BUDGET), "dataset_budget")
 
 
@@ -128,10 +128,10 @@ def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> No
 def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: str) -> None:
     """Who joins then has a lower limit for it, and what was forgotten counts as spent so far."""
     forgotten = units_down(Fraction("0.05"))
-    with tiered_house(tier) as (house, bob):
-        record = house.lines.record("survey")
-        assert account(house, bob).epsilon_so_far_time_uniform == 0
-        with house.lines.guard(record).transaction(lock=True) as transaction:
+    with tiered_replica(tier) as (replica, bob):
+        record = replica.lines.record("survey")
+        assert account(replica, bob).epsilon_so_far_time_uniform == 0
+        with replica.lines.guard(record).transaction(lock=True) as transaction:
             transaction.fence_off(transaction.head.fence + 1, forgotten)
             found = promised(record, transaction, slot_of(transaction, "bob"))
         assert (found.limit_units, found.of) == (BUDGET, "dataset_budget")

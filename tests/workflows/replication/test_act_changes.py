@@ -48,7 +48,7 @@ def world() -> Iterator[Replicas]:
 def ask_first(world: Replicas, count: int) -> None:
     """Questions at the first replica alone."""
     for n in range(count):
-        ask(world.houses[0], world.analyst, f"k{n}", reuse=False)
+        ask(world.replicas[0], world.analyst, f"k{n}", reuse=False)
 
 
 def test_memory_follows_without_a_question_and_without_reading_the_ledger(world: Replicas) -> None:
@@ -65,42 +65,44 @@ def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -
     line = world.line(1)
     line._state.doubt_all()
     ask_first(world, 3)
-    eventually(lambda: world.houses[1]._exchange.hints._kept != {} and world.seq(0) == 3)
+    eventually(lambda: world.replicas[1]._exchange.hints._kept != {} and world.seq(0) == 3)
     assert line.position is None
     assert line.length == 0
 
 
 def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     """So that the next question does not wait for the load."""
-    world.houses[0].append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n"))
+    world.replicas[0].append_rows(
+        "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
+    )
     eventually(lambda: int(world.line(1)._state.memory.present.sum()) == 4)
 
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
     """And so does its end, and so does either after a start: the person is left out, pays nothing, and is back."""
-    bob, _ = world.houses[0].create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+    bob, _ = world.replicas[0].create_principal(role="individual", name="bob", dataset="survey", individual="bob")
 
     def asked(number: int, key: str) -> tuple[int, int, int]:
         """How many a query charges and leaves out, and what bob has spent after it."""
-        ask(world.houses[number], world.analyst, key, reuse=False)
-        row = world.houses[number].ledger("survey", cursor=None, limit=1).items[0]
+        ask(world.replicas[number], world.analyst, key, reuse=False)
+        row = world.replicas[number].ledger("survey", cursor=None, limit=1).items[0]
         return row.charged, row.left_out, truth(world.store)[1]
 
     charge = asked(1, "before")[2]
-    assert world.houses[0].lower_my_limit(bob, "survey", pause=True).paused
+    assert world.replicas[0].lower_my_limit(bob, "survey", pause=True).paused
     assert asked(1, "paused") == (2, 1, charge)
     world.unload(1)
     assert asked(1, "loaded") == (2, 1, charge)
-    assert not world.houses[0].resume(bob, "survey").paused
+    assert not world.replicas[0].resume(bob, "survey").paused
     assert asked(1, "resumed") == (3, 0, 2 * charge)
-    outcomes = [each.outcome for each in world.houses[1].my_receipts(bob, cursor=None, limit=9).items]
+    outcomes = [each.outcome for each in world.replicas[1].my_receipts(bob, cursor=None, limit=9).items]
     assert outcomes == ["charged", "left_out", "left_out", "charged"]
 
 
 @pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
 def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     """Even from somebody who has the pepper: what does not lead to the head is not used."""
-    genesis = world.houses[0].lines.record("survey").genesis
+    genesis = world.replicas[0].lines.record("survey").genesis
     second = world.line(1)
     ask_first(world, 4)
     eventually(lambda: world.seq(1) == 4)
@@ -108,7 +110,7 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
         entries = list(transaction.entries(after=0))
     second._state.doubt()
     second.tail.offer([], after=4)
-    ask(world.houses[1], world.analyst, "reload", reuse=False)
+    ask(world.replicas[1], world.analyst, "reload", reuse=False)
     last = entries[-1]
     told = last.quantities()
 
@@ -130,6 +132,6 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     lying = replace(chained, hash=b"").sealed()
     world.caches[0].share([SharedEntry(genesis=genesis, entry=lying)], [])
     second.tail.offer([lying], after=next_seq - 1)
-    ask(world.houses[0], world.analyst, "true", reuse=False)
-    ask(world.houses[1], world.analyst, "next", reuse=False)
+    ask(world.replicas[0], world.analyst, "true", reuse=False)
+    ask(world.replicas[1], world.analyst, "next", reuse=False)
     assert world.spent(1) == truth(world.store)

@@ -20,7 +20,7 @@ from service.workflows.replication.exchange import (
 from service.workflows.replication.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
 from tests.contracts.stores import ANALYST, dataset, reply
-from tests.factories import open_house, register
+from tests.factories import open_replica, register
 from tests.workflows.replicas import eventually
 
 RECORD = replace(dataset(), genesis=GENESIS)
@@ -186,15 +186,15 @@ def test_where_nothing_is_shared_nothing_is_kept() -> None:
     assert UNSHARED._outbox.empty()
 
 
-def test_a_house_begins_to_listen_with_its_first_dataset() -> None:
+def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
     """A command that touches none neither starts threads nor waits for them."""
     room = Room()
-    with open_house(cache=SealedCache(MemoryShelf(room), KEY)) as house:
-        house.datasets()
+    with open_replica(cache=SealedCache(MemoryShelf(room), KEY)) as replica:
+        replica.datasets()
         assert room.listeners == []
-        register(house)
-        house.budget_summary("survey")
+        register(replica)
+        replica.budget_summary("survey")
         eventually(lambda: len(room.listeners) == 1)
-        house.open_epoch("survey")
-        assert len(house._exchange._threads) == 2
-    assert all(not thread.is_alive() for thread in house._exchange._threads)
+        replica.open_epoch("survey")
+        assert len(replica._exchange._threads) == 2
+    assert all(not thread.is_alive() for thread in replica._exchange._threads)

@@ -15,7 +15,7 @@ from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replication import ownership
 from service.workflows.replication.ownership import LEASE_S, MARGIN_S, RENEWAL_EVERY_S, Ownership
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 
 ONE, OTHER = (ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2))
 PEPPER = Pepper(b"p" * 32)
@@ -248,18 +248,20 @@ def test_a_store_that_is_gone_at_the_end_keeps_nobody(leases: SlowLeases, one: O
 def store() -> MemoryStore:
     """A dataset of one person."""
     made = MemoryStore()
-    with open_house(made) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10)])
+    with open_replica(made) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10)])
     return made
 
 
-def test_a_house_works_only_on_what_it_owns(store: MemoryStore, one: Ownership, other: Ownership, clock: Clock) -> None:
+def test_a_replica_works_only_on_what_it_owns(
+    store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
+) -> None:
     """Questions, acts and looks at accounts of a dataset that is another's are refused, and nothing is loaded for them.
 
     What is read from a snapshot is read by any house.
     """
-    with open_house(store, ownership=one) as mine, open_house(store, ownership=other) as theirs:
+    with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
         who = analyst(mine)
         one.claim(1)
         assert ask(mine, who, "k").sequence
@@ -278,7 +280,7 @@ def test_a_line_is_closed_when_its_dataset_has_moved(
     store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
 ) -> None:
     """Its memory is given up, and what waited is answered; a claim later loads the dataset anew."""
-    with open_house(store, ownership=one) as mine, open_house(store, ownership=other) as theirs:
+    with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
         who = analyst(mine)
         one.claim(1)
         answered = ask(mine, who, "k").body
@@ -295,9 +297,9 @@ def test_a_line_is_closed_when_its_dataset_has_moved(
         assert ask(mine, who, "k").body == answered
 
 
-def test_a_house_that_leaves_finishes_what_it_has(store: MemoryStore, one: Ownership, other: Ownership) -> None:
+def test_a_replica_that_leaves_finishes_what_it_has(store: MemoryStore, one: Ownership, other: Ownership) -> None:
     """A request that was accepted before is worked on, though the dataset is another's by then."""
-    with open_house(store, ownership=one) as mine:
+    with open_replica(store, ownership=one) as mine:
         who = analyst(mine)
         one.claim(1)
         mine.leave()
@@ -306,9 +308,9 @@ def test_a_house_that_leaves_finishes_what_it_has(store: MemoryStore, one: Owner
         assert ask(mine, who, "k").sequence
 
 
-def test_without_ownership_every_house_works_on_everything(store: MemoryStore) -> None:
+def test_without_ownership_every_replica_works_on_everything(store: MemoryStore) -> None:
     """Replicas stay symmetrical where nothing is held."""
-    with open_house(store) as mine, open_house(store) as theirs:
+    with open_replica(store) as mine, open_replica(store) as theirs:
         who = analyst(mine)
         assert ask(mine, who, "k").body == ask(theirs, who, "k").body
         mine.leave()

@@ -19,9 +19,9 @@ from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Una
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable, Witness, WitnessUnavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.factories import CLOCK, analyst, ask, open_house, register, upload
+from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
@@ -63,33 +63,33 @@ def witness(store: FaultyStore) -> WatchedWitness:
 
 
 @pytest.fixture
-def house(store: FaultyStore, witness: WatchedWitness) -> Iterator[House]:
+def replica(store: FaultyStore, witness: WatchedWitness) -> Iterator[Replica]:
     """Three people, registered."""
-    with open_house(store, witness=witness) as opened:
+    with open_replica(store, witness=witness) as opened:
         register(opened)
         upload(opened, "people", ROWS)
         yield opened
 
 
 @pytest.fixture
-def who(house: House) -> Principal:
+def who(replica: Replica) -> Principal:
     """An analyst."""
-    return analyst(house)
+    return analyst(replica)
 
 
-def fresh(house: House, who: Principal, key: str) -> int:
+def fresh(replica: Replica, who: Principal, key: str) -> int:
     """Ask anew; the answer's sequence."""
-    return ask(house, who, key, reuse=False).sequence
+    return ask(replica, who, key, reuse=False).sequence
 
 
-def spent(house: House) -> dict[str, int]:
+def spent(replica: Replica) -> dict[str, int]:
     """Everybody's spent total."""
-    return {row.key: row.spent_units for row in house.budgets("survey", cursor=None, limit=100).items}
+    return {row.key: row.spent_units for row in replica.budgets("survey", cursor=None, limit=100).items}
 
 
-def left(house: House) -> dict[str, int]:
+def left(replica: Replica) -> dict[str, int]:
     """What everybody has left."""
-    rows = house.budgets("survey", cursor=None, limit=100).items
+    rows = replica.budgets("survey", cursor=None, limit=100).items
     return {row.key: row.budget_units - row.spent_units for row in rows}
 
 
@@ -110,31 +110,31 @@ def mend(store: MemoryStore, witness: Witness, units: int | None = None) -> Reco
 
 
 def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
-    house: House, who: Principal, witness: WatchedWitness
+    replica: Replica, who: Principal, witness: WatchedWitness
 ) -> None:
     """The witness never runs ahead of the database, and is never behind what was released."""
     for n in range(1, 5):
-        assert fresh(house, who, f"k{n}") == n
-        assert witness.history(witness_name(house.lines.record("survey")))[-1].seq == n
+        assert fresh(replica, who, f"k{n}") == n
+        assert witness.history(witness_name(replica.lines.record("survey")))[-1].seq == n
     assert all(told <= durable for told, durable in witness.told)
     assert [told for told, _ in witness.told] == [0, 0, 1, 2, 3, 4]
 
 
 def test_an_answer_that_cannot_be_witnessed_is_withheld_however_it_is_asked_for(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """It is durable and nobody gets it, by asking, asking again or fetching what is listed. Later everybody does."""
     witness.is_away = True
     for _ in range(2):
         with pytest.raises(Unavailable):
-            ask(house, who, "k")
-    query_id = house.releases(who, cursor=None, limit=5).items[0].id
+            ask(replica, who, "k")
+    query_id = replica.releases(who, cursor=None, limit=5).items[0].id
     with pytest.raises(Unavailable):
-        house.release(who, query_id)
-    assert house.ready() == ["witness-unavailable"]
+        replica.release(who, query_id)
+    assert replica.ready() == ["witness-unavailable"]
     witness.is_away = False
-    released = house.release(who, query_id)
-    assert ask(house, who, "k").body == released.body
+    released = replica.release(who, query_id)
+    assert ask(replica, who, "k").body == released.body
     assert store.head(1).seq == 1
     assert witness.told[-1] == (1, 1)
 
@@ -144,25 +144,25 @@ def test_readiness_tries_the_witness_again(
 ) -> None:
     """No query comes to a replica that is not ready, so that it has to find out by itself."""
     monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
-    with open_house(store, witness=witness) as house:
-        register(house)
-        upload(house, "people", ROWS[:1])
+    with open_replica(store, witness=witness) as replica:
+        register(replica)
+        upload(replica, "people", ROWS[:1])
         witness.is_away = True
         with pytest.raises(Unavailable):
-            upload(house, "people", ROWS[1:])
-        assert house.ready() == ["witness-unavailable"]
+            upload(replica, "people", ROWS[1:])
+        assert replica.ready() == ["witness-unavailable"]
         witness.is_away = False
-        assert house.ready() == []
-        assert spent(house).keys() == {"ann", "bob", "eve"}
+        assert replica.ready() == []
+        assert spent(replica).keys() == {"ann", "bob", "eve"}
 
 
 def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """A new process that cannot read it answers nothing."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     witness.is_unreadable = True
-    with open_house(store, witness=witness) as other:
+    with open_replica(store, witness=witness) as other:
         assert other.check_witnesses() == ["witness-unavailable"]
         with pytest.raises(Unavailable) as refused:
             fresh(other, who, "b")
@@ -176,14 +176,14 @@ def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
 
 
 def test_a_stored_reply_is_witnessed_before_it_leaves_again(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """A process that died between commit and witness left an answer that nobody had seen: the next vouches for it."""
-    fresh(house, who, "a")
-    body = ask(house, who, "b", reuse=False).body
-    name = witness_name(house.lines.record("survey"))
+    fresh(replica, who, "a")
+    body = ask(replica, who, "b", reuse=False).body
+    name = witness_name(replica.lines.record("survey"))
     witness.kept[name].pop()
-    with open_house(store, witness=witness) as other:
+    with open_replica(store, witness=witness) as other:
         assert witness.history(name)[-1].seq == 1
         assert ask(other, who, "b", reuse=False).body == body
         assert witness.history(name)[-1].seq == 2
@@ -191,11 +191,11 @@ def test_a_stored_reply_is_witnessed_before_it_leaves_again(
 
 @pytest.mark.parametrize("how", ["asked", "fetched"])
 def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness, how: str
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, how: str
 ) -> None:
     """Whoever wrote it may have died before it was on the disk; telling it again is what makes it last."""
-    first = ask(house, who, "a")
-    with open_house(store, witness=witness) as other:
+    first = ask(replica, who, "a")
+    with open_replica(store, witness=witness) as other:
         assert other.check_witnesses() == []
         witness.told.clear()
         body = ask(other, who, "a").body if how == "asked" else other.release(who, first.query_id).body
@@ -206,15 +206,15 @@ def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
 
 
 def test_who_slept_through_a_restore_takes_no_number_for_told(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Entries of the history that was lost had higher numbers than those that have come since."""
     backup = dict(store.kept)
     for n in range(5):
-        fresh(house, who, f"k{n}")
+        fresh(replica, who, f"k{n}")
     store.kept = backup
     mend(store, witness)
-    with open_house(store, witness=witness) as other:
+    with open_replica(store, witness=witness) as other:
         witness.is_away = True
         with pytest.raises(Unavailable):
             fresh(other, who, "withheld")
@@ -222,44 +222,44 @@ def test_who_slept_through_a_restore_takes_no_number_for_told(
         withheld = other.releases(who, cursor=None, limit=5).items[0]
         assert withheld.sequence < 5
         witness.told.clear()
-        house.release(who, withheld.id)
+        replica.release(who, withheld.id)
     assert witness.told == [(withheld.sequence, withheld.sequence)]
 
 
 def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """The second is told while the first writes: after a power cut it alone may have heard of the last answer."""
-    body = ask(house, who, "a", reuse=False).body
-    second, name = MemoryWitness(), witness_name(house.lines.record("survey"))
+    body = ask(replica, who, "a", reuse=False).body
+    second, name = MemoryWitness(), witness_name(replica.lines.record("survey"))
     second.write(name, witness.kept[name].pop())
-    with open_house(store, witness=SeveralWitnesses(witness, [second])) as other:
+    with open_replica(store, witness=SeveralWitnesses(witness, [second])) as other:
         assert ask(other, who, "a", reuse=False).body == body
     assert witness.history(name)[-1].seq == 1
 
 
 @pytest.mark.parametrize("fault", ["lost-reply", "lost-request"])
 def test_an_unclear_commit_is_witnessed_before_its_reply_leaves(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
 ) -> None:
     """What the keys say after the unclear commit leaves the house like any other answer: with the witness knowing."""
     store.faults, witness.is_away = [fault], True
     with pytest.raises(Unavailable):
-        ask(house, who, "k")
+        ask(replica, who, "k")
     witness.is_away = False
-    assert ask(house, who, "k").sequence == 1
+    assert ask(replica, who, "k").sequence == 1
     assert witness.told[-1] == (1, 1)
     assert store.head(1).seq == 1
 
 
-def test_a_house_without_questions_needs_no_witness(store: FaultyStore) -> None:
+def test_a_replica_without_questions_needs_no_witness(store: FaultyStore) -> None:
     """A dataset of which nothing ever left is fresh; it is witnessed before its first act, and after it."""
     witness = WatchedWitness(store)
-    with open_house(store, witness=witness) as house:
-        register(house)
-        assert house.check_witnesses() == []
+    with open_replica(store, witness=witness) as replica:
+        register(replica)
+        assert replica.check_witnesses() == []
         assert witness.kept == {}
-        upload(house, "people", ROWS)
+        upload(replica, "people", ROWS)
         positions = [record.position for records in witness.kept.values() for record in records]
         assert positions == [(1, 0, 0), (1, 0, 1)]
 
@@ -267,37 +267,37 @@ def test_a_house_without_questions_needs_no_witness(store: FaultyStore) -> None:
 # A database that is behind
 
 
-def test_everything_is_closed_behind_the_witness(house: House, who: Principal, store: FaultyStore) -> None:
+def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """Questions, acts, readings and previews, for analysts, curators and individuals; and the house says so."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    query_id = ask(house, who, "b", reuse=False).query_id
-    me = house.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
+    query_id = ask(replica, who, "b", reuse=False).query_id
+    me = replica.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
     store.kept = backup
-    assert house.ready() == []  # nobody has looked yet
+    assert replica.ready() == []  # nobody has looked yet
     closed: list[Any] = [
-        lambda: ask(house, who, "c"),
-        lambda: ask(house, who, "a", reuse=False),
-        lambda: upload(house, "people", [("joe", "NO", 1, 1)]),
-        lambda: house.erase_individual("survey", "ann"),
-        lambda: house.open_epoch("survey"),
-        lambda: house.budgets("survey", cursor=None, limit=5),
-        lambda: house.budget_summary("survey"),
-        lambda: house.ledger("survey", cursor=None, limit=5),
-        lambda: house.my_budgets(me),
-        lambda: house.my_receipts(me, cursor=None, limit=5),
-        lambda: house.lower_my_limit(me, "survey", pause=True),
-        lambda: house.preview(who, "survey", _count()),
+        lambda: ask(replica, who, "c"),
+        lambda: ask(replica, who, "a", reuse=False),
+        lambda: upload(replica, "people", [("joe", "NO", 1, 1)]),
+        lambda: replica.erase_individual("survey", "ann"),
+        lambda: replica.open_epoch("survey"),
+        lambda: replica.budgets("survey", cursor=None, limit=5),
+        lambda: replica.budget_summary("survey"),
+        lambda: replica.ledger("survey", cursor=None, limit=5),
+        lambda: replica.my_budgets(me),
+        lambda: replica.my_receipts(me, cursor=None, limit=5),
+        lambda: replica.lower_my_limit(me, "survey", pause=True),
+        lambda: replica.preview(who, "survey", _count()),
     ]
     for call in closed:
         with pytest.raises(Fenced) as refused:
             call()
         assert type(refused.value) is Fenced
     with pytest.raises(NotFound):
-        house.release(who, query_id)
-    assert house.check_witnesses() == ["ledger-rollback"]
-    assert mend(store, house.lines.witness) is not None
-    assert house.check_witnesses() == []
+        replica.release(who, query_id)
+    assert replica.check_witnesses() == ["ledger-rollback"]
+    assert mend(store, replica.lines.witness) is not None
+    assert replica.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
 
@@ -308,25 +308,27 @@ def _count() -> Any:
     return parse_query(b'{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3}}')
 
 
-def test_what_was_lost_is_burned_for_everybody_and_no_more(house: House, who: Principal, store: FaultyStore) -> None:
+def test_what_was_lost_is_burned_for_everybody_and_no_more(
+    replica: Replica, who: Principal, store: FaultyStore
+) -> None:
     """The worst case of the lost answers, also for those whom they had not touched; limits hold."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    ask(house, who, "b", where={"ge": [{"col": "age"}, 40]}, reuse=False)
-    ask(house, who, "c", where={"ge": [{"col": "age"}, 70]}, reuse=False)
-    truth = spent(house)
+    ask(replica, who, "b", where={"ge": [{"col": "age"}, 40]}, reuse=False)
+    ask(replica, who, "c", where={"ge": [{"col": "age"}, 70]}, reuse=False)
+    truth = spent(replica)
     assert truth == {"ann": 2 * COST, "bob": COST, "eve": 3 * COST}
     store.kept = backup
-    done = mend(store, house.lines.witness)
+    done = mend(store, replica.lines.witness)
 
     assert done is not None
     assert (done.plan.missing_units, done.plan.joining_units) == (2 * COST, 0)
     assert (done.charged_count, done.charged_units, done.exhausted_count) == (3, 6 * COST, 0)
-    assert spent(house) == dict.fromkeys(truth, 3 * COST)
+    assert spent(replica) == dict.fromkeys(truth, 3 * COST)
     assert (done.seq, done.plan.fence) == (2, 2)
-    assert fresh(house, who, "d") == 3
-    assert mend(store, house.lines.witness) is None
-    assert [report.findings for report in verify_all(store, house.lines.witness)] == [[]]
+    assert fresh(replica, who, "d") == 3
+    assert mend(store, replica.lines.witness) is None
+    assert [report.findings for report in verify_all(store, replica.lines.witness)] == [[]]
     assert after(None) == ["nothing to reconcile: all that was witnessed is in the ledger"]
     assert before(done.plan)[0] == (
         "ledger-rollback: the database is at sequence 1 under fence 1, with 1 acts;"
@@ -335,100 +337,102 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(house: House, who: Pr
 
 
 def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
-    house: House, who: Principal, store: FaultyStore
+    replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
     """Curators see it in the ledger, individuals in their receipts, analysts not at all."""
-    me = house.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
-    house.lower_my_limit(me, "survey", limit_rho=Decimal("0.1"))
+    me = replica.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
+    replica.lower_my_limit(me, "survey", limit_rho=Decimal("0.1"))
     backup = dict(store.kept)
     for n in range(4):
-        ask(house, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
+        ask(replica, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
-    house.check_witnesses()
-    done = mend(store, house.lines.witness)
+    replica.check_witnesses()
+    done = mend(store, replica.lines.witness)
     assert done is not None
     limit = int(Decimal("0.1") * 2**40)
-    assert spent(house) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
+    assert spent(replica) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
     assert done.exhausted_count == 1
-    row = house.ledger("survey", cursor=None, limit=1).items[0]
+    row = replica.ledger("survey", cursor=None, limit=1).items[0]
     assert (row.kind, row.charged, row.dimension, row.sigma) == ("burn", 3, 0, 0.0)
-    receipt = house.my_receipts(me, cursor=None, limit=5).items[0]
+    receipt = replica.my_receipts(me, cursor=None, limit=5).items[0]
     assert (receipt.kind, receipt.outcome) == ("burn", "charged")
     assert receipt.asked == {"burn": {"why": "ledger-rollback", "units": str(4 * COST)}}
-    assert house.releases(who, cursor=None, limit=5).items == ()
+    assert replica.releases(who, cursor=None, limit=5).items == ()
 
 
-def test_lost_acts_alone_close_a_dataset_too(house: House, who: Principal, store: FaultyStore) -> None:
+def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """A limit that was lowered, or a record that was erased, is there again: the operator has to know."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    house.erase_individual("survey", "bob")
+    replica.erase_individual("survey", "bob")
     store.kept = backup
     with pytest.raises(Fenced):
-        fresh(house, who, "b")
-    done = mend(store, house.lines.witness)
+        fresh(replica, who, "b")
+    done = mend(store, replica.lines.witness)
     assert done is not None
     assert (done.plan.missing_units, done.charged_count) == (0, 0)
-    assert fresh(house, who, "b") == 3
+    assert fresh(replica, who, "b") == 3
 
 
 def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
-    house: House, who: Principal, store: FaultyStore
+    replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
     """Nobody knows who they were, so the limit of whoever joins after the burn is lower by it; whoever stayed pays."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    upload(house, "people", [("joe", "NO", 50, 1)])
-    fresh(house, who, "b")
-    assert spent(house)["joe"] == COST
-    before_loss = left(house)
+    upload(replica, "people", [("joe", "NO", 50, 1)])
+    fresh(replica, who, "b")
+    assert spent(replica)["joe"] == COST
+    before_loss = left(replica)
     store.kept = backup
-    done = mend(store, house.lines.witness)
+    done = mend(store, replica.lines.witness)
     assert done is not None
     assert done.plan.joining_units == COST
-    upload(house, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
-    assert left(house) == before_loss | {"zoe": before_loss["joe"]}
-    sequence = house.dataset("survey").counts.sequence
+    upload(replica, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
+    assert left(replica) == before_loss | {"zoe": before_loss["joe"]}
+    sequence = replica.dataset("survey").counts.sequence
     assert sequence == 2  # joining takes no number: an analyst would see a gap
 
 
-def test_people_lost_with_another_history_are_counted_as_lost(house: House, who: Principal, store: FaultyStore) -> None:
+def test_people_lost_with_another_history_are_counted_as_lost(
+    replica: Replica, who: Principal, store: FaultyStore
+) -> None:
     """As many slots in the given-up history as in the restored one do not mean that the same people are in them."""
     backup = dict(store.kept)
-    upload(house, "people", [("joe", "NO", 50, 1)])
-    fresh(house, who, "a")
+    upload(replica, "people", [("joe", "NO", 50, 1)])
+    fresh(replica, who, "a")
     with_joe = dict(store.kept)
     store.kept = backup
-    mend(store, house.lines.witness)
-    upload(house, "people", [("zoe", "NO", 50, 1)])
-    fresh(house, who, "b")
+    mend(store, replica.lines.witness)
+    upload(replica, "people", [("zoe", "NO", 50, 1)])
+    fresh(replica, who, "b")
     store.kept = with_joe
     assert len(with_joe[1].people) == 4
-    done = mend(store, house.lines.witness)
+    done = mend(store, replica.lines.witness)
     assert done is not None
     assert done.plan.fence == 3  # no other history was ever under it
-    upload(house, "people", [("zoe", "NO", 50, 1)])
-    assert left(house)["zoe"] == 2**39 - COST  # what b cost her
+    upload(replica, "people", [("zoe", "NO", 50, 1)])
+    assert left(replica)["zoe"] == 2**39 - COST  # what b cost her
 
 
-def test_whoever_was_erased_is_burned_too(house: House, who: Principal, store: FaultyStore) -> None:
+def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """They may have come back in what was lost, and may come back again: their account is there all the while."""
-    fresh(house, who, "a")
-    house.erase_individual("survey", "bob")
+    fresh(replica, who, "a")
+    replica.erase_individual("survey", "bob")
     backup = dict(store.kept)
-    upload(house, "people", [ROWS[1]])
-    fresh(house, who, "b")
-    truth = spent(house)
+    upload(replica, "people", [ROWS[1]])
+    fresh(replica, who, "b")
+    truth = spent(replica)
     store.kept = backup
-    done = mend(store, house.lines.witness)
+    done = mend(store, replica.lines.witness)
     assert done is not None
     assert done.charged_count == 3
-    upload(house, "people", [ROWS[1]])
-    assert spent(house) == truth == dict.fromkeys(truth, 2 * COST)
+    upload(replica, "people", [ROWS[1]])
+    assert spent(replica) == truth == dict.fromkeys(truth, 2 * COST)
 
 
 def test_a_sum_that_has_lost_count_burns_everything(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Once the sum of worst cases is saturated it says nothing about what was lost."""
     wild: dict[str, Any] = {
@@ -437,27 +441,27 @@ def test_a_sum_that_has_lost_count_burns_everything(
         "where": {"eq": [{"col": "age"}, 0]},
     }
     for n in range(2):
-        ask(house, who, f"wild{n}", **wild)
+        ask(replica, who, f"wild{n}", **wild)
     assert store.head(1).worst_case_units == 2**62
     backup = dict(store.kept)
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     store.kept = backup
     done = mend(store, witness)
     assert done is not None
     assert "everything" in before(done.plan)[1]
-    assert set(left(house).values()) == {0}
+    assert set(left(replica).values()) == {0}
 
 
 # A witness that is lost, late, or has seen another history
 
 
 def test_a_lost_witness_is_never_made_anew_in_silence(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """The dataset closes until somebody states what to burn; what is stated is burned, also for those who join."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     witness.kept.clear()
-    with open_house(store, witness=witness) as other:
+    with open_replica(store, witness=witness) as other:
         assert other.check_witnesses() == ["witness-lost"]
         with pytest.raises(WitnessLost):
             fresh(other, who, "b")
@@ -475,115 +479,117 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
         assert fresh(other, who, "b") == 3
 
 
-def test_a_running_house_needs_no_witness_to_remember(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+def test_a_running_replica_needs_no_witness_to_remember(
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """With the witness deleted under it, it still notices a database that goes back, and makes the witness good."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    fresh(house, who, "b")
+    fresh(replica, who, "b")
     witness.kept.clear()
     now = dict(store.kept)
     store.kept = backup
     with pytest.raises(Fenced):
-        fresh(house, who, "c")
+        fresh(replica, who, "c")
     store.kept = now
-    assert fresh(house, who, "c") == 3
-    assert witness.history(witness_name(house.lines.record("survey")))[-1].seq == 3
+    assert fresh(replica, who, "c") == 3
+    assert witness.history(witness_name(replica.lines.record("survey")))[-1].seq == 3
 
 
 def test_a_witness_that_is_behind_is_brought_forward(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """An older copy of the witness, or a process that died before telling it: nothing is lost by that."""
     for n in range(4):
-        fresh(house, who, f"k{n}")
-    name = witness_name(house.lines.record("survey"))
+        fresh(replica, who, f"k{n}")
+    name = witness_name(replica.lines.record("survey"))
     del witness.kept[name][2:]
-    with open_house(store, witness=witness) as other:
+    with open_replica(store, witness=witness) as other:
         assert other.check_witnesses() == []
         assert fresh(other, who, "k") == 5
     assert witness.history(name)[-1].seq == 5
 
 
-def test_replicas_on_one_database_share_a_witness(house: House, who: Principal, store: FaultyStore) -> None:
+def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """In turn or at once, nobody takes the other for a clone."""
-    with open_house(store, witness=house.lines.witness) as other:
+    with open_replica(store, witness=replica.lines.witness) as other:
         for n in range(6):
-            fresh((house, other)[n % 2], who, f"k{n}")
+            fresh((replica, other)[n % 2], who, f"k{n}")
         with ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(fresh, (house, other)[n % 2], who, f"at once {n}") for n in range(24)]
+            asked = [pool.submit(fresh, (replica, other)[n % 2], who, f"at once {n}") for n in range(24)]
             assert sorted(each.result(timeout=60) for each in asked) == list(range(7, 31))
-        assert house.check_witnesses() == other.check_witnesses() == []
+        assert replica.check_witnesses() == other.check_witnesses() == []
 
 
-def test_a_clone_on_the_same_witness_closes_both(house: House, who: Principal, store: FaultyStore) -> None:
+def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """Two databases that go on from one copy cannot both be true: whoever finds the other's mark answers no more."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     clone = copy_of(store)
-    with open_house(clone, witness=house.lines.witness) as other:
-        fresh(house, who, "b")
+    with open_replica(clone, witness=replica.lines.witness) as other:
+        fresh(replica, who, "b")
         for _ in range(2):
             with pytest.raises(Fenced):
                 fresh(other, who, "c")
         assert other.check_witnesses() == ["ledger-rollback"]
         # The clone catches up in numbers, not in truth.
-        done = mend(clone, house.lines.witness)
+        done = mend(clone, replica.lines.witness)
         assert done is not None
         with pytest.raises(Fenced):
-            fresh(house, who, "d")
+            fresh(replica, who, "d")
         assert fresh(other, who, "d") == done.seq + 1
 
 
 def test_a_clone_that_writes_first_is_found_out_at_the_next_write(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Both were open when the clone was made; the second writer's answer is withheld, and both histories are burned."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     clone = copy_of(store)
-    with open_house(clone, witness=witness) as other:
-        assert spent(other) == spent(house)
+    with open_replica(clone, witness=witness) as other:
+        assert spent(other) == spent(replica)
         fresh(other, who, "b")  # released
         with pytest.raises(Fenced):
-            fresh(house, who, "c")  # withheld: the other's record stands where this one would
-        assert house.check_witnesses() == ["ledger-rollback"]
+            fresh(replica, who, "c")  # withheld: the other's record stands where this one would
+        assert replica.check_witnesses() == ["ledger-rollback"]
         truth = spent(other)
         done = mend(store, witness)
         assert done is not None
-        assert all(spent(house)[key] >= units for key, units in truth.items())
+        assert all(spent(replica)[key] >= units for key, units in truth.items())
         with pytest.raises(Fenced):
             fresh(other, who, "d")
 
 
-def test_a_history_of_the_same_length_put_under_a_running_house_is_noticed(
-    house: House, who: Principal, store: FaultyStore
+def test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed(
+    replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
     """A clone ran beside it with a witness of its own, and took its place: every number fits, but not the hash."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in house.lines.witness.kept.items()}  # type: ignore[attr-defined]
-    fresh(house, who, "b")
-    with open_house(clone, witness=apart) as other:
+    apart.kept = {name: list(records) for name, records in replica.lines.witness.kept.items()}  # type: ignore[attr-defined]
+    fresh(replica, who, "b")
+    with open_replica(clone, witness=apart) as other:
         for n in range(2):
             fresh(other, who, f"there {n}")
     store.kept = clone.kept
     with pytest.raises(Fenced):
-        fresh(house, who, "c")
-    assert house.check_witnesses() == ["ledger-rollback"]
+        fresh(replica, who, "c")
+    assert replica.check_witnesses() == ["ledger-rollback"]
 
 
-def test_histories_that_were_witnessed_apart_are_both_burned(house: House, who: Principal, store: FaultyStore) -> None:
+def test_histories_that_were_witnessed_apart_are_both_burned(
+    replica: Replica, who: Principal, store: FaultyStore
+) -> None:
     """A clone ran beside it with a witness of its own: brought together, each must pay for the other's answers."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in house.lines.witness.kept.items()}  # type: ignore[attr-defined]
-    with open_house(clone, witness=apart) as other:
+    apart.kept = {name: list(records) for name, records in replica.lines.witness.kept.items()}  # type: ignore[attr-defined]
+    with open_replica(clone, witness=apart) as other:
         for n in range(2):
             fresh(other, who, f"there {n}")
         for n in range(3):
-            fresh(house, who, f"here {n}")
-    together = SeveralWitnesses(house.lines.witness, [apart])
-    with open_house(store, witness=together) as merged:
+            fresh(replica, who, f"here {n}")
+    together = SeveralWitnesses(replica.lines.witness, [apart])
+    with open_replica(store, witness=together) as merged:
         with pytest.raises(Fenced):
             fresh(merged, who, "b")
         done = mend(store, together)
@@ -592,12 +598,12 @@ def test_histories_that_were_witnessed_apart_are_both_burned(house: House, who: 
 
 
 def test_reconciling_is_safe_to_repeat(
-    house: House, who: Principal, store: FaultyStore, witness: WatchedWitness
+    replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Whatever fails, asking again burns once."""
-    fresh(house, who, "a")
+    fresh(replica, who, "a")
     backup = dict(store.kept)
-    fresh(house, who, "b")
+    fresh(replica, who, "b")
     store.kept = backup
     store.faults = ["gone"]
     with pytest.raises(StoreUnavailable):
@@ -609,23 +615,23 @@ def test_reconciling_is_safe_to_repeat(
     witness.is_away = True
     with pytest.raises(Unavailable):
         mend(store, witness)
-    assert house.check_witnesses() == []  # the burn is in the ledger, and that is what counts
+    assert replica.check_witnesses() == []  # the burn is in the ledger, and that is what counts
     with pytest.raises(Unavailable):
-        fresh(house, who, "c")
+        fresh(replica, who, "c")
     witness.is_away = False
     assert mend(store, witness) is None
-    assert spent(house) == dict.fromkeys(["ann", "bob", "eve"], 3 * COST)
-    assert fresh(house, who, "c") == 3
+    assert spent(replica) == dict.fromkeys(["ann", "bob", "eve"], 3 * COST)
+    assert fresh(replica, who, "c") == 3
     with pytest.raises(NotFound):
         reconcile(store, witness, "nothing", burn_units=None, clock=lambda: CLOCK)
 
 
-def test_a_reused_answer_survives_a_burn(house: House, who: Principal, store: FaultyStore) -> None:
+def test_a_reused_answer_survives_a_burn(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """A burn is not an answer, and what was released before it still costs nothing."""
-    first = ask(house, who, "a")
+    first = ask(replica, who, "a")
     backup = dict(store.kept)
-    fresh(house, who, "b")
+    fresh(replica, who, "b")
     store.kept = backup
-    mend(store, house.lines.witness)
-    again = orjson.loads(ask(house, who, "c").body)
+    mend(store, replica.lines.witness)
+    again = orjson.loads(ask(replica, who, "c").body)
     assert (again["reused"], again["values"]) == (True, orjson.loads(first.body)["values"])

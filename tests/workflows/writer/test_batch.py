@@ -18,9 +18,9 @@ from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import AnswerRecord, WitnessRecord
 from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.factories import analyst, ask, open_house, register, upload, values
+from tests.factories import analyst, ask, open_replica, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # sigma 3.5 / 1.96 = 1.786 on grid 1
@@ -42,11 +42,11 @@ def earlier(
 ) -> tuple[MemoryStore, MemoryWitness, Principal, StoredAnswer]:
     """A dataset in which WIDTH was answered with this sigma, under the key `first`."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
-        answer = ask(house, who, "first", noise={"sigma": sigma})
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
+        answer = ask(replica, who, "first", noise={"sigma": sigma})
     kept, address = store.kept[1], (who.id, "first")
     asked = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}]} | WIDTH))
     plan = compile_query(asked, kept.record.schema, capacity=kept.record.capacity)
@@ -60,29 +60,29 @@ def earlier(
 
 
 @contextmanager
-def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[House]:
+def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[Replica]:
     """The same dataset under today's version."""
-    with open_house(store, witness=witness) as house:
-        yield house
+    with open_replica(store, witness=witness) as replica:
+        yield replica
 
 
 def test_a_key_that_was_answered_replays_whatever_sigma_is_today() -> None:
     """Byte for byte, its half width included; its numbers too, on whatever grid they were."""
     store, witness, who, first = earlier(1.99)
-    with reopened(store, witness) as house:
-        again = ask(house, who, "first", **WIDTH)
+    with reopened(store, witness) as replica:
+        again = ask(replica, who, "first", **WIDTH)
         assert (again.body, again.query_id) == (first.body, first.query_id)
     store, witness, who, _ = earlier(1.99, with_another_grid)
-    with reopened(store, witness) as house:
-        body = respond(ask(house, who, "first", **WIDTH), NPY).body
+    with reopened(store, witness) as replica:
+        body = respond(ask(replica, who, "first", **WIDTH), NPY).body
         assert np.load(io.BytesIO(bytes(body))).tolist() == [2.75]
 
 
 def test_an_answer_with_more_noise_than_is_asked_for_is_not_reused() -> None:
     """3.9 people at 95 per cent came to sigma 1.99, which keeps to 3 of them in 92 cases: it is asked anew, once."""
     store, witness, who, _ = earlier(1.99)
-    with reopened(store, witness) as house:
-        fresh, again = (orjson.loads(ask(house, who, key, **WIDTH).body) for key in ("fresh", "again"))
+    with reopened(store, witness) as replica:
+        fresh, again = (orjson.loads(ask(replica, who, key, **WIDTH).body) for key in ("fresh", "again"))
     assert (fresh["reused"], fresh["sequence"], fresh["half_width_95"]) == (False, 2, 3.0)
     assert fresh["sigma"] == pytest.approx(3.5 / 1.959964, rel=1e-6)
     assert again == fresh | {"reused": True}
@@ -92,8 +92,8 @@ def test_an_answer_with_more_noise_than_is_asked_for_is_not_reused() -> None:
 def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: float, half_width: float) -> None:
     """Its own sigma and its own half width, not those of today's plan."""
     store, witness, who, first = earlier(sigma)
-    with reopened(store, witness) as house:
-        reused = ask(house, who, "another", **WIDTH)
+    with reopened(store, witness) as replica:
+        reused = ask(replica, who, "another", **WIDTH)
         shown = orjson.loads(reused.body)
     assert (reused.query_id, values(reused)) == (first.query_id, values(first))
     assert (shown["reused"], shown["sigma"], shown["half_width_95"]) == (True, sigma, half_width)
@@ -101,10 +101,10 @@ def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: flo
 
 def test_half_widths_are_whole_steps() -> None:
     """Also where a step is no whole number."""
-    with open_house() as house:
-        register(house)
-        upload(house, "people", ROWS)
-        shown = orjson.loads(ask(house, analyst(house), "k", select=[{"sum": {"column": "spend"}}]).body)
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        shown = orjson.loads(ask(replica, analyst(replica), "k", select=[{"sum": {"column": "spend"}}]).body)
     steps = shown["half_width_95"] / shown["grid"]
     assert shown["grid"] < 1
     assert steps == int(steps)

@@ -13,7 +13,7 @@ from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import SILENT
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import Line
-from tests.factories import analyst, ask, open_house, register, upload
+from tests.factories import analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
@@ -49,15 +49,15 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
 
 def test_nobody_waits_for_a_page(store: SlowDisk) -> None:
     """While a page is written, questions are answered; whatever came meanwhile is in the checkpoint at the end."""
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
         store.through.clear()
-        ask(house, who, "k0")
+        ask(replica, who, "k0")
         assert store.reached.wait(30)
         for n in range(1, 5):
-            assert ask(house, who, f"k{n}", reuse=False).sequence == n + 1
+            assert ask(replica, who, f"k{n}", reuse=False).sequence == n + 1
         assert store.head(1).checkpoint_seq == 0
         store.through.set()
     assert store.head(1).checkpoint_seq == 5
@@ -66,42 +66,42 @@ def test_nobody_waits_for_a_page(store: SlowDisk) -> None:
 
 def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: pytest.LogCaptureFixture) -> None:
     """A fault is an incident that shows nothing of anybody; the thread and the line go on."""
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
         store.faults = [StoreUnavailable("gone")]
         with caplog.at_level(logging.ERROR):
-            ask(house, who, "k0")
+            ask(replica, who, "k0")
             assert store.reached.wait(30)
-            ask(house, who, "k1", reuse=False)
-            house.close()
+            ask(replica, who, "k1", reuse=False)
+            replica.close()
     assert "checkpoint of dataset 1" in caplog.text
     assert store.head(1).checkpoint_seq == 2
 
 
 def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
     """What was copied may be of a history that is not this database's."""
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
         before = store.kept[1]
         store.through.clear()
-        ask(house, who, "k0")
+        ask(replica, who, "k0")
         assert store.reached.wait(30)
         store.kept[1] = before
-        assert house.check_witnesses() == ["ledger-rollback"]
+        assert replica.check_witnesses() == ["ledger-rollback"]
         store.through.set()
     assert (store.head(1).checkpoint_seq, store.kept[1].pages) == (0, {})
 
 
 def test_what_nobody_writes_is_dropped() -> None:
     """Two may wait; a third is worth less than the memory it takes."""
-    with open_house(MemoryStore()) as house:
-        register(house)
-        record = house.lines.record("survey")
-        checkpointer = Checkpointer(record=record, guard=house.lines.guard(record), telemetry=SILENT)
+    with open_replica(MemoryStore()) as replica:
+        register(replica)
+        record = replica.lines.record("survey")
+        checkpointer = Checkpointer(record=record, guard=replica.lines.guard(record), telemetry=SILENT)
         assert checkpointer.is_idle
         for seq in (1, 2, 3):
             checkpointer.take(Checkpoint(since=0, seq=seq, hash=bytes(32), pages={}))

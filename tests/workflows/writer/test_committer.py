@@ -22,11 +22,11 @@ from service.workflows.writer.submission import PendingAnswer
 from tests.contracts.stores import open_store
 from tests.factories import (
     REJECTED_SIGMA,
-    PassiveHouse,
+    PassiveReplica,
     RejectingStore,
     SeededEntropy,
     analyst,
-    open_house,
+    open_replica,
     register,
     upload,
 )
@@ -68,21 +68,21 @@ def telemetry() -> Counted:
 
 
 @pytest.fixture
-def house(store: Store, telemetry: Counted) -> PassiveHouse:
+def replica(store: Store, telemetry: Counted) -> PassiveReplica:
     """Three people, and a line that moves when it is stepped."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", ROWS)
-    return PassiveHouse(store, SeededEntropy(), telemetry)
+    return PassiveReplica(store, SeededEntropy(), telemetry)
 
 
-def together(house: PassiveHouse, who: Principal, prefix: str, *sigmas: float) -> list[PendingAnswer]:
+def together(replica: PassiveReplica, who: Principal, prefix: str, *sigmas: float) -> list[PendingAnswer]:
     """A count at each sigma, in one step."""
     asked = []
     for sigma in sigmas:
         query: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
-        asked.append(house.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
-    house.line.step()
+        asked.append(replica.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
+    replica.line.step()
     return asked
 
 
@@ -92,9 +92,9 @@ def failures(asked: Sequence[PendingAnswer]) -> list[type[BaseException] | None]
     return [None if each is None else type(each) for each in raised]
 
 
-def check_memory(house: PassiveHouse, store: Store) -> None:
+def check_memory(replica: PassiveReplica, store: Store) -> None:
     """Memory stands at the ledger's head, with the ledger's replay in it."""
-    state = house.line._state
+    state = replica.line._state
     spent = state.memory.accounts.spent
     replayed = np.zeros_like(spent)
     with store.transaction(1, lock=False) as transaction:
@@ -106,17 +106,17 @@ def check_memory(house: PassiveHouse, store: Store) -> None:
 
 
 def test_neighbours_of_a_rejected_question_are_answered(
-    house: PassiveHouse, store: Store, telemetry: Counted, caplog: pytest.LogCaptureFixture
+    replica: PassiveReplica, store: Store, telemetry: Counted, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By the long way and by a proposal: one transaction for all, then one for each; none of them is unclear."""
-    who = analyst(house)
+    who = analyst(replica)
     for prefix in ("locked", "proposed"):
         telemetry.batches.clear()
         with caplog.at_level(logging.ERROR, "sparing.incidents"):
-            asked = together(house, who, prefix, 12.0, REJECTED_SIGMA, 14.0)
+            asked = together(replica, who, prefix, 12.0, REJECTED_SIGMA, 14.0)
         assert failures(asked) == [None, CommitRejected, None]
         assert telemetry.batches == [3, 1, 1, 1]
-        check_memory(house, store)
+        check_memory(replica, store)
     assert telemetry.unclear == 0
     assert store.head(1).seq == 4
     assert [report.findings for report in verify_all(store)] == [[]]
@@ -127,52 +127,54 @@ def test_neighbours_of_a_rejected_question_are_answered(
     assert "violates" not in caplog.text
 
 
-def test_a_rejected_question_leaves_nothing_in_doubt(house: PassiveHouse, store: Store) -> None:
+def test_a_rejected_question_leaves_nothing_in_doubt(replica: PassiveReplica, store: Store) -> None:
     """However often it is asked, memory is neither wrong nor loaded again, and its key can be used for another."""
-    who = analyst(house)
-    assert failures(together(house, who, "first", 12.0)) == [None]
-    memory = house.line._state.memory
+    who = analyst(replica)
+    assert failures(together(replica, who, "first", 12.0)) == [None]
+    memory = replica.line._state.memory
     for n in range(3):
-        assert failures(together(house, who, "same", REJECTED_SIGMA)) == [CommitRejected], n
-        check_memory(house, store)
-    assert house.line._state.memory is memory
+        assert failures(together(replica, who, "same", REJECTED_SIGMA)) == [CommitRejected], n
+        check_memory(replica, store)
+    assert replica.line._state.memory is memory
     query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}')
-    another = house.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
-    house.line.step()
+    another = replica.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
+    replica.line.step()
     assert another.result(timeout=0).sequence == 2
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_queries_at_the_largest_worst_case_end_nobody(house: PassiveHouse, store: Store, telemetry: Counted) -> None:
+def test_queries_at_the_largest_worst_case_end_nobody(
+    replica: PassiveReplica, store: Store, telemetry: Counted
+) -> None:
     """At sigma 1.2e-9 and l2_clip 0.5 each costs more than is counted; those who ask beside them are answered."""
-    who, other = analyst(house), analyst(house, "eva")
+    who, other = analyst(replica), analyst(replica, "eva")
     query: dict[str, Any] = {"select": [{"count": {}}], "noise": {"sigma": 1.2e-9}, "per_individual": {"l2_clip": 0.5}}
     for n in range(3):
         body = orjson.dumps({"version": 1, "reuse": False, **query})
-        asked = house.submit(who, "survey", f"k{n}", parse_query(body))
-        others = together(house, other, f"other {n}", 12.0)
+        asked = replica.submit(who, "survey", f"k{n}", parse_query(body))
+        others = together(replica, other, f"other {n}", 12.0)
         assert failures([asked, *others]) == [None, None]
-        check_memory(house, store)
+        check_memory(replica, store)
     assert store.worst_cases_of(who.id) == {"survey": CHARGE_UNITS_MAX}
     assert store.head(1).worst_case_units == CHARGE_UNITS_MAX
     assert telemetry.unclear == 0
 
 
 def test_an_act_that_is_rejected_is_an_incident_too(
-    house: PassiveHouse, caplog: pytest.LogCaptureFixture, store: Store
+    replica: PassiveReplica, caplog: pytest.LogCaptureFixture, store: Store
 ) -> None:
     """With its code; memory has nothing of it, and stands where it stood."""
-    who = analyst(house)
-    together(house, who, "first", 12.0)
-    position = house.line.position
+    who = analyst(replica)
+    together(replica, who, "first", 12.0)
+    position = replica.line.position
 
     def reject(_transaction: object, state: DatasetState) -> None:
         state.after_commit(state.doubt_all)
         raise CommitRejected(CHECK_VIOLATION)
 
     with caplog.at_level(logging.ERROR, "sparing.incidents"), suppress(CommitRejected):
-        house.line.desk.act(reject)
+        replica.line.desk.act(reject)
     assert f"an act on dataset 1 code={CHECK_VIOLATION}" in caplog.text
-    assert house.line.position == position
-    assert failures(together(house, who, "second", 12.0)) == [None]
-    check_memory(house, store)
+    assert replica.line.position == position
+    assert failures(together(replica, who, "second", 12.0)) == [None]
+    check_memory(replica, store)

@@ -18,11 +18,11 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, LongAct, Outdated, Store, StoreUnavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.prepared import Ground
 from service.workflows.writer.state import DatasetState
-from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 
 WAIT_S = 30
@@ -87,10 +87,10 @@ def between(store: Store, monkeypatch: pytest.MonkeyPatch) -> Between:
 
 
 @pytest.fixture
-def house(store: Store, between: Between) -> Iterator[House]:
+def replica(store: Store, between: Between) -> Iterator[Replica]:
     """A dataset of two people with a visit each."""
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 3}
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened, tables={"people": PEOPLE, "visits": visits})
         upload(opened, "people", ROWS)
         upload(opened, "visits", [("ann", 1), ("bob", 2)])
@@ -98,20 +98,20 @@ def house(store: Store, between: Between) -> Iterator[House]:
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def charged(house: House, key: str, **query: Any) -> int:
+def charged(replica: Replica, key: str, **query: Any) -> int:
     """How many a question concerns."""
-    ask(house, analyst(house), key, reuse=False, **query)
-    return house.ledger("survey", cursor=None, limit=1).items[0].charged
+    ask(replica, analyst(replica), key, reuse=False, **query)
+    return replica.ledger("survey", cursor=None, limit=1).items[0].charged
 
 
-def pause(house: House, key: str) -> None:
+def pause(replica: Replica, key: str) -> None:
     """As an individual does."""
-    house.lower_my_limit(individual(key), "survey", pause=True)
+    replica.lower_my_limit(individual(key), "survey", pause=True)
 
 
-def resume(house: House, key: str) -> None:
+def resume(replica: Replica, key: str) -> None:
     """And ends it."""
-    house.resume(individual(key), "survey")
+    replica.resume(individual(key), "survey")
 
 
 def individual(key: str) -> Principal:
@@ -121,14 +121,14 @@ def individual(key: str) -> Principal:
     )
 
 
-def state_of(house: House) -> DatasetState:
+def state_of(replica: Replica) -> DatasetState:
     """What the house holds."""
-    return house.lines.line(house.lines.record("survey"))._state
+    return replica.lines.line(replica.lines.record("survey"))._state
 
 
-def check(house: House, store: Store) -> None:
+def check(replica: Replica, store: Store) -> None:
     """Memory is what a start would load."""
-    state, fresh = state_of(house), DatasetState(house.lines.record("survey"))
+    state, fresh = state_of(replica), DatasetState(replica.lines.record("survey"))
     with store.transaction(1, lock=False) as transaction:
         fresh.catch_up(transaction)
     assert state.position == fresh.position
@@ -142,63 +142,63 @@ def check(house: House, store: Store) -> None:
     assert state.memory.events("visits").rows == fresh.memory.events("visits").rows
 
 
-def test_queries_are_answered_while_an_upload_is_prepared(house: House, store: Store, between: Between) -> None:
+def test_queries_are_answered_while_an_upload_is_prepared(replica: Replica, store: Store, between: Between) -> None:
     """Without its rows before its end, and with all of them after."""
-    with between.during(lambda: upload(house, "people", EVE)):
-        assert charged(house, "before") == 2
-    assert charged(house, "after") == 3
-    with between.during(lambda: upload(house, "visits", [("ann", 3), ("kim", 4)])):
-        assert charged(house, "v before", **NEW_VISITS) == 0
-    assert charged(house, "v after", **NEW_VISITS) == 2
-    check(house, store)
+    with between.during(lambda: upload(replica, "people", EVE)):
+        assert charged(replica, "before") == 2
+    assert charged(replica, "after") == 3
+    with between.during(lambda: upload(replica, "visits", [("ann", 3), ("kim", 4)])):
+        assert charged(replica, "v before", **NEW_VISITS) == 0
+    assert charged(replica, "v after", **NEW_VISITS) == 2
+    check(replica, store)
 
 
 @pytest.mark.parametrize("act", ["erase", "upload"])
-def test_a_pause_waits_for_no_long_act(house: House, store: Store, between: Between, act: str) -> None:
+def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: Between, act: str) -> None:
     """Not for an upload, and not for one's own erasure, whose account it locks; both come to their end."""
 
     def task() -> None:
         if act == "erase":
-            house.erase_individual("survey", "ann")
+            replica.erase_individual("survey", "ann")
         else:
-            upload(house, "visits", [("ann", 3)])
+            upload(replica, "visits", [("ann", 3)])
 
     with between.during(task) as done:
-        pause(house, "ann")
-        assert charged(house, "during") == 1
+        pause(replica, "ann")
+        assert charged(replica, "during") == 1
     done.result()
-    assert charged(house, "after") == 1
-    assert bool(state_of(house).memory.accounts.paused[0])
-    check(house, store)
+    assert charged(replica, "after") == 1
+    assert bool(state_of(replica).memory.accounts.paused[0])
+    check(replica, store)
 
 
-def test_what_was_prepared_before_a_load_is_prepared_again(house: House, store: Store, between: Between) -> None:
+def test_what_was_prepared_before_a_load_is_prepared_again(replica: Replica, store: Store, between: Between) -> None:
     """The records that it was built from are others now: it is built anew, and there once."""
     acts = between.acts
-    with between.during(lambda: upload(house, "people", EVE)) as done:
-        state_of(house).doubt_all()
-        assert charged(house, "during") == 2
+    with between.during(lambda: upload(replica, "people", EVE)) as done:
+        state_of(replica).doubt_all()
+        assert charged(replica, "during") == 2
     done.result()
     assert between.acts == acts + 2
-    assert charged(house, "after") == 3
-    check(house, store)
+    assert charged(replica, "after") == 3
+    check(replica, store)
 
 
 def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
-    house: House, store: Store, between: Between
+    replica: Replica, store: Store, between: Between
 ) -> None:
     """The fence has moved: their limits are lower by what may have been forgotten."""
-    with between.during(lambda: upload(house, "people", EVE)) as done, store.transaction(1, lock=True) as transaction:
+    with between.during(lambda: upload(replica, "people", EVE)) as done, store.transaction(1, lock=True) as transaction:
         transaction.fence_off(7, 1000)
         transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
         transaction.commit()
     done.result()
-    assert int(state_of(house).memory.accounts.limit[2]) == house.lines.record("survey").budget_units - 1000
-    check(house, store)
+    assert int(state_of(replica).memory.accounts.limit[2]) == replica.lines.record("survey").budget_units - 1000
+    check(replica, store)
 
 
 def test_a_preparation_that_is_always_in_vain_is_given_up(
-    house: House, store: Store, between: Between, monkeypatch: pytest.MonkeyPatch
+    replica: Replica, store: Store, between: Between, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unavailable, and nothing is there."""
 
@@ -209,33 +209,33 @@ def test_a_preparation_that_is_always_in_vain_is_given_up(
     with monkeypatch.context() as patch:
         patch.setattr(Ground, "check", check_nothing)
         with pytest.raises(Unavailable):
-            upload(house, "people", EVE)
+            upload(replica, "people", EVE)
     assert between.acts == acts + ATTEMPTS_MAX
-    assert charged(house, "after") == 2
-    check(house, store)
+    assert charged(replica, "after") == 2
+    check(replica, store)
 
 
-def test_a_refused_upload_holds_up_no_other(house: House, store: Store) -> None:
+def test_a_refused_upload_holds_up_no_other(replica: Replica, store: Store) -> None:
     """Its transaction is over."""
     with pytest.raises(InvalidRequest, match="registered already"):
-        upload(house, "people", [*EVE, ROWS[0]])
-    upload(house, "people", EVE)
-    check(house, store)
+        upload(replica, "people", [*EVE, ROWS[0]])
+    upload(replica, "people", EVE)
+    check(replica, store)
 
 
-def test_replicas_give_out_each_slot_once(house: House, store: Store, between: Between) -> None:
+def test_replicas_give_out_each_slot_once(replica: Replica, store: Store, between: Between) -> None:
     """The second upload begins when the first has ended, at whatever replica."""
     if isinstance(store, PostgresStore):
         store._sessions._pool.resize(1, 6)  # for two houses
-    with open_house(store, SeededEntropy(6)) as second:
-        with between.during(lambda: upload(house, "people", EVE)), ThreadPoolExecutor(1) as pool:
+    with open_replica(store, SeededEntropy(6)) as second:
+        with between.during(lambda: upload(replica, "people", EVE)), ThreadPoolExecutor(1) as pool:
             other = pool.submit(lambda: upload(second, "people", [("kim", "SE", 5, 5)]))
             between.on.set()
             other.result()
-        assert charged(house, "first") == charged(second, "second") == 4
+        assert charged(replica, "first") == charged(second, "second") == 4
         check(second, store)
-        assert charged(house, "last") == 4
-        check(house, store)
+        assert charged(replica, "last") == 4
+        check(replica, store)
 
 
 class UnclearTransaction(MemoryTransaction):
@@ -256,18 +256,18 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
 ) -> None:
     """Unavailable; the next question sees what became of it, and memory is not loaded again."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
         acts: dict[str, Callable[[], None]] = {
-            "erase": lambda: house.erase_individual("survey", "ann"),
-            "join": lambda: upload(house, "people", EVE),
-            "pause": lambda: pause(house, "ann"),
-            "resume": lambda: resume(house, "bob"),
+            "erase": lambda: replica.erase_individual("survey", "ann"),
+            "join": lambda: upload(replica, "people", EVE),
+            "pause": lambda: pause(replica, "ann"),
+            "resume": lambda: resume(replica, "bob"),
         }
         if act == "resume":
-            pause(house, "bob")
-        memory = state_of(house).memory
+            pause(replica, "bob")
+        memory = state_of(replica).memory
         with monkeypatch.context() as patch:
             patch.setattr(UnclearTransaction, "takes_effect", takes_effect)
             patch.setattr("service.testing.store.MemoryTransaction", UnclearTransaction)
@@ -275,23 +275,25 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
                 acts[act]()
         usual = 1 if act == "resume" else 2
         assert (
-            charged(house, "after") == {"erase": 1, "join": 3, "pause": 1, "resume": 2}[act] if takes_effect else usual
+            charged(replica, "after") == {"erase": 1, "join": 3, "pause": 1, "resume": 2}[act]
+            if takes_effect
+            else usual
         )
-        assert state_of(house).memory is memory
-        check(house, store)
+        assert state_of(replica).memory is memory
+        check(replica, store)
 
 
 def test_a_store_that_fails_in_the_long_part_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unavailable, as in the short one."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
+    with open_replica(store) as replica:
+        register(replica)
         with monkeypatch.context() as patch:
             patch.setattr(MemoryTransaction, "add_records", _fail)
             with pytest.raises(Unavailable):
-                upload(house, "people", ROWS)
-        upload(house, "people", ROWS)
-        check(house, store)
+                upload(replica, "people", ROWS)
+        upload(replica, "people", ROWS)
+        check(replica, store)
 
 
 def _fail(*_: object) -> None:

@@ -16,10 +16,10 @@ from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, Outdated
 from service.workflows.reads.ledger import pausing
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
 from tests.contracts.stores import totals
-from tests.factories import analyst, ask, open_house, register, upload, values
+from tests.factories import analyst, ask, open_replica, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 
@@ -67,9 +67,9 @@ def store() -> CountingStore:
 
 
 @pytest.fixture
-def house(store: CountingStore) -> Iterator[House]:
+def replica(store: CountingStore) -> Iterator[Replica]:
     """Three people, registered, and a first question answered."""
-    with open_house(store) as opened:
+    with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", ROWS)
         ask(opened, analyst(opened), "first", reuse=False)
@@ -77,32 +77,32 @@ def house(store: CountingStore) -> Iterator[House]:
         yield opened
 
 
-def test_who_appends_alone_asks_the_database_once_a_batch(house: House, store: CountingStore) -> None:
+def test_who_appends_alone_asks_the_database_once_a_batch(replica: Replica, store: CountingStore) -> None:
     """From the second question on."""
-    who = analyst(house)
-    answers = [ask(house, who, f"k{n}", reuse=False) for n in range(5)]
+    who = analyst(replica)
+    answers = [ask(replica, who, f"k{n}", reuse=False) for n in range(5)]
     assert store.ways() == (0, 5)
     assert [answer.sequence for answer in answers] == [2, 3, 4, 5, 6]
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_what_was_asked_before_is_looked_up(house: House, store: CountingStore) -> None:
+def test_what_was_asked_before_is_looked_up(replica: Replica, store: CountingStore) -> None:
     """A key, and a question that may be reused; a fresh answer to the same question need not be."""
-    who = analyst(house)
-    first = ask(house, who, "k", noise={"sigma": 9})
+    who = analyst(replica)
+    first = ask(replica, who, "k", noise={"sigma": 9})
     assert store.ways() == (0, 1)
-    assert ask(house, who, "k", noise={"sigma": 9}).body == first.body
+    assert ask(replica, who, "k", noise={"sigma": 9}).body == first.body
     with pytest.raises(KeyConflict):
-        ask(house, who, "k", noise={"sigma": 9}, reuse=False)
-    assert values(ask(house, who, "other", noise={"sigma": 9})) == values(first)
+        ask(replica, who, "k", noise={"sigma": 9}, reuse=False)
+    assert values(ask(replica, who, "other", noise={"sigma": 9})) == values(first)
     assert store.ways() == (3, 0)
-    ask(house, who, "fresh", noise={"sigma": 9}, reuse=False)
+    ask(replica, who, "fresh", noise={"sigma": 9}, reuse=False)
     assert store.ways() == (0, 1)
 
 
 def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(store: CountingStore) -> None:
     """A key or a question that another replica answered: the stored bytes, no charge, and then the long way."""
-    with open_house(store) as one, open_house(store) as two:
+    with open_replica(store) as one, open_replica(store) as two:
         register(one)
         upload(one, "people", ROWS)
         who = analyst(one)
@@ -117,76 +117,76 @@ def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(stor
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_after_a_refusal_batches_go_the_long_way_for_a_while(house: House, store: CountingStore) -> None:
+def test_after_a_refusal_batches_go_the_long_way_for_a_while(replica: Replica, store: CountingStore) -> None:
     """Whoever shares a dataset with another replica does not draw noise in vain for every batch."""
-    who = analyst(house)
+    who = analyst(replica)
     store.faults = [Outdated()]
-    ask(house, who, "refused", reuse=False)
+    ask(replica, who, "refused", reuse=False)
     store.ways()
     for n in range(CAUTIOUS_BATCHES):
-        ask(house, who, f"k{n}", reuse=False)
+        ask(replica, who, f"k{n}", reuse=False)
     assert store.ways() == (CAUTIOUS_BATCHES, 0)
-    ask(house, who, "again", reuse=False)
+    ask(replica, who, "again", reuse=False)
     assert store.ways() == (0, 1)
 
 
-def test_an_allowance_is_judged_by_the_database(house: House, store: CountingStore) -> None:
+def test_an_allowance_is_judged_by_the_database(replica: Replica, store: CountingStore) -> None:
     """Whatever others have spent of it."""
-    ask(house, analyst(house, allowance_rho=Decimal(1)), "k", reuse=False)
+    ask(replica, analyst(replica, allowance_rho=Decimal(1)), "k", reuse=False)
     assert store.ways() == (1, 0)
 
 
 def test_after_an_act_a_question_goes_the_way_that_it_would_have_gone_without(
-    house: House, store: CountingStore
+    replica: Replica, store: CountingStore
 ) -> None:
     """An upload and an epoch: at once where the head was known, and with a look where it was not."""
-    who = analyst(house)
-    for act in (lambda: upload(house, "people", [("joe", "SE", 20, 1)]), lambda: house.open_epoch("survey")):
+    who = analyst(replica)
+    for act in (lambda: upload(replica, "people", [("joe", "SE", 20, 1)]), lambda: replica.open_epoch("survey")):
         act()
         store.ways()
-        ask(house, who, uuid4().hex, reuse=False)
+        ask(replica, who, uuid4().hex, reuse=False)
         assert store.ways() == (0, 1)
-    with open_house(store) as fresh:
+    with open_replica(store) as fresh:
         fresh.open_epoch("survey")
         store.ways()
         ask(fresh, who, "k", reuse=False)
         assert store.ways() == (1, 0)
 
 
-def test_a_doubt_is_followed_by_a_look(house: House, store: CountingStore) -> None:
+def test_a_doubt_is_followed_by_a_look(replica: Replica, store: CountingStore) -> None:
     """A commit of which nobody knows whether it was one."""
-    who = analyst(house)
-    ask(house, who, "a", reuse=False)
+    who = analyst(replica)
+    ask(replica, who, "a", reuse=False)
     store.faults = [CommitUnclear()]
     with pytest.raises(Unavailable):
-        ask(house, who, "c", reuse=False)
+        ask(replica, who, "c", reuse=False)
     store.ways()
-    ask(house, who, "c", reuse=False)
+    ask(replica, who, "c", reuse=False)
     assert store.ways() == (1, 0)
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_what_is_not_witnessed_is_not_built_on(house: House, store: CountingStore) -> None:
+def test_what_is_not_witnessed_is_not_built_on(replica: Replica, store: CountingStore) -> None:
     """A head of which the guard is not sure is looked at."""
-    guard = house.lines.guard(house.lines.record("survey"))
+    guard = replica.lines.guard(replica.lines.record("survey"))
     assert guard.is_vouched(store.head(1))
     guard._is_unwritable = True
     assert not guard.is_vouched(store.head(1))
-    ask(house, analyst(house), "k", reuse=False)
+    ask(replica, analyst(replica), "k", reuse=False)
     assert store.ways()[1] == 0
 
 
-def test_the_latest_questions_are_remembered(house: House) -> None:
+def test_the_latest_questions_are_remembered(replica: Replica) -> None:
     """And no more than SEEN_MAX of them."""
-    line = house.lines.line(house.lines.record("survey"))
+    line = replica.lines.line(replica.lines.record("survey"))
     proposer: Proposer = line.desk.proposer
-    who = analyst(house)
+    who = analyst(replica)
     for n in range(40):
-        ask(house, who, f"k{n}", reuse=False, noise={"sigma": 3 + n})
+        ask(replica, who, f"k{n}", reuse=False, noise={"sigma": 3 + n})
     assert (who.id, "k39") in proposer._seen
     assert len(proposer._seen) <= SEEN_MAX
     proposer._seen.update({str(n): None for n in range(SEEN_MAX)})
-    ask(house, who, "last", reuse=False)
+    ask(replica, who, "last", reuse=False)
     assert len(proposer._seen) == SEEN_MAX
     assert (who.id, "last") in proposer._seen
     assert (who.id, "k0") not in proposer._seen
@@ -200,19 +200,19 @@ def test_the_latest_questions_are_remembered(house: House) -> None:
 def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | None], sigmas: list[int]) -> None:
     """Whatever was debited in it, however often: memory is the ledger's replay, and pages are as well."""
     store = CountingStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
-        ask(house, who, "first", reuse=False)
-        line = house.lines.line(house.lines.record("survey"))
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
+        ask(replica, who, "first", reuse=False)
+        line = replica.lines.line(replica.lines.record("survey"))
         line.act(pausing("bob", paused=True))
         for n, refusal in enumerate(refused):
             line.desk.proposer._cautious_batches = 0
             store.faults = [] if refusal is None else [refusal]
             for sigma in [3, *sigmas]:
                 with suppress(CommitRejected):
-                    ask(house, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
+                    ask(replica, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
             memory = line._state.memory
             with store.transaction(1, lock=False) as transaction:
                 replayed = totals(transaction.entries(after=0))

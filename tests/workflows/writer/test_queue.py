@@ -16,8 +16,8 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
 from service.workflows.model.rows import Asked
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
-from service.workflows.replica import House
-from tests.factories import SeededEntropy, analyst, ask, open_house, register, upload, values
+from service.workflows.replica import Replica
+from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, values
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 
@@ -66,140 +66,140 @@ def entropy() -> SeededEntropy:
 
 
 @pytest.fixture
-def house(store: FaultyStore, entropy: SeededEntropy) -> Iterator[House]:
+def replica(store: FaultyStore, entropy: SeededEntropy) -> Iterator[Replica]:
     """Three people, registered."""
-    with open_house(store, entropy) as opened:
+    with open_replica(store, entropy) as opened:
         register(opened)
         upload(opened, "people", ROWS)
         yield opened
 
 
-def test_a_retry_returns_the_same_bytes_and_charges_nobody(house: House) -> None:
+def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> None:
     """Same key, same query: the stored reply; the ledger has one entry."""
-    who = analyst(house)
-    first = ask(house, who, "k", noise={"sigma": 3})
-    again = ask(house, who, "k", noise={"sigma": 3.0})
+    who = analyst(replica)
+    first = ask(replica, who, "k", noise={"sigma": 3})
+    again = ask(replica, who, "k", noise={"sigma": 3.0})
     assert again.body == first.body
-    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
 
 
-def test_another_query_under_a_used_key_is_refused(house: House) -> None:
+def test_another_query_under_a_used_key_is_refused(replica: Replica) -> None:
     """Also when only `reuse` differs; and nothing is charged."""
-    who = analyst(house)
-    ask(house, who, "k")
+    who = analyst(replica)
+    ask(replica, who, "k")
     for other in ({"noise": {"sigma": 4}}, {"reuse": False}):
         with pytest.raises(KeyConflict):
-            ask(house, who, "k", **other)
-    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+            ask(replica, who, "k", **other)
+    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
 
 
-def test_a_key_belongs_to_its_analyst_and_dataset(house: House) -> None:
+def test_a_key_belongs_to_its_analyst_and_dataset(replica: Replica) -> None:
     """Two analysts may use the same key; each gets an answer of its own."""
-    register(house, "other")
-    ana, eva = analyst(house), analyst(house, "eva")
+    register(replica, "other")
+    ana, eva = analyst(replica), analyst(replica, "eva")
     answers = [
-        ask(house, ana, "k", reuse=False),
-        ask(house, eva, "k", reuse=False),
-        ask(house, ana, "k", "other", reuse=False),
+        ask(replica, ana, "k", reuse=False),
+        ask(replica, eva, "k", reuse=False),
+        ask(replica, ana, "k", "other", reuse=False),
     ]
     assert len({answer.query_id for answer in answers}) == 3
 
 
-def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(house: House) -> None:
+def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(replica: Replica) -> None:
     """Reuse costs nobody anything, shows the same values, and ends with the public epoch, not with an append."""
-    ana, eva = analyst(house), analyst(house, "eva")
-    first = ask(house, ana, "a")
-    spent = house.budgets("survey", cursor=None, limit=10)
-    upload(house, "people", [("joe", "SE", 20, 1)])
-    reused = ask(house, eva, "b")
+    ana, eva = analyst(replica), analyst(replica, "eva")
+    first = ask(replica, ana, "a")
+    spent = replica.budgets("survey", cursor=None, limit=10)
+    upload(replica, "people", [("joe", "SE", 20, 1)])
+    reused = ask(replica, eva, "b")
     assert values(reused) == values(first)
     assert orjson.loads(reused.body) == orjson.loads(first.body) | {"reused": True}
     assert orjson.loads(first.body)["reused"] is False
-    assert house.budgets("survey", cursor=None, limit=3).items == spent.items
-    assert ask(house, eva, "c", reuse=False).query_id != first.query_id
-    house.open_epoch("survey")
-    fresh = ask(house, ana, "d")
+    assert replica.budgets("survey", cursor=None, limit=3).items == spent.items
+    assert ask(replica, eva, "c", reuse=False).query_id != first.query_id
+    replica.open_epoch("survey")
+    fresh = ask(replica, ana, "d")
     assert orjson.loads(fresh.body)["reused"] is False
     assert orjson.loads(fresh.body)["epoch"] == 2
 
 
-def test_a_reused_answer_belongs_to_its_key_for_good(house: House, store: FaultyStore) -> None:
+def test_a_reused_answer_belongs_to_its_key_for_good(replica: Replica, store: FaultyStore) -> None:
     """Alone in its transaction it is stored like any other: the next epoch neither changes its bytes nor charges."""
-    who = analyst(house)
-    ask(house, who, "a")
-    reused = ask(house, who, "b")
-    house.open_epoch("survey")
+    who = analyst(replica)
+    ask(replica, who, "a")
+    reused = ask(replica, who, "b")
+    replica.open_epoch("survey")
     with pytest.raises(KeyConflict):
-        ask(house, who, "b", noise={"sigma": 4})
-    assert ask(house, who, "b").body == reused.body
-    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+        ask(replica, who, "b", noise={"sigma": 4})
+    assert ask(replica, who, "b").body == reused.body
+    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
 
 
-def test_an_allowance_ends_an_analyst_on_public_numbers(house: House) -> None:
+def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> None:
     """The worst case decides, whoever was touched; a refusal leaves nothing behind."""
-    who = analyst(house, allowance_rho=Decimal("0.12"))  # sigma 3: 1/18 = 0.0556 a query
-    everybody = ask(house, who, "a", reuse=False)
-    nobody = ask(house, who, "b", where={"ge": [{"col": "age"}, 100]}, reuse=False)
+    who = analyst(replica, allowance_rho=Decimal("0.12"))  # sigma 3: 1/18 = 0.0556 a query
+    everybody = ask(replica, who, "a", reuse=False)
+    nobody = ask(replica, who, "b", where={"ge": [{"col": "age"}, 100]}, reuse=False)
     assert everybody.sequence + 1 == nobody.sequence
     with pytest.raises(AllowanceExceeded):
-        ask(house, who, "c", where={"ge": [{"col": "age"}, 100]}, noise={"sigma": 2.9})
-    left = house.allowances(who)[0]
+        ask(replica, who, "c", where={"ge": [{"col": "age"}, 100]}, noise={"sigma": 2.9})
+    left = replica.allowances(who)[0]
     assert Decimal(left.spent_rho) + Decimal(left.left_rho or 0) == pytest.approx(Decimal("0.12"))
-    assert ask(house, who, "a", reuse=False).body == everybody.body
+    assert ask(replica, who, "a", reuse=False).body == everybody.body
 
 
-def test_an_analyst_sees_only_its_dataset(house: House) -> None:
+def test_an_analyst_sees_only_its_dataset(replica: Replica) -> None:
     """Another dataset is as unknown as none."""
-    register(house, "other")
-    who = analyst(house, dataset="other")
+    register(replica, "other")
+    who = analyst(replica, dataset="other")
     for name in ("survey", "nothing"):
         with pytest.raises(NotFound):
-            ask(house, who, "k", name)
+            ask(replica, who, "k", name)
 
 
 @pytest.mark.parametrize("fault", ["lost-reply", "lost-request", "gone"])
 def test_an_unclear_commit_is_read_never_redone(
-    house: House, store: FaultyStore, entropy: SeededEntropy, fault: str
+    replica: Replica, store: FaultyStore, entropy: SeededEntropy, fault: str
 ) -> None:
     """If it was durable, its bytes; if not, a 503, and the retry executes once. No second noise in either case."""
-    who = analyst(house)
+    who = analyst(replica)
     store.faults = [fault]
     entropy.drawn.clear()
     durable = fault == "lost-reply"
     if durable:
-        first = ask(house, who, "k")
+        first = ask(replica, who, "k")
     else:
         with pytest.raises(Unavailable):
-            ask(house, who, "k")
+            ask(replica, who, "k")
     draws = len(entropy.drawn)
-    again = ask(house, who, "k")
-    entries = house.ledger("survey", cursor=None, limit=10).items
+    again = ask(replica, who, "k")
+    entries = replica.ledger("survey", cursor=None, limit=10).items
 
     assert len(entries) == 1
     assert entries[0].charged == 3
     assert (len(entropy.drawn) == draws) is durable
     if durable:
         assert again.body == first.body
-    spent = {row.spent_units for row in house.budgets("survey", cursor=None, limit=10).items}
+    spent = {row.spent_units for row in replica.budgets("survey", cursor=None, limit=10).items}
     assert spent == {61_083_979_321}  # ceil(2^40 / 18): each of the three paid once
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_a_failed_commit_leaves_no_debit_behind(house: House, store: FaultyStore) -> None:
+def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyStore) -> None:
     """Also where another replica's entry has taken the place in the ledger: memory is not what that entry says."""
-    who = analyst(house)
-    with open_house(store) as other:
+    who = analyst(replica)
+    with open_replica(store) as other:
         store.faults = ["gone"]
         with pytest.raises(Unavailable):
-            ask(house, who, "k")
+            ask(replica, who, "k")
         ask(other, who, "nobody", where={"ge": [{"col": "age"}, 100]})
-        assert {row.spent_units for row in house.budgets("survey", cursor=None, limit=10).items} == {0}
+        assert {row.spent_units for row in replica.budgets("survey", cursor=None, limit=10).items} == {0}
 
 
-def test_everything_that_waits_shares_one_transaction(house: House, store: FaultyStore) -> None:
+def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
     """Thirty questions behind a busy line are answered in order, under one lock."""
-    who = analyst(house)
-    writer = house.lines.line(house.lines.record("survey"))
+    who = analyst(replica)
+    writer = replica.lines.line(replica.lines.record("survey"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -210,7 +210,7 @@ def test_everything_that_waits_shares_one_transaction(house: House, store: Fault
     assert waiting.wait(30)
     before = store.locked
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
-    futures = [house.submit(who, "survey", f"k{n}", query) for n in range(30)]
+    futures = [replica.submit(who, "survey", f"k{n}", query) for n in range(30)]
     gate.set()
     sequences = [future.result(timeout=30).sequence for future in futures]
     holder.result(timeout=30)
@@ -218,21 +218,21 @@ def test_everything_that_waits_shares_one_transaction(house: House, store: Fault
     assert store.locked - before == 1
 
 
-def test_the_same_key_twice_in_one_batch_executes_once(house: House) -> None:
+def test_the_same_key_twice_in_one_batch_executes_once(replica: Replica) -> None:
     """The second delivery finds the first one's reply before anything is committed."""
-    who = analyst(house)
+    who = analyst(replica)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
-    futures = [house.submit(who, "survey", "k", query) for _ in range(8)]
+    futures = [replica.submit(who, "survey", "k", query) for _ in range(8)]
     assert len({future.result(timeout=30).body for future in futures}) == 1
-    assert len(house.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
 
 
-def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy is decided by the lengths of the line and of the analyst's own part alone: it may fill half of it."""
     monkeypatch.setattr("service.workflows.writer.queue.QUEUE_MAX", 4)
-    register(house, "small")
-    who = analyst(house)
-    writer = house.lines.line(house.lines.record("small"))
+    register(replica, "small")
+    who = analyst(replica)
+    writer = replica.lines.line(replica.lines.record("small"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -242,19 +242,19 @@ def test_a_full_line_refuses_at_the_door(house: House, monkeypatch: pytest.Monke
     holder = writer.submit_look(hold)
     assert waiting.wait(30)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
-    futures = [house.submit(who, "small", f"k{n}", query) for n in range(2)]
-    refused = house.submit(who, "small", "k3", query)
+    futures = [replica.submit(who, "small", f"k{n}", query) for n in range(2)]
+    refused = replica.submit(who, "small", "k3", query)
     assert isinstance(refused.exception(timeout=30), Busy)
     assert refused.dimension == 1
-    futures.append(house.submit(analyst(house, "bo"), "small", "k", query))
+    futures.append(replica.submit(analyst(replica, "bo"), "small", "k", query))
     gate.set()
     holder.result(timeout=30)
     assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
 
 
-def test_a_question_that_breaks_takes_nobody_with_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_breaks_takes_nobody_with_it(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """One bad question in a batch is an incident; its neighbours get their answers, once each."""
-    who = analyst(house)
+    who = analyst(replica)
     real = __import__("service.workflows.writer.batch", fromlist=["contributions"]).contributions
 
     def fragile(plan: Any, memory: Any) -> Any:
@@ -267,24 +267,24 @@ def test_a_question_that_breaks_takes_nobody_with_it(house: House, monkeypatch: 
         orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False})
         for sigma in (12.0, 13.0, 14.0)
     ]
-    futures = [house.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
+    futures = [replica.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
     outcomes = [future.exception(timeout=30) for future in futures]
     assert [type(outcome) for outcome in outcomes] == [type(None), Unavailable, type(None)]
     assert "44" not in str(outcomes[1])
-    assert len(house.ledger("survey", cursor=None, limit=10).items) == 2
+    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 2
 
 
 def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
     """Closing writes the pages; a new house starts from them and agrees."""
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
         for n in range(5):
-            ask(house, who, f"k{n}", reuse=False)
-        before = house.budgets("survey", cursor=None, limit=10).items
+            ask(replica, who, f"k{n}", reuse=False)
+        before = replica.budgets("survey", cursor=None, limit=10).items
     assert store.head(1).checkpoint_seq == 5
     assert [report.findings for report in verify_all(store)] == [[]]
-    with open_house(store) as house:
-        assert house.budgets("survey", cursor=None, limit=10).items == before
-        assert ask(house, who, "k9", reuse=False).sequence == 6
+    with open_replica(store) as replica:
+        assert replica.budgets("survey", cursor=None, limit=10).items == before
+        assert ask(replica, who, "k9", reuse=False).sequence == 6

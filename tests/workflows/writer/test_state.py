@@ -14,10 +14,10 @@ from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.replica import House
+from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import burn, dataset, entry, reply, second_entry
-from tests.factories import PEOPLE, VISITS, analyst, ask, open_house, register, upload
+from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
@@ -26,15 +26,15 @@ def test_refused_events_leave_nobody_behind() -> None:
     """Events of somebody new, refused for being too many: nobody new is counted or charged."""
     store = MemoryStore()
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
-    with open_house(store) as house:
-        register(house, tables={"people": PEOPLE, "visits": visits})
-        upload(house, "people", ROWS)
+    with open_replica(store) as replica:
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        upload(replica, "people", ROWS)
         with pytest.raises(InvalidRequest, match="rows_per_individual"):
-            upload(house, "visits", [("new", 1)] * 3)
-        ask(house, analyst(house), "k")
-        assert house.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
-        upload(house, "visits", [("new", 1)] * 2)
-        assert house.budget_summary("survey").individuals == len(ROWS) + 1
+            upload(replica, "visits", [("new", 1)] * 3)
+        ask(replica, analyst(replica), "k")
+        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
+        upload(replica, "visits", [("new", 1)] * 2)
+        assert replica.budget_summary("survey").individuals == len(ROWS) + 1
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
@@ -48,10 +48,10 @@ class CutTransaction(MemoryTransaction):
 def test_a_load_cut_short_is_begun_again() -> None:
     """Even if the version to load then is the one that was held before: half a load is no version at all."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
+    with open_replica(store) as replica:
+        register(replica)
         older = store.kept[1]
-        upload(house, "people", ROWS)
+        upload(replica, "people", ROWS)
     record = store.datasets()[0]
     state = DatasetState(record)
     state.catch_up(MemoryTransaction(store, 1, lock=False))
@@ -67,20 +67,20 @@ def test_a_load_cut_short_is_begun_again() -> None:
 def test_acts_of_another_history_are_not_followed(more: int) -> None:
     """A backup without the last acts, on which as many or more others were done: their numbers say nothing."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
         older = store.kept[1]
-        house.erase_individual("survey", "ann")
-        upload(house, "people", ROWS[:1])
+        replica.erase_individual("survey", "ann")
+        upload(replica, "people", ROWS[:1])
     state = DatasetState(store.datasets()[0])
     state.catch_up(MemoryTransaction(store, 1, lock=False))
     store.kept[1] = older
-    with open_house(store, witness=MemoryWitness()) as house:
-        upload(house, "people", [("eve", "NO", 71, 0)])
-        house.erase_individual("survey", "ann")
+    with open_replica(store, witness=MemoryWitness()) as replica:
+        upload(replica, "people", [("eve", "NO", 71, 0)])
+        replica.erase_individual("survey", "ann")
         for _ in range(more):
-            house.open_epoch("survey")
+            replica.open_epoch("survey")
     state.catch_up(MemoryTransaction(store, 1, lock=False))
     assert np.flatnonzero(state.memory.present).tolist() == [1, 2]
     assert state.data_version == store.head(1).data_version
@@ -90,15 +90,15 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
     """So many acts may take longer to follow than a load does."""
     monkeypatch.setattr("service.workflows.replication.act_changes.ACTS_MAX", 2)
     store, read = MemoryStore(), list[int]()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
         state = DatasetState(store.datasets()[0])
         for acts in (2, 3):
             state.catch_up(MemoryTransaction(store, 1, lock=False))
             memory = state.memory
             for _ in range(acts):
-                house.open_epoch("survey")
+                replica.open_epoch("survey")
             state.catch_up(MemoryTransaction(store, 1, lock=False))
             read.append(state.memory is not memory)
     assert read == [False, True]
@@ -107,11 +107,11 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
 def test_pages_that_have_gone_back_are_loaded_again() -> None:
     """A backup from before the checkpoint may hold every entry: which pages have changed since is then not known."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
-        ask(house, who, "k")
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
+        ask(replica, who, "k")
         before = store.kept[1]
     assert store.head(1).checkpoint_seq == 1
     state = DatasetState(store.datasets()[0])
@@ -126,14 +126,14 @@ def test_pages_that_have_gone_back_are_loaded_again() -> None:
 def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many charges in few entries take as long to replay as many entries; a copy begins the count anew."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS)
-        who = analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        who = analyst(replica)
         state = DatasetState(store.datasets()[0])
         assert not state.is_tail_long(entries=0)  # nothing was loaded yet
         for n in range(3):
-            ask(house, who, f"k{n}", reuse=False)
+            ask(replica, who, f"k{n}", reuse=False)
         state.catch_up(MemoryTransaction(store, 1, lock=False))
     assert state.is_tail_long(entries=3)
     assert not state.is_tail_long(entries=4)
@@ -198,18 +198,18 @@ def test_an_entry_that_touches_nobodys_slot_changes_nothing() -> None:
 def test_categories_are_indexed_before_anybody_asks(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
     """By the append, and by the load of whoever comes after."""
     store, made = MemoryStore(), list[int]()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", ROWS[:1])
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS[:1])
         if not is_loaded:
-            upload(house, "people", ROWS[1:])
+            upload(replica, "people", ROWS[1:])
             _count_indexes(monkeypatch, made)
-            _ask_by_country(house)
+            _ask_by_country(replica)
     if is_loaded:
-        with open_house(store) as house:
-            house.preload()
+        with open_replica(store) as replica:
+            replica.preload()
             _count_indexes(monkeypatch, made)
-            _ask_by_country(house)
+            _ask_by_country(replica)
     assert made == []
 
 
@@ -224,5 +224,5 @@ def _count_indexes(monkeypatch: pytest.MonkeyPatch, made: list[int]) -> None:
     monkeypatch.setattr(Inverted, "of", of)
 
 
-def _ask_by_country(house: House) -> None:
-    ask(house, analyst(house), "by-country", where={"eq": [{"col": "country"}, "NO"]})
+def _ask_by_country(replica: Replica) -> None:
+    ask(replica, analyst(replica), "by-country", where={"eq": [{"col": "country"}, "NO"]})

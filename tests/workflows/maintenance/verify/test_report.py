@@ -22,8 +22,8 @@ from service.workflows.maintenance.verify.report import Report, verify_all
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing
-from service.workflows.replica import House
-from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_house, register, upload
+from service.workflows.replica import Replica
+from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import DAMAGES, Damage
 
@@ -33,18 +33,18 @@ HALF = 2**38
 """Half of the budget of 0.5 rho, in units."""
 
 
-def history(house: House) -> Principal:
+def history(replica: Replica) -> Principal:
     """Three people, of whom one has lowered a limit and one was erased; three entries and a reply that is reused."""
-    register(house)
-    upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-    house.lines.line(house.lines.record("survey")).act(lowering("bob", limit_units=HALF))
-    who = analyst(house)
-    ask(house, who, "a", reuse=False)
-    ask(house, who, "b", noise={"sigma": 5.0})
-    ask(house, who, "b2", noise={"sigma": 5.0})
-    house.erase_individual("survey", "eve")
-    house.open_epoch("survey")
-    ask(house, who, "c", noise={"sigma": 5.0})
+    register(replica)
+    upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+    replica.lines.line(replica.lines.record("survey")).act(lowering("bob", limit_units=HALF))
+    who = analyst(replica)
+    ask(replica, who, "a", reuse=False)
+    ask(replica, who, "b", noise={"sigma": 5.0})
+    ask(replica, who, "b2", noise={"sigma": 5.0})
+    replica.erase_individual("survey", "eve")
+    replica.open_epoch("survey")
+    ask(replica, who, "c", noise={"sigma": 5.0})
     return who
 
 
@@ -64,8 +64,8 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 @pytest.fixture
 def ana(store: PostgresStore, witness: MemoryWitness) -> Principal:
     """The analyst who has asked; the house is closed by now."""
-    with open_house(store, witness=witness) as house:
-        return history(house)
+    with open_replica(store, witness=witness) as replica:
+        return history(replica)
 
 
 def report_of(store: Store, witness: MemoryWitness) -> Report:
@@ -103,13 +103,13 @@ def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_n
     database_url: str, store: PostgresStore, witness: MemoryWitness
 ) -> None:
     """A promise of 0.5 is broken for ever, though the limit is put back."""
-    with open_house(store, witness=witness) as house:
-        history(house)
+    with open_replica(store, witness=witness) as replica:
+        history(replica)
     damage(database_url, "UPDATE individuals SET limit_units = 4 * limit_units")
-    with open_house(store, SeededEntropy(7), witness=witness) as house:
-        who = analyst(house, "bea")
+    with open_replica(store, SeededEntropy(7), witness=witness) as replica:
+        who = analyst(replica, "bea")
         for key in ("d", "e"):
-            ask(house, who, key, reuse=False, noise={"sigma": 1.0})
+            ask(replica, who, key, reuse=False, noise={"sigma": 1.0})
     damage(database_url, "UPDATE individuals SET limit_units = limit_units / 4")
     findings = report_of(store, witness).findings
     assert any("individuals row 0: has spent" in each and "its limit is" in each for each in findings), findings
@@ -130,13 +130,13 @@ def test_who_takes_part_is_worked_out_anew(
 ) -> None:
     """A filter that decides otherwise than limits, pauses and charges say is found in the entry that it decided."""
     store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-        line = house.lines.line(house.lines.record("survey"))
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
+        line = replica.lines.line(replica.lines.record("survey"))
         line.act(lowering("eve", limit_units=2**30))
-        who = analyst(house)
-        ask(house, who, "a", reuse=False, noise={"sigma": 100.0})
+        who = analyst(replica)
+        ask(replica, who, "a", reuse=False, noise={"sigma": 100.0})
         line.act(pausing("bob", paused=True))
         real = Accounts.active
 
@@ -148,7 +148,7 @@ def test_who_takes_part_is_worked_out_anew(
 
         monkeypatch.setattr(Accounts, "active", faulty)
         monkeypatch.setattr(Accounts, "debit", lambda self, slots, units: np.add.at(self.spent, slots, units))
-        ask(house, who, "b", reuse=False, noise={"sigma": 2.0})
+        ask(replica, who, "b", reuse=False, noise={"sigma": 2.0})
     (report,) = verify_all(store)
     assert (found in report.findings) if found else (report.findings == []), report.findings
 
@@ -156,10 +156,10 @@ def test_who_takes_part_is_worked_out_anew(
 def test_limits_count_from_when_they_were_lowered() -> None:
     """Whoever could pay before may be unable to after, and pauses end."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house)
-        upload(house, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-        line, who = house.lines.line(house.lines.record("survey")), analyst(house)
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
+        line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
         for key, act in [
             ("a", pausing("bob", paused=True)),
             ("b", lowering("ann", limit_units=0)),
@@ -167,10 +167,10 @@ def test_limits_count_from_when_they_were_lowered() -> None:
             ("d", lowering("bob", limit_units=1)),
             ("e", None),
         ]:
-            ask(house, who, key, reuse=False, noise={"sigma": 9.0})
+            ask(replica, who, key, reuse=False, noise={"sigma": 9.0})
             if act is not None:
                 line.act(act)
-        counts = [(row.charged, row.left_out) for row in house.ledger("survey", cursor=None, limit=9).items]
+        counts = [(row.charged, row.left_out) for row in replica.ledger("survey", cursor=None, limit=9).items]
     assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
     (report,) = verify_all(store)
     assert report.findings == []
@@ -178,13 +178,13 @@ def test_limits_count_from_when_they_were_lowered() -> None:
 
 def test_who_was_left_out_could_not_have_paid(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
     """A limit that people bring along stands in no journal; that it was too small once does."""
-    with open_house(store, witness=witness) as house:
+    with open_replica(store, witness=witness) as replica:
         people: dict[str, Any] = dict(PEOPLE)
         people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
-        register(house, tables={"people": people})
+        register(replica, tables={"people": people})
         rows = "person_id,country,age,spend,limit\nann,NO,44,10,0.1\nbob,SE,30,20,\n"
-        house.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
-        ask(house, analyst(house), "a", noise={"sigma": 2.0})
+        replica.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+        ask(replica, analyst(replica), "a", noise={"sigma": 2.0})
     assert report_of(store, witness).findings == []
     damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")
     said = "ledger row 1: leaves out slot 0, whose limit affords it"
@@ -195,8 +195,8 @@ def test_a_question_that_is_not_read_any_more_keeps_its_labels(
     database_url: str, store: PostgresStore, witness: MemoryWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its values are compared all the same, and the report says how many answers that concerns."""
-    with open_house(store, witness=witness) as house:
-        who = history(house)
+    with open_replica(store, witness=witness) as replica:
+        who = history(replica)
 
     def refused(*_: object, **__: object) -> None:
         raise QueryProblem.of("version", "is not read any more")
@@ -213,8 +213,8 @@ def test_an_answer_of_an_earlier_version_may_state_another_half_width(
     database_url: str, store: PostgresStore, witness: MemoryWitness
 ) -> None:
     """Of the noise alone, 1.96 sigma; and no third one."""
-    with open_house(store, witness=witness) as house:
-        history(house)
+    with open_replica(store, witness=witness) as replica:
+        history(replica)
     for width, count in ((5.879891953620161, 0), (5.9, 1)):
         with psycopg.connect(database_url) as owner:
             owner.execute("SET session_replication_role = replica")
@@ -231,9 +231,9 @@ def test_an_answer_of_an_earlier_version_may_state_another_half_width(
 def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> None:
     """The row keeps units alone; the genesis knows the digits."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
-        record = house.lines.record("survey")
+    with open_replica(store) as replica:
+        register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
+        record = replica.lines.record("survey")
     assert check_registration(record) == []
     for changed in (
         replace(record, budget_units=record.budget_units + 1),
@@ -245,9 +245,9 @@ def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> N
 def test_an_epsilon_gives_its_budget() -> None:
     """By the curve: the genesis binds epsilon and delta, these the units."""
     store = MemoryStore()
-    with open_house(store) as house:
-        register(house, guarantee={"epsilon": "1", "delta": "1e-6"})
-        record = house.lines.record("survey")
+    with open_replica(store) as replica:
+        register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
+        record = replica.lines.record("survey")
     assert check_registration(record) == []
     (found,) = check_registration(replace(record, budget_units=2 * record.budget_units))
     assert "its epsilon and delta give" in found
