@@ -1,4 +1,4 @@
-# Everything runs in .venv, which two hash-pinned locks fill; nothing else on the machine is touched, and no server has to be
+# Everything runs in .venv, which hash-pinned locks fill; nothing else on the machine is touched, and no server has to be
 # installed: Postgres and Valkey come in wheels.
 # A different interpreter: make PY=python3.12.  More options for pytest: make test ARGS="-k ledger".
 .DEFAULT_GOAL := help
@@ -9,15 +9,8 @@ SHELL := bash
 PY ?= python3
 ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
+LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
-
-# A dot for each package: a slow network should look slow, not stuck. Retries and errors are shown in full.
-INSTALL = $(PIP) install --require-hashes --only-binary :all: -r $(1) 2>&1 | awk ' \
-  /^(Collecting|Processing)/ { printf "."; fflush() } \
-  /^Installing collected/ { printf " unpacking "; fflush() } \
-  /^Successfully/ { print "done" } \
-  /^ERROR/ { failed = 1; print "" } \
-  failed || /Retrying/ { print; fflush() }'
 
 .PHONY: help demo run test unit mutants check format bench attack soak lock clean
 
@@ -42,7 +35,7 @@ mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a t
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests tools)
 
 format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 	@.venv/bin/ruff format .
@@ -57,29 +50,29 @@ bench: .venv/.dev-ok ## Run every benchmark under loadtests/
 soak: .venv/.dev-ok ## Kill, cut, stop and race for an hour, or ARGS="--minutes N"; the result goes to tests/records
 	@.venv/bin/python -m loadtests.soak $(ARGS)
 
-lock: .venv/.dev-ok ## Resolve both locks again after a change of pyproject.toml or requirements*.in
-	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --output-file requirements.lock pyproject.toml requirements.in
-	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --output-file requirements-dev.lock requirements-dev.in
+lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml or requirements*.in
+	@$(LOCK) --output-file requirements-uv.lock requirements-uv.in
+	@$(LOCK) --output-file requirements.lock pyproject.toml requirements.in
+	@$(LOCK) --output-file requirements-demo.lock --extra demo pyproject.toml requirements.lock
+	@$(LOCK) --output-file requirements-dev.lock requirements-dev.in
 
 clean: ## Remove .venv and caches; .sparing stays, because it holds data and a ledger
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable installs need no hashes: --no-deps and --no-build-isolation let nothing in that the lock did not bring.
-.venv/.ok: requirements.lock pyproject.toml clients/python/pyproject.toml
+.venv/.ok: requirements-demo.lock requirements-uv.lock pyproject.toml clients/python/pyproject.toml tools/install.py
 	@command -v "$(PY)" > /dev/null || { echo "Python 3.11 or newer is needed, and '$(PY)' was not found."; exit 1; }
 	@"$(PY)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; '$(PY)' is $$("$(PY)" --version 2>&1). Name another: make PY=python3.12"; exit 1; }
 	@.venv/bin/python -m pip --version > /dev/null 2>&1 || "$(PY)" -m venv --clear .venv || \
 	  { rm -rf .venv; echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
-	@echo "Filling .venv with the $$(grep -c '==' requirements.lock) pinned packages (once, about a minute; each is checked against its hash)"
-	@$(call INSTALL,requirements.lock)
+	@echo "Filling .venv with the $$(grep -c '==' requirements-demo.lock) pinned packages (once; each is checked against its hash)"
+	@.venv/bin/python tools/install.py requirements-demo.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable clients/python
 	@touch $@
 
 .venv/.dev-ok: .venv/.ok requirements-dev.lock
 	@echo "Adding what the tests and checks need (once)"
-	@$(call INSTALL,requirements-dev.lock)
+	@.venv/bin/python tools/install.py requirements-dev.lock
 	@touch $@

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from service.run.listening import stay_until_asked
 from service.run.serve import serving
 from service.settings import Settings
 
 OUT = "demo"  # the folder of the home in which the demo's files lie
+INSTALLING = "run `make demo` in a clone of the repository, or install requirements-demo.lock and clients/python"
 
 
 class DemoFailed(Exception):
@@ -18,10 +17,12 @@ class DemoFailed(Exception):
 def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
     """Run the demo once; with `stay`, serve on until a signal comes. Raises DemoFailed, OSError."""
     try:
+        from rich.console import Console  # noqa: PLC0415 - the production image lacks the demo and its packages
+
         from sparing import SparingError  # noqa: PLC0415 - the same
-        from sparing_demo import NotTheDemo, run_demo  # noqa: PLC0415 - an installed server may lack the demo
+        from sparing_demo import NotTheDemo, run_demo  # noqa: PLC0415 - the same
     except ImportError as error:
-        raise DemoFailed("the demo comes with a clone of the repository: make demo") from error
+        raise DemoFailed(f"the demo needs {error.name}: {INSTALLING}") from error
 
     console = Console()
     console.print("Starting Postgres, Valkey and the service …")

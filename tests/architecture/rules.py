@@ -54,7 +54,7 @@ HOME_OF: dict[str, frozenset[str]] = {
 }
 
 CORE_MAY_IMPORT = """
-__future__ bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator scipy
+__future__ bisect collections dataclasses decimal enum fractions functools itertools math mpmath numpy operator
 statistics typing
 """.split()
 PURE_ROOMS = frozenset({"core", "accounting", "query"})

@@ -15,6 +15,7 @@ import pytest
 
 import service
 from tests.architecture.source import ROOT
+from tools import install
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -85,10 +86,10 @@ def test_make_says_what_it_can_do() -> None:
 
 
 def test_make_installs_only_what_is_locked() -> None:
-    """Every pip install of the Makefile demands hashes or brings nothing in."""
-    installs = re.findall(r"pip install .*|\$\(PIP\) install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    """Every installation demands hashes and wheels, or brings nothing in."""
+    editable = re.findall(r"\$\(PIP\) install .*|pip install .*", (ROOT / "Makefile").read_text(encoding="utf-8"))
 
-    assert installs
-    assert [
-        line for line in installs if "--require-hashes" not in line and "--no-deps --no-build-isolation" not in line
-    ] == []
+    assert editable
+    assert [line for line in editable if "--no-deps --no-build-isolation" not in line] == []
+    assert {"--require-hashes", "--only-binary"} <= set(install.PIP_INSTALL)
+    assert {"--require-hashes", "--no-build"} <= set(install.UV_INSTALL)
