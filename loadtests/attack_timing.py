@@ -77,7 +77,7 @@ class Cell:
         """Whether the worlds can be told apart better than is allowed."""
         return self.found.low > LIMIT
 
-    def line(self) -> str:
+    def writer(self) -> str:
         """One row of the table."""
         auc, guess = self.found.auc, self.found.guess
         figures = (
@@ -106,7 +106,7 @@ def main() -> int:
     error = FAMILY_ERROR / max(count, 1)
     cells: list[Cell] = []
     for cell in chain(*(attacked(pair, options, error) for pair in pairs), watched(acts, options, error)):
-        print(cell.line(), flush=True)
+        print(cell.writer(), flush=True)
         cells.append(cell)
         keep(cells, options)
     return verdict(cells)
@@ -237,7 +237,7 @@ def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
     }
     with throw_away_home() as home, serving(home, environment=environment) as rig:
         said = [rig.process.stdout.readline() if rig.process.stdout else "" for _ in range(options.workers)]
-        urls = [line.split()[1] for line in said]
+        urls = [writer.split()[1] for writer in said]
 
         def late() -> int:
             texts = [httpx.get(url, trust_env=False).text for url in urls]

@@ -2,7 +2,7 @@
 
     python -m loadtests.bench_acts
 
-In milliseconds, medians. `..._line` is for how long an act takes the dataset's line, `..._processor` the processor time
+In milliseconds, medians. `..._writer` is for how long an act occupies the writer, `..._processor` the processor time
 of that, `..._follow` how long another replica's memory takes to come to its head; `everything_follow` is what following
 cost while a replica knew only that something had changed. `..._late` is by how much a thread that sleeps for a
 millisecond is late, at the 99.9th percentile, while the act is prepared; `nothing_late` is that without any act.
@@ -71,8 +71,8 @@ class Rig:
 
     def __post_init__(self) -> None:
         """Measure what acts take of the line."""
-        desk = self.replica.lines.line(self.follower.record).desk
-        real = desk.act
+        committer = self.replica.registry.writer(self.follower.record).committer
+        real = committer.act
 
         def act(wanted: Act[object]) -> object:
             began, used = time.perf_counter(), time.thread_time()
@@ -81,7 +81,7 @@ class Rig:
             finally:
                 self.line_s.append((time.perf_counter() - began, time.thread_time() - used))
 
-        desk.act = act  # type: ignore[method-assign,assignment]
+        committer.act = act  # type: ignore[method-assign,assignment]
 
     def upload(self, table: str, rows: pa.Table) -> None:
         """Append rows."""
@@ -188,7 +188,7 @@ def run() -> dict[str, float]:
             for n in range(1 if name.startswith("1000000") else ROUNDS):
                 late.append(lateness_ms(partial(act, n)))
                 follow.append(made.follow_ms())
-            figures[f"{name}_line"] = 1000 * statistics.median(taken for taken, _ in made.line_s)
+            figures[f"{name}_writer"] = 1000 * statistics.median(taken for taken, _ in made.line_s)
             figures[f"{name}_processor"] = 1000 * statistics.median(used for _, used in made.line_s)
             figures[f"{name}_follow"] = statistics.median(follow)
             if name.startswith("1000000"):

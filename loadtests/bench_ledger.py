@@ -36,9 +36,9 @@ from service.workflows.model.ledger_entry import FORMAT, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import DatasetRecord, Head, WitnessRecord
 from service.workflows.model.views import Guarantee
-from service.workflows.rollback.guard import Guard, witness_name
+from service.workflows.rollback.guard import RollbackGuard, witness_name
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 PEOPLE = 10**6
 DENSE = 100
@@ -220,16 +220,16 @@ def rewriting() -> dict[str, float]:
         store.finish_checkpoint(record.id, checkpoint)
         witness = MemoryWitness()
         witness.write(witness_name(record), WitnessRecord.of(store.head(record.id)))
-        guard = Guard(record=record, store=store, witness=witness)
-        line = DatasetWriter(record=record, guard=guard, entropy=system_entropy)
-        line.catch_up()
+        guard = RollbackGuard(record=record, store=store, witness=witness)
+        writer = WriterThread(record=record, guard=guard, entropy=system_entropy)
+        writer.catch_up()
         figures = {"entry_bytes": bytes_of_an_entry(url)}
         for name, slot in (("erasure_of_all_s", 0), ("erasure_of_none_s", 1)):
             with store.transaction(record.id, lock=True) as transaction:
                 transaction.journal("erase", {"slot": slot})
                 transaction.commit()
             began = time.perf_counter()
-            amend_erased(line)
+            amend_erased(writer)
             figures[name] = time.perf_counter() - began
         with store.transaction(record.id, lock=True) as transaction:
             transaction.journal("prune", {"seq": AGED})
@@ -242,8 +242,8 @@ def rewriting() -> dict[str, float]:
                 transaction.lock()
                 transaction.commit()
         figures["dropping_s"] = time.perf_counter() - began
-        line.end()
-        line.ended(within_s=10)
+        writer.end()
+        writer.ended(within_s=10)
         return figures | {"pruned_entry_bytes": bytes_of_an_entry(url)}
 
 

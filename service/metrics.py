@@ -94,9 +94,9 @@ class PrometheusTelemetry:
         """Count it."""
         self._overruns.inc()
 
-    def batched(self, questions: int) -> None:
+    def batched(self, requests: int) -> None:
         """Count it by size."""
-        self._batches.observe(questions)
+        self._batches.observe(requests)
 
     def committed(self, kind: Commit) -> None:
         """Count it by kind."""

@@ -26,8 +26,8 @@ from service.workflows.ports.store import CommitRejected, Store, Witness
 from service.workflows.ports.telemetry import SILENT, Telemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
-from service.workflows.rollback.guard import Guard
-from service.workflows.writer.queue import Line
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.queue import WriterQueue
 
 CLOCK = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
 PEOPLE = {
@@ -81,7 +81,7 @@ def _commit(transaction: MemoryTransaction) -> None:
 class PassiveReplica(Replica):
     """A house on the store of another, whose one line moves only when it is stepped."""
 
-    line: Line
+    writer: WriterQueue
 
     def __init__(self, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
         super().__init__(
@@ -93,9 +93,9 @@ class PassiveReplica(Replica):
             telemetry=telemetry,
         )
 
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> Line:  # type: ignore[override]
-        self.line = Line(record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry)
-        return self.line
+    def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> WriterQueue:  # type: ignore[override]
+        self.writer = WriterQueue(record=record, guard=guard, entropy=self._entropy, telemetry=self._telemetry)
+        return self.writer
 
 
 @contextmanager
@@ -140,8 +140,8 @@ def register(replica: Replica, name: str = "survey", *, rho: str = "0.5", **more
 def upload(replica: Replica, table: str, rows: Sequence[Sequence[object]], name: str = "survey") -> None:
     """Rows as CSV, the header from the table."""
     header = {"people": "person_id,country,age,spend", "visits": "person_id,item"}[table]
-    lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
-    replica.append_rows(name, table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+    registry = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
+    replica.append_rows(name, table, "text/csv", BytesIO("\n".join(registry).encode() + b"\n"))
 
 
 def analyst(replica: Replica, name: str = "ana", **more: Any) -> Principal:

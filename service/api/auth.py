@@ -33,7 +33,7 @@ def current_replica(request: Request) -> Replica:
     return replica
 
 
-class Guard:
+class RouteGuard:
     """Lets principals of the named roles through, each to its own dataset if it is bound to one.
 
     With `for_all_datasets`, a principal that is bound to one dataset is refused: the route concerns all datasets.
@@ -123,9 +123,9 @@ async def recognised(request: Request, recognition: Recognition) -> Principal | 
 class GuardedRoute(APIRoute):
     """A route that asks its guard before it reads the body. Building one without exactly one guard is a TypeError."""
 
-    def guard(self) -> Guard:
+    def guard(self) -> RouteGuard:
         """The one guard."""
-        guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, Guard)]
+        guards = [each.dependency for each in self.dependencies if isinstance(each.dependency, RouteGuard)]
         if len(guards) != 1:
             raise TypeError(f"{self.path} must have exactly one guard, not {len(guards)}")
         return guards[0]
@@ -151,7 +151,7 @@ class GuardedRoute(APIRoute):
         return True
 
 
-async def admitted(request: Request, guard: Guard) -> Principal:
+async def admitted(request: Request, guard: RouteGuard) -> Principal:
     """The principal that the guard lets through. Raises as the guard does."""
     reach("accepted")
     caller = await guard.admit(request)
@@ -160,8 +160,8 @@ async def admitted(request: Request, guard: Guard) -> Principal:
 
 
 def guarded_router(*roles: Role, for_all_datasets: bool = False) -> APIRouter:
-    """A router under /v1 behind a `Guard` for these roles."""
-    guard = Depends(Guard(*roles, for_all_datasets=for_all_datasets))
+    """A router under /v1 behind a `RouteGuard` for these roles."""
+    guard = Depends(RouteGuard(*roles, for_all_datasets=for_all_datasets))
     return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=[*sorted(roles)])
 
 

@@ -23,11 +23,11 @@ from service.workflows.model.rows import (
     ReleasePlace,
     ReleaseRecord,
 )
-from service.workflows.ports.store import Outdated
+from service.workflows.ports.store import HeadMoved
 
 
-class MemoryProposal:
-    """The port's Proposal: nothing is drafted before it is committed."""
+class MemoryConditionalAppend:
+    """The port's ConditionalAppend: nothing is drafted before it is committed."""
 
     def __init__(self, store: "MemoryStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
         """Assume the head."""
@@ -47,14 +47,14 @@ class MemoryProposal:
             self.commit_in(transaction)
 
     def commit_in(self, transaction: MemoryTransaction) -> None:
-        """Append and commit in a locked transaction that has just begun. Raises Outdated."""
+        """Append and commit in a locked transaction that has just begun. Raises HeadMoved."""
         head, assumed, known = transaction.head, self._assumed, transaction.known
         is_same = (head.seq, head.hash, head.fence) == (assumed.seq, assumed.hash, assumed.fence)
         is_same = is_same and (head.epoch, head.data_version) == (assumed.epoch, assumed.data_version)
         _, answers, _ = self._appended
         is_taken = any((answer.principal_id, answer.key) in transaction.answered for answer in answers)
         if not is_same or known.answers or known.reusable or is_taken:
-            raise Outdated
+            raise HeadMoved
         transaction.append(*self._appended)
         transaction.commit()
 
@@ -85,8 +85,10 @@ class MemoryStore(Kept):
                     lock.release()
 
     @contextmanager
-    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
-        yield MemoryProposal(self, dataset_id, head, asked=asked)
+    def conditional_append(
+        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
+    ) -> Iterator[MemoryConditionalAppend]:
+        yield MemoryConditionalAppend(self, dataset_id, head, asked=asked)
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
         with self._door:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from service.incidents import report_incident
 from service.workflows.model.errors import WorkflowError
 from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.writer.registry import Lines
+from service.workflows.writer.registry import DatasetRegistry
 
 
-def preload(store: Store, lines: Lines, claims: Callable[[int], bool]) -> None:
+def preload(store: Store, registry: DatasetRegistry, claims: Callable[[int], bool]) -> None:
     """Load every dataset that is not in memory yet, one after the other; what cannot be is left for who asks.
 
     Each is loaded as soon as it is claimed and before the next is: processes that start together share the datasets.
@@ -21,8 +21,8 @@ def preload(store: Store, lines: Lines, claims: Callable[[int], bool]) -> None:
         try:
             if not claims(record.id):
                 continue
-            lines.line(record).catch_up()
-            lines.guard(record).vouch_now()
+            registry.writer(record).catch_up()
+            registry.guard(record).confirm_head_recorded()
         except (WorkflowError, StoreUnavailable):
             continue  # a caller that asks is told
         except Exception as error:  # noqa: BLE001 - and the others are loaded

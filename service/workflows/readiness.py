@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from service.workflows.ports.store import Store
-from service.workflows.writer.registry import Lines
+from service.workflows.writer.registry import DatasetRegistry
 
 READY_FOR: Final = timedelta(seconds=1)
 
@@ -13,9 +13,9 @@ READY_FOR: Final = timedelta(seconds=1)
 class Readiness:
     """Public codes of what keeps the house from serving."""
 
-    def __init__(self, *, store: Store, lines: Lines, clock: Callable[[], datetime]) -> None:
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
         """Ask nobody yet."""
-        self._store, self._lines, self._clock = store, lines, clock
+        self._store, self._registry, self._clock = store, registry, clock
         self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
 
     def problems(self) -> list[str]:
@@ -29,9 +29,9 @@ class Readiness:
 
     def check_witnesses(self) -> list[str]:
         """Hold every dataset against its witness, so that `problems` knows; the public codes of what is wrong."""
-        guards = [self._lines.guard(record) for record in self._store.datasets()]
+        guards = [self._registry.guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     def _closed_problems(self) -> list[str]:
         """Codes of the closed datasets, each checked anew: it may have been reconciled."""
-        return sorted({code for guard in self._lines.closed() if (code := guard.recheck()) is not None})
+        return sorted({code for guard in self._registry.closed() if (code := guard.recheck()) is not None})

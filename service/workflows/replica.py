@@ -52,15 +52,15 @@ from service.workflows.reads.act_log import ActLog
 from service.workflows.reads.budget_summary import standing, summary
 from service.workflows.replication.exchange import UNSHARED, Exchange
 from service.workflows.replication.ownership import Ownership
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.uploads import placing, read_upload
 from service.workflows.writer.batch import stored_answer
 from service.workflows.writer.committer import Act
 from service.workflows.writer.low_priority import in_background
 from service.workflows.writer.operations import Result, act_beside, next_epoch
-from service.workflows.writer.registry import Lines
+from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 
 class Replica:
@@ -90,9 +90,9 @@ class Replica:
         self._telemetry = telemetry
         self._counts = Counts(store)
         self._amender: Amender | None = None
-        self.lines = Lines(store=store, witness=witness, opening=self._open_line, admits=self._admits)
+        self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer, admits=self._admits)
         recall = None if cache is None else Recall(cache, self._exchange.hints)
-        self._submitting = Submitting(lines=self.lines, admission=self.admission, recall=recall, clock=clock)
+        self._submitting = Submitting(registry=self.registry, admission=self.admission, recall=recall, clock=clock)
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self._principals = principals
         self.authenticate = principals.authenticate
@@ -100,15 +100,15 @@ class Replica:
         self.create_principal = principals.create
         self.list_principals = principals.listed
         self.revoke_principal = principals.revoke
-        self.acts = ActLog(self.lines).page
-        readiness = Readiness(store=store, lines=self.lines, clock=clock)
+        self.acts = ActLog(self.registry).page
+        readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.ready = readiness.problems
         self.check_witnesses = readiness.check_witnesses
 
     def close(self) -> None:
         """Take nothing new, finish what waits, and stop. The store must outlive this call."""
         self._submitting.close()
-        self.lines.close()
+        self.registry.close()
         self._exchange.close()
 
     def share(self, ownership: Ownership) -> None:
@@ -123,28 +123,28 @@ class Replica:
 
     def check_ledgers(self) -> None:
         """From now on check the end of a dataset's ledger in the background each time its writer is opened."""
-        self.lines.accompany(StartChecks(self._store))
+        self.registry.accompany(StartChecks(self._store))
 
     def amend_ledgers(self) -> None:
         """From now on bring erasures to their end in the ledger, when they happen and when a writer is opened."""
         self._amender = Amender()
-        self.lines.accompany(self._amender)
+        self.registry.accompany(self._amender)
 
     def waiting(self) -> int:
         """The number of things that wait in all lines together."""
-        return sum(line.length for line in self.lines.opened())
+        return sum(writer.length for writer in self.registry.opened())
 
     def fenced(self) -> int:
         """The number of datasets that are known to be closed, by their witness or for damage; looks nowhere."""
-        return len(self.lines.closed())
+        return len(self.registry.closed())
 
     def opened(self) -> int:
         """The number of datasets that are in memory here, or are being loaded."""
-        return len(self.lines.opened())
+        return len(self.registry.opened())
 
     def preload(self) -> None:
         """Load every dataset that this process may work on, one after the other; the rest is left for who asks."""
-        preload(self._store, self.lines, self._claims)
+        preload(self._store, self.registry, self._claims)
 
     # Curators
 
@@ -158,42 +158,42 @@ class Replica:
 
     def dataset(self, name: str) -> DatasetView:
         """One dataset. Raises NotFound."""
-        return dataset_view(self.lines.record(name), self._store, self._counts)
+        return dataset_view(self.registry.record(name), self._store, self._counts)
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
-        record = self.lines.record(dataset)
+        record = self.registry.record(dataset)
 
         def append() -> UploadReport:
             rows = read_upload(record, table, content_type, source)
-            return act_beside(self.lines.line(record), placing(record, table, rows, self._pepper))
+            return act_beside(self.registry.writer(record), placing(record, table, rows, self._pepper))
 
         return self._beside(record, append)
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
-        record = self.lines.record(dataset)
-        self._beside(record, lambda: act_beside(self.lines.line(record), erasing(record, key, self._pepper)))
+        record = self.registry.record(dataset)
+        self._beside(record, lambda: act_beside(self.registry.writer(record), erasing(record, key, self._pepper)))
         self._principals.forget_individual(dataset, key)
         if self._amender is not None:
-            self._amender.ask(record, self.lines.line(record))
+            self._amender.ask(record, self.registry.writer(record))
 
     def open_epoch(self, dataset: str) -> int:
         """Start the next public epoch, in which nothing released before is reused."""
-        return self.lines.line(self.lines.record(dataset)).act(next_epoch)
+        return self.registry.writer(self.registry.record(dataset)).act(next_epoch)
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """The individuals' accounts."""
-        record = self.lines.record(dataset)
-        return accounts.budgets(record, self.lines.line(record), self._exchange, cursor=cursor, limit=limit)
+        record = self.registry.record(dataset)
+        return accounts.budgets(record, self.registry.writer(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
         """The budgets' remains, summed up; accounts are copied page by page, while queries are answered."""
-        return summary(standing(self.lines.line(self.lines.record(dataset))))
+        return summary(standing(self.registry.writer(self.registry.record(dataset))))
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
         """The queries, newest first."""
-        return ledger_reads.ledger(self.lines.guard(self.lines.record(dataset)), cursor=cursor, limit=limit)
+        return ledger_reads.ledger(self.registry.guard(self.registry.record(dataset)), cursor=cursor, limit=limit)
 
     # Analysts
 
@@ -217,7 +217,7 @@ class Replica:
         """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
         record = self._visible(principal, dataset)
         plan = compiled(query, record)
-        self.lines.guard(record).refuse_if_closed()
+        self.registry.guard(record).refuse_if_closed()
         return preview(plan, record, principal, self._store, self.admission)
 
     def release(self, principal: Principal, query_id: UUID) -> StoredAnswer:
@@ -225,10 +225,10 @@ class Replica:
         found = self._store.answer_of(principal.id, query_id)
         if found is None:
             raise NotFound
-        guard = self.lines.guard(self.lines.record(found.dataset))
+        guard = self.registry.guard(self.registry.record(found.dataset))
         with guard.transaction(lock=False) as transaction:
             head = transaction.head
-        guard.vouch_for(found.reply.seq, head)  # it may have been withheld when it was committed
+        guard.confirm_recorded_up_to(found.reply.seq, head)  # it may have been withheld when it was committed
         return stored_answer(found.reply)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
@@ -253,12 +253,12 @@ class Replica:
     def my_budgets(self, principal: Principal) -> list[MyBudget]:
         """The individual's own account. Raises NotFound once erased."""
         record, key = self._own(principal)
-        return [accounts.my_budget(record, key, self.lines.line(record), self._exchange)]
+        return [accounts.my_budget(record, key, self.registry.writer(record), self._exchange)]
 
     def my_receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
         """The cost of each query to this individual."""
         record, key = self._own(principal)
-        return ledger_reads.receipts(record, self.lines.guard(record), key, cursor=cursor, limit=limit)
+        return ledger_reads.receipts(record, self.registry.guard(record), key, cursor=cursor, limit=limit)
 
     def lower_my_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
@@ -277,29 +277,29 @@ class Replica:
 
     def submits_at_once(self, dataset: str) -> bool:
         """Whether `submit` would touch no database: its registration and its line are at hand."""
-        return self.lines.is_at_hand(dataset)
+        return self.registry.is_at_hand(dataset)
 
     # Within
 
     def _visible(self, principal: Principal, name: str) -> DatasetRecord:
         if principal.dataset not in (None, name):
             raise NotFound
-        return self.lines.record(name)
+        return self.registry.record(name)
 
     def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
         if principal.dataset is None or principal.individual is None:
             raise NotFound
-        return self.lines.record(principal.dataset), principal.individual
+        return self.registry.record(principal.dataset), principal.individual
 
     def _do_mine(self, principal: Principal, dataset: str, act_of: Callable[[str], Act[OwnAccount]]) -> MyBudget:
         """The act of an individual on the own account, given the key."""
         record, key = self._own(principal)
         if record.name != dataset:
             raise NotFound
-        account = self.lines.line(record).act(act_of(key))
+        account = self.registry.writer(record).act(act_of(key))
         # Put into words after the line is left; a promise does not follow the limit down.
         return ledger_reads.my_budget_view(
-            record, account, ledger_reads.promised_to(record, self.lines.guard(record), key)
+            record, account, ledger_reads.promised_to(record, self.registry.guard(record), key)
         )
 
     def _admits(self, dataset_id: int) -> bool:
@@ -309,14 +309,14 @@ class Replica:
         return self.ownership is None or self.ownership.is_here(self.ownership.claim(dataset_id))
 
     def _let_go(self, dataset_ids: Collection[int]) -> None:
-        for line in self.lines.let_go(dataset_ids):
-            self._exchange.unfollow(line)
+        for writer in self.registry.let_go(dataset_ids):
+            self._exchange.unfollow(writer)
 
     def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")
 
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> DatasetWriter:
-        line = DatasetWriter(
+    def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> WriterThread:
+        writer = WriterThread(
             record=record,
             guard=guard,
             entropy=self._entropy,
@@ -324,6 +324,6 @@ class Replica:
             exchange=self._exchange,
             when_free=None if self.admission.scheduler is None else self.admission.scheduler.when_free,
         )
-        self._exchange.follow(record.genesis, line)
+        self._exchange.follow(record.genesis, writer)
         self._exchange.open()  # only now: a command that touches no dataset need not listen
-        return line
+        return writer

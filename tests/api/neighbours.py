@@ -86,7 +86,7 @@ class Neighbours:
 
     def loaded(self) -> int:
         """How many datasets the other process has opened."""
-        return len(self.other.replica.lines.opened())
+        return len(self.other.replica.registry.opened())
 
 
 async def until(happens: Callable[[], object]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import Guard, GuardedRoute, Recognition, guarded_router
+from service.api.auth import GuardedRoute, Recognition, RouteGuard, guarded_router
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import PUBLIC, ROUTES, Route, served
@@ -214,7 +214,7 @@ class TestBuilding:
         """Which of them would hold?"""
         router = guarded_router("curator")
         with pytest.raises(TypeError, match="exactly one guard, not 2"):
-            router.get("/twice", dependencies=[Depends(Guard("analyst"))])(lambda: None)
+            router.get("/twice", dependencies=[Depends(RouteGuard("analyst"))])(lambda: None)
 
 
 def _another() -> dict[str, object]:

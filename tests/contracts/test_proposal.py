@@ -10,7 +10,7 @@ import pytest
 from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
-from service.workflows.ports.store import Outdated, Store
+from service.workflows.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow
@@ -28,10 +28,10 @@ def propose(
 ) -> Head:
     """Commit a proposal on `head`; the head that it has come to."""
     asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in replies for each in hashes]
-    with store.proposal(record.id, head, asked=asked) as proposal:
-        proposal.append(entries, replies, {ANALYST: units})
-        proposal.commit()
-        return proposal.head
+    with store.conditional_append(record.id, head, asked=asked) as conditional_append:
+        conditional_append.append(entries, replies, {ANALYST: units})
+        conditional_append.commit()
+        return conditional_append.head
 
 
 def began(store: Store, record: DatasetRecord) -> tuple[Head, LedgerEntry]:
@@ -124,7 +124,7 @@ def test_nothing_is_there_when_the_head_was_another(
     start = store.head(record.id)
     happened(store, record)
     before, entries = store.head(record.id), ledger(store, record)
-    with pytest.raises(Outdated):
+    with pytest.raises(HeadMoved):
         propose(store, record, start, [first := entry(start, {0: 5})], [reply(first)])
     assert (store.head(record.id), ledger(store, record)) == (before, entries)
     assert store.worst_cases_of(ANALYST).get("survey", 0) == 0
@@ -135,7 +135,7 @@ def test_nothing_is_there_when_the_head_was_another(
 def test_a_history_of_the_same_length_is_another(store: Store, record: DatasetRecord) -> None:
     """The hash decides, not the sequence: a restored database may have come as far again."""
     start = store.head(record.id)
-    with pytest.raises(Outdated):
+    with pytest.raises(HeadMoved):
         propose(store, record, replace(start, hash=bytes(32)), [first := entry(start, {})], [reply(first)])
     assert ledger(store, record) == []
 
@@ -144,7 +144,7 @@ def test_a_key_that_is_taken_spoils_the_whole_batch(store: Store, record: Datase
     """No key has two answers, and no question of the batch is charged."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
-    with pytest.raises(Outdated):
+    with pytest.raises(HeadMoved):
         propose(store, record, head, [following], [reply(following, "fresh"), reply(following)])
     assert ledger(store, record) == [first]
 
@@ -153,10 +153,10 @@ def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store,
     """The database itself holds on to that."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
-    with store.proposal(record.id, head, asked=[]) as proposal:
-        proposal.append([following], [reply(following)], {})
-        with pytest.raises(Outdated):
-            proposal.commit()
+    with store.conditional_append(record.id, head, asked=[]) as conditional_append:
+        conditional_append.append([following], [reply(following)], {})
+        with pytest.raises(HeadMoved):
+            conditional_append.commit()
     assert ledger(store, record) == [first]
 
 
@@ -164,7 +164,7 @@ def test_what_could_be_reused_is_not_charged_again(store: Store, record: Dataset
     """The same question of this epoch spoils the proposal; of an earlier epoch, or fresh on purpose, it does not."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
-    with pytest.raises(Outdated):
+    with pytest.raises(HeadMoved):
         propose(store, record, head, [following], [reply(following, "again")], hashes=[None, "q"])
     head = propose(store, record, head, [following], [reply(following, "fresh")])
     _opened(store, record)
@@ -180,7 +180,7 @@ def test_of_two_on_one_head_one_is_taken(store: Store, record: DatasetRecord) ->
     def race(name: str, head: Head) -> bool:
         try:
             propose(store, record, head, [mine := entry(head, {0: 1})], [reply(mine, f"{name}-{head.seq}")])
-        except Outdated:
+        except HeadMoved:
             return False
         return True
 

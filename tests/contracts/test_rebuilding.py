@@ -9,7 +9,7 @@ from service.query.parse import parse_query
 from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Asked, DatasetRecord
-from service.workflows.ports.store import Outdated, Store
+from service.workflows.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, reply, second_entry
 
 pytestmark = pytest.mark.slow
@@ -62,9 +62,9 @@ def test_a_process_that_took_the_key_for_free_learns_that_it_is_not(store: Store
     head = store.head(record.id)
     following = second_entry(head, {0: 1}, salt=bytes(range(2, 34)))
     asked = [Asked(address=(ANALYST, KEY), query_hash=None)]
-    with store.proposal(record.id, head, asked=asked) as proposal:
-        proposal.append([following], [reply(following, KEY)], {ANALYST: 1})
+    with store.conditional_append(record.id, head, asked=asked) as conditional_append:
+        conditional_append.append([following], [reply(following, KEY)], {ANALYST: 1})
         assert rebuild(store, "survey", seq=1, key=KEY) is not None
-        with pytest.raises(Outdated):
-            proposal.commit()
+        with pytest.raises(HeadMoved):
+            conditional_append.commit()
     assert store.head(record.id) == head

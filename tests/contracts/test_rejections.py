@@ -8,20 +8,20 @@ import pytest
 
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
-from service.workflows.ports.store import CommitRejected, Proposal, Store, Transaction
+from service.workflows.ports.store import CommitRejected, ConditionalAppend, Store, Transaction
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
-Begin = Callable[[Store, DatasetRecord], AbstractContextManager[Proposal | Transaction]]
+Begin = Callable[[Store, DatasetRecord], AbstractContextManager[ConditionalAppend | Transaction]]
 
 
 @contextmanager
-def proposed(store: Store, record: DatasetRecord) -> Iterator[Proposal]:
+def proposed(store: Store, record: DatasetRecord) -> Iterator[ConditionalAppend]:
     """In one journey."""
     asked = [Asked(address=(ANALYST, f"key-{number}"), query_hash=None) for number in (1, 2)]
-    with store.proposal(record.id, store.head(record.id), asked=asked) as proposal:
-        yield proposal
+    with store.conditional_append(record.id, store.head(record.id), asked=asked) as conditional_append:
+        yield conditional_append
 
 
 @contextmanager

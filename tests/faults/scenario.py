@@ -41,7 +41,7 @@ UNIT = Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QueryRequest:
     """A count: as an analyst writes it, whom it touches, and its sigma."""
 
     query: Mapping[str, Any]
@@ -53,10 +53,10 @@ class Question:
         return dict.fromkeys(sorted(self.touched), ceil(1 / (2 * self.sigma**2) / UNIT))
 
 
-def _question(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> Question:
+def _question(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> QueryRequest:
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": reuse}
     condition = {} if where is None else {"where": where}
-    return Question(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
+    return QueryRequest(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
 
 
 def _in_norway(slot: int) -> bool:
@@ -67,7 +67,7 @@ def _age(slot: int) -> int:
     return 5 * slot % 100
 
 
-QUESTIONS: Mapping[str, Question] = {
+QUESTIONS: Mapping[str, QueryRequest] = {
     "everybody": _question("4", iter(range(PEOPLE)), None, reuse=False),
     "north": _question("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, reuse=False),
     "older": _question("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}, reuse=False),

@@ -114,8 +114,10 @@ class Drill:
         replica = self.random.choice(self.world.replicas)
         if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
             number = self.world.replicas.index(replica)
-            replica.lines.line(replica.lines.record("survey")).act(lambda _transaction, state: state.doubt_all())
-            self.counts["unloaded"] += self.world.line(number).position is None
+            replica.registry.writer(replica.registry.record("survey")).act(
+                lambda _transaction, state: state.doubt_all()
+            )
+            self.counts["unloaded"] += self.world.writer(number).position is None
         spent = str(rho_of_units(truth(self.world.store)[person]))
         (mine,) = replica.my_budgets(self.owners[person])
         assert mine.spent_rho == spent

@@ -189,7 +189,7 @@ class ActsMachine(RuleBasedStateMachine):
     def services_hold_what_a_start_would_load(self) -> None:
         """Those that have just acted or answered."""
         for replica in self.replicas:
-            state = replica.lines.line(self.record)._state
+            state = replica.registry.writer(self.record)._state
             if state.position == (1, self.kept.head.seq, self.kept.head.data_version):
                 self.compare(state)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 from tests.laws.test_restore import KEYS, NAME, RestoreMachine
 
 
@@ -21,9 +21,9 @@ class RewritingMachine(RestoreMachine):
     """The world of the restore law, in which entries do not stay what they were."""
 
     @property
-    def line(self) -> DatasetWriter:
+    def writer(self) -> WriterThread:
         """Of the one dataset."""
-        return self.replica.lines.line(self.replica.lines.record(NAME))
+        return self.replica.registry.writer(self.replica.registry.record(NAME))
 
     def spent(self) -> NDArray[np.int64]:
         """Everybody's spent total by slot, as pages and entries give it: a replay from the first entry would not."""
@@ -34,7 +34,7 @@ class RewritingMachine(RestoreMachine):
     @rule()
     def amend(self) -> None:
         """Bring all erasures to their end: no entry tells of an erased individual before its erasure."""
-        amend_erased(self.line)
+        amend_erased(self.writer)
         with self.store.transaction(1, lock=False) as transaction:
             for act in transaction.acts_of("erase"):
                 for entry in transaction.entries(after=transaction.head.pruned_seq):
@@ -53,7 +53,7 @@ class RewritingMachine(RestoreMachine):
         """Drop the first entries, as far as checkpoints have come; nobody's account moves."""
         before = self.spent()
         if has_checkpoint:
-            self.line.checkpoint()
+            self.writer.checkpoint()
         try:
             prune(self.store, self.witness, NAME, before=int(share * self.head.seq) + 1, entropy=self.entropy)
         except InvalidRequest:
@@ -69,8 +69,8 @@ class RewritingMachine(RestoreMachine):
         self.replica.close()
         self.replica = self.open()
         before = self.spent()
-        self.line.catch_up()
-        held = self.line.look(lambda state: state.memory.accounts.spent[: before.size].tolist())
+        self.writer.catch_up()
+        held = self.writer.look(lambda state: state.memory.accounts.spent[: before.size].tolist())
         assert held == before.tolist()
 
 

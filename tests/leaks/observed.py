@@ -64,7 +64,7 @@ class Events:
 
 def key_of(request: Any) -> str | None:
     """The key of the first query of a request; None for a read."""
-    return request.job.questions[0].key if isinstance(request.job, Submission) else None
+    return request.job.requests[0].key if isinstance(request.job, Submission) else None
 
 
 async def leave_as_formerly(self: ReleaseSlots, arrived_ns: int, _due_ns: int) -> None:

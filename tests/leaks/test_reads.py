@@ -87,7 +87,7 @@ NEIGHBOURS: Final = {
 }
 
 
-def question(number: int) -> bytes:
+def request(number: int) -> bytes:
     """A sum over everybody; each number is a question of its own."""
     noise = {"sigma": 1e6 + number}
     return orjson.dumps({"version": 1, "select": [{"sum": {"column": "k"}}], "noise": noise})
@@ -99,9 +99,9 @@ def calls(keys: Mapping[Role, str], query_id: str) -> dict[str, tuple[str, str, 
     return {
         "listing": ("GET", f"/v1/queries?limit={LISTED}", b"", {}),
         "release": ("GET", f"/v1/queries/{query_id}", b"", {}),
-        "retry": ("POST", ASK, question(1), {"Idempotency-Key": "key-1"}),
-        "reuse": ("POST", ASK, question(2), {"Idempotency-Key": "new"}),
-        "preview": ("POST", f"{ASK}/preview", question(3), {}),
+        "retry": ("POST", ASK, request(1), {"Idempotency-Key": "key-1"}),
+        "reuse": ("POST", ASK, request(2), {"Idempotency-Key": "new"}),
+        "preview": ("POST", f"{ASK}/preview", request(3), {}),
         "datasets": ("GET", "/v1/datasets", b"", {}),
         "dataset": ("GET", "/v1/datasets/survey", b"", {}),
         "allowances": ("GET", "/v1/allowances", b"", {}),
@@ -161,7 +161,7 @@ async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]
     noted: dict[str, list[Note]] = {}
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=common) as client:
         for number in range(QUESTIONS):
-            answer = await client.post(ASK, content=question(number), headers={"Idempotency-Key": f"key-{number}"})
+            answer = await client.post(ASK, content=request(number), headers={"Idempotency-Key": f"key-{number}"})
             assert answer.status_code == 200
         for what, (method, path, body, headers) in calls(keys, answer.headers["x-query-id"]).items():
             proxy.taken()

@@ -156,10 +156,10 @@ def test_what_an_analyst_reads_is_vouched_for_alike(act: str) -> None:
 def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seeded leak: a house that witnessed how far the dataset has come by now would not be the same."""
 
-    def vouch_for(self: Any, _seq: int, head: Any) -> None:
-        self.vouch(head)
+    def confirm_recorded_up_to(self: Any, _seq: int, head: Any) -> None:
+        self.confirm_recorded(head)
 
-    monkeypatch.setattr("service.workflows.rollback.guard.Guard.vouch_for", vouch_for)
+    monkeypatch.setattr("service.workflows.rollback.guard.RollbackGuard.confirm_recorded_up_to", confirm_recorded_up_to)
     ours, theirs = read_after(nothing), read_after(pause)
     assert {what for what in ours if ours[what] != theirs[what]} == {"release"}
     assert "write" in theirs["release"]
@@ -174,7 +174,7 @@ def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
         who = analyst(here)
         ask(here, who, "k")
         witnessed = {name: list(records) for name, records in witness.kept.items()}
-        apart.lines.witness.kept = {name: list(records) for name, records in witnessed.items()}  # type: ignore[attr-defined]
+        apart.registry.witness.kept = {name: list(records) for name, records in witnessed.items()}  # type: ignore[attr-defined]
         elsewhere = ask(apart, who, "l", reuse=False)
         store.journeys.clear()
         assert here.release(who, elsewhere.query_id).sequence == 2

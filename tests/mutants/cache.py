@@ -79,9 +79,9 @@ MUTANTS = [
         name="shared before it is witnessed",
         incident="Another replica hands out an answer that no witness knows; a restore forgets that it was given.",
         file="service/workflows/writer/committer.py",
-        find='        self._guard.vouch(head)\n        reach("witnessed")\n',
+        find='        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
         put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
-        '        self._guard.vouch(head)\n        reach("witnessed")\n',
+        '        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
         killed_by="tests/workflows/queries/test_answer_lookup.py::test_what_no_witness_knows_is_told_to_nobody",
     ),
     Mutant(

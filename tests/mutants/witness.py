@@ -78,7 +78,8 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="                begun_meanwhile = lock and self._known is None"
         " and self._tell(transaction.head) is not None\n",
-        put="                if lock and self._known is None:\n                    self.vouch(transaction.head)\n",
+        put="                if lock and self._known is None:\n"
+        "                    self.confirm_recorded(transaction.head)\n",
         killed_by=f"{GUARD}::test_replicas_that_meet_for_the_first_time_need_one_connection_each[memory-False]",
     ),
     Mutant(

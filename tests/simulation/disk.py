@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from service.testing.store import MemoryProposal, MemoryStore
+from service.testing.store import MemoryConditionalAppend, MemoryStore
 from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.workflows.model.rows import Asked, Checkpoint, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
@@ -224,8 +224,8 @@ class SimulatedTransaction(MemoryTransaction):
             raise CommitUnclear
 
 
-class SimulatedProposal(MemoryProposal):
-    """The port's Proposal: its noise was drawn before its transaction began."""
+class SimulatedProposal(MemoryConditionalAppend):
+    """The port's ConditionalAppend: its noise was drawn before its transaction began."""
 
     def __init__(self, owner: "ReplicaStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
         """Draw from now on."""
@@ -249,7 +249,7 @@ class ReplicaStore(MemoryStore):
         self.principal_records = disk.store.principal_records
 
     @contextmanager
-    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[SimulatedProposal]:
+    def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[SimulatedProposal]:
         self.disk.scheduler.pause()
         yield SimulatedProposal(self, dataset_id, head, asked=asked)
 

@@ -15,10 +15,10 @@ from service.workflows.ports.store import Transaction, Witness
 from service.workflows.queries.answer_lookup import Recall
 from service.workflows.replica import Replica
 from service.workflows.replication.exchange import Exchange
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.committer import Act
 from service.workflows.writer.prepared import Prepared
-from service.workflows.writer.queue import Line, Look
+from service.workflows.writer.queue import Look, WriterQueue
 from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
@@ -29,13 +29,13 @@ from tests.simulation.witnesses import SteppedDoor
 Result = TypeVar("Result")
 
 
-class SteppedLine(Line):
-    """The line that `DatasetWriter` runs on a thread, stepped by the world instead."""
+class SteppedLine(WriterQueue):
+    """The line that `WriterThread` runs on a thread, stepped by the world instead."""
 
     checkpoint_every = 4
 
     def __init__(
-        self, *, record: DatasetRecord, guard: Guard, entropy: Entropy, scheduler: Scheduler, exchange: Exchange
+        self, *, record: DatasetRecord, guard: RollbackGuard, entropy: Entropy, scheduler: Scheduler, exchange: Exchange
     ) -> None:
         super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange)
         self._scheduler = scheduler
@@ -103,7 +103,7 @@ class SteppedReplica(Replica):
     ) -> None:
         super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
         self.name, self._scheduler, self._laws = name, scheduler, laws
-        self.line: SteppedLine | None = None
+        self.writer: SteppedLine | None = None
 
     def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
         """Share with the other replicas from now on, through a cache that lies."""
@@ -137,15 +137,15 @@ class SteppedReplica(Replica):
         self._laws.shown(page.items, since=since)
         return page
 
-    def _open_line(self, record: DatasetRecord, guard: Guard) -> SteppedLine:  # type: ignore[override]
-        self.line = SteppedLine(
+    def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> SteppedLine:  # type: ignore[override]
+        self.writer = SteppedLine(
             record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
         )
         guard._door = SteppedDoor(self._scheduler)  # type: ignore[assignment]
-        self._exchange.follow(record.genesis, self.line)
-        self._scheduler.spawn(f"{self.name} line", self.name, self.line.run)
-        self._scheduler.spawn(f"{self.name} pages", self.name, self.line.write_pages)
-        return self.line
+        self._exchange.follow(record.genesis, self.writer)
+        self._scheduler.spawn(f"{self.name} line", self.name, self.writer.run)
+        self._scheduler.spawn(f"{self.name} pages", self.name, self.writer.write_pages)
+        return self.writer
 
     def wait(self, future: "Future[Result]") -> Result:
         """As the API waits for an answer."""

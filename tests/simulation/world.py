@@ -70,7 +70,7 @@ class World:
         With `rejects`, have the store reject every transaction with one of certain questions in it.
         """
         self.seed, self.random = seed, Random(seed)
-        self.trace = trace or (lambda _line: None)
+        self.trace = trace or (lambda _writer: None)
         self.rates = Rates.drawn(self.random)
         self.scheduler = Scheduler(Random(seed + 1))
         store = MemoryStore()
@@ -152,8 +152,8 @@ class World:
         if task is not None:
             self.trace(f"  {task.name}")
         for replica in self.replicas:
-            if replica.line is not None and replica.line.is_idle:
-                self.laws.idle(replica.name, replica.line._state, self.disk.store.kept[1])
+            if replica.writer is not None and replica.writer.is_idle:
+                self.laws.idle(replica.name, replica.writer._state, self.disk.store.kept[1])
         self._judge()
 
     def _judge(self) -> None:
@@ -219,8 +219,8 @@ class World:
             self._crash(replica)
         elif self.disk.happens("rolling_restart"):
             self.trace(f"{replica.name} drains")
-            if replica.line is not None:
-                replica.line.end()
+            if replica.writer is not None:
+                replica.writer.end()
             self.replicas[self.replicas.index(replica)] = self._born(f"replica {len(self.replicas) + self.births}")
         if self.disk.happens("store_crash"):
             self.disk.crash()

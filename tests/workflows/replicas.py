@@ -14,7 +14,7 @@ from service.testing.store import MemoryStore
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store, Witness
 from service.workflows.replica import Replica
-from service.workflows.writer.queue import Line
+from service.workflows.writer.queue import WriterQueue
 from tests.contracts.caches import PATIENCE_S, caches
 from tests.factories import SeededEntropy, open_replica, register, upload
 
@@ -31,25 +31,25 @@ class Replicas:
     analyst: Principal
     drawn: list[SeededEntropy] = field(default_factory=list)
 
-    def line(self, number: int) -> Line:
+    def writer(self, number: int) -> WriterQueue:
         """One replica's line of the one dataset."""
         replica = self.replicas[number]
-        return replica.lines.line(replica.lines.record("survey"))
+        return replica.registry.writer(replica.registry.record("survey"))
 
     def seq(self, number: int) -> int:
         """How far its memory has come."""
-        return self.line(number)._state.seq
+        return self.writer(number)._state.seq
 
     def spent(self, number: int) -> list[int]:
         """What it believes everybody has spent."""
-        spent: list[int] = self.line(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
+        spent: list[int] = self.writer(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
         return spent
 
     def unload(self, number: int) -> None:
         """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
-        line, head = self.line(number), self.store.head(1)
-        eventually(lambda: line.position == (head.fence, head.seq, head.data_version))
-        line.submit_look(lambda state: state.doubt_all()).result(timeout=PATIENCE_S)
+        writer, head = self.writer(number), self.store.head(1)
+        eventually(lambda: writer.position == (head.fence, head.seq, head.data_version))
+        writer.submit_look(lambda state: state.doubt_all()).result(timeout=PATIENCE_S)
 
 
 def eventually(holds: Callable[[], bool]) -> None:

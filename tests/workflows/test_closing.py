@@ -36,7 +36,7 @@ def closing(replica: Replica) -> threading.Thread:
     """A thread that closes the house, once the house has stopped taking anything."""
     thread = threading.Thread(target=replica.close)
     thread.start()
-    while replica.lines.are_open:
+    while replica.registry.are_open:
         pass
     return thread
 
@@ -60,7 +60,7 @@ def test_what_waits_is_answered_by_every_line_at_once(replica: Replica, store: G
 def test_what_comes_too_late_is_refused_and_not_forgotten(replica: Replica, store: GatedStore) -> None:
     """Unavailable at once, for questions, acts and readings, by lines that were there and by new ones."""
     who = analyst(replica)
-    writer = replica.lines.line(replica.lines.record("one"))
+    writer = replica.registry.writer(replica.registry.record("one"))
     thread = closing(replica)
     thread.join()
     with pytest.raises(Unavailable):
@@ -78,12 +78,12 @@ def test_a_question_that_slips_in_behind_the_end_is_settled(replica: Replica) ->
     """Its writer was found before the house closed: the promise fails, so that its request can be answered."""
     who = analyst(replica)
     ask(replica, who, "k", "one")
-    writer = replica.lines.line(replica.lines.record("one"))
+    writer = replica.registry.writer(replica.registry.record("one"))
     kept: list[Submission] = []
     real = writer.submit
 
     def keep(submission: Submission) -> None:
-        kept.append(Submission(submission.questions, submission.cost, writer))
+        kept.append(Submission(submission.requests, submission.cost, writer))
         real(submission)
 
     writer.submit = keep  # type: ignore[method-assign]

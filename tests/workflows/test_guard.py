@@ -18,7 +18,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.rollback.guard import Guard, witness_name
+from service.workflows.rollback.guard import RollbackGuard, witness_name
 from tests.contracts.stores import dataset
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
@@ -73,7 +73,7 @@ def record(store: Store) -> DatasetRecord:
     return store.add_dataset(dataset())
 
 
-def act(guard: Guard) -> Head:
+def act(guard: RollbackGuard) -> Head:
     """Commit an act, and tell nobody."""
     with guard.transaction(lock=True) as transaction:
         transaction.journal("act", {})
@@ -90,11 +90,11 @@ def test_replicas_that_meet_for_the_first_time_need_one_connection_each(
     Whoever then waited for a second connection to make sure would wait for others who do the same.
     """
     witness = InterruptedWitness()
-    here, there = (Guard(record=record, store=store, witness=witness) for _ in range(2))
-    witness.then = [lambda: there.vouch(act(there)) if is_told else act(there)]
+    here, there = (RollbackGuard(record=record, store=store, witness=witness) for _ in range(2))
+    witness.then = [lambda: there.confirm_recorded(act(there)) if is_told else act(there)]
     head = act(here)
     assert head.data_version == store.head(record.id).data_version == 2
-    here.vouch(head)
+    here.confirm_recorded(head)
     assert (here.recheck(), there.recheck()) == (None, None)
     assert witness.history(witness_name(record))[-1] == WitnessRecord.of(head)
 
@@ -103,8 +103,8 @@ def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: Data
     """What it has told is held against the ledger that is locked here, and is not in it: nothing is done."""
     witness, elsewhere = InterruptedWitness(), MemoryStore()
     elsewhere.add_dataset(dataset())
-    here, there = (Guard(record=record, store=each, witness=witness) for each in (store, elsewhere))
-    witness.then = [lambda: there.vouch(act(there))]
+    here, there = (RollbackGuard(record=record, store=each, witness=witness) for each in (store, elsewhere))
+    witness.then = [lambda: there.confirm_recorded(act(there))]
     with pytest.raises(Fenced):
         act(here)
     assert here.code == here.recheck() == "ledger-rollback"
@@ -135,11 +135,11 @@ def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed:
     """Not at every page: each would cost several journeys, and is bound to its entry by itself."""
     store, witness = WatchedStore(), MemoryWitness()
     record = store.add_dataset(dataset())
-    guard, pages = Guard(record=record, store=store, witness=witness), range(5)
+    guard, pages = RollbackGuard(record=record, store=store, witness=witness), range(5)
     head = act(guard)
     if is_closed:
-        guard.vouch(replace(head, hash=b"x" * 32))  # as if another history had been witnessed
-        guard = Guard(record=record, store=store, witness=witness)
+        guard.confirm_recorded(replace(head, hash=b"x" * 32))  # as if another history had been witnessed
+        guard = RollbackGuard(record=record, store=store, witness=witness)
     copied = {page: PageTotals.zero() for page in pages}
     checkpoint, before = Checkpoint(since=0, seq=0, hash=head.hash, pages=copied), store.transactions
     if is_closed:

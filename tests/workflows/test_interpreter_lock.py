@@ -28,7 +28,7 @@ def replica() -> Iterator[PassiveReplica]:
 
 def entries(replica: PassiveReplica) -> list[LedgerEntry]:
     """The ledger."""
-    with replica.line.guard.transaction(lock=False) as transaction:
+    with replica.writer.guard.transaction(lock=False) as transaction:
         return list(transaction.entries(after=0))
 
 
@@ -52,17 +52,17 @@ def test_small_queries_are_answered_without_giving_it_up(replica: PassiveReplica
         spending = {"lt": [{"col": "spend"}, 100]}
         ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
-    replica.line.step()  # what is read only once is read by now
+    replica.writer.step()  # what is read only once is read by now
     with bystander() as turns:
         ask("small", 16, **young)
         before = turns()
-        replica.line.step()
+        replica.writer.step()
         assert turns() == before
         assert (entries(replica)[-1].left_out_count > 0) is some_cannot_pay
         for attempt in range(100):
             ask(f"large{attempt}", 1)
             before = turns()
-            replica.line.step()
+            replica.writer.step()
             if turns() > before:
                 return
     raise AssertionError

@@ -55,13 +55,13 @@ def calls_during(work: Callable[[], object]) -> int:
 
 def history(replica: Replica, store: MemoryStore, length: int) -> list[WitnessRecord]:
     """Records of the ledger as it is, no two alike."""
-    record = WitnessRecord.of(store.head(replica.lines.record("survey").id))
+    record = WitnessRecord.of(store.head(replica.registry.record("survey").id))
     return [replace(record, slots=number) for number in range(length)]
 
 
 def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, store: MemoryStore) -> None:
     """Eight thousand records, which are as many as a file keeps, once took a start nine seconds to compare in pairs."""
-    dataset = replica.lines.record("survey")
+    dataset = replica.registry.record("survey")
     with store.transaction(dataset.id, lock=False) as transaction:
         short, long = (
             calls_during(partial(judge, dataset, transaction, history(replica, store, length)))
@@ -72,7 +72,7 @@ def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, s
 
 def test_the_one_record_of_another_history_is_found_among_thousands(replica: Replica, store: MemoryStore) -> None:
     """Wherever it stands."""
-    dataset = replica.lines.record("survey")
+    dataset = replica.registry.record("survey")
     records = history(replica, store, LONG)
     foreign = replace(records[0], slots=LONG, hash=bytes(32))
     with store.transaction(dataset.id, lock=False) as transaction:

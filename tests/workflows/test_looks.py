@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 from tests.factories import PassiveReplica, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
@@ -23,11 +23,11 @@ def store() -> Iterator[GatedStore]:
 
 
 @pytest.fixture
-def line(store: GatedStore) -> Iterator[DatasetWriter]:
+def writer(store: GatedStore) -> Iterator[WriterThread]:
     """The line of that dataset, which one question was asked."""
     with open_replica(store) as replica:
         ask(replica, analyst(replica), "k")
-        yield replica.lines.line(replica.lines.record("survey"))
+        yield replica.registry.writer(replica.registry.record("survey"))
 
 
 def seq(state: DatasetState) -> int:
@@ -35,57 +35,57 @@ def seq(state: DatasetState) -> int:
     return state.seq
 
 
-def hold(store: GatedStore, line: DatasetWriter) -> None:
+def hold(store: GatedStore, writer: WriterThread) -> None:
     """Have the line stand in the middle of a step."""
     store.gate.clear()
-    line.submit_act(lambda transaction, state: None)
+    writer.submit_act(lambda transaction, state: None)
     store.wait_until_reached()
 
 
-def test_a_look_is_in_the_callers_own_thread(line: DatasetWriter) -> None:
+def test_a_look_is_in_the_callers_own_thread(writer: WriterThread) -> None:
     """The line has nothing to do with it."""
-    line.submit_look(seq).result(timeout=30)  # the step before has ended
-    assert line.peek(lambda state: (state.seq, threading.current_thread())) == (1, threading.current_thread())
-    assert line.look(seq) == 1
+    writer.submit_look(seq).result(timeout=30)  # the step before has ended
+    assert writer.peek(lambda state: (state.seq, threading.current_thread())) == (1, threading.current_thread())
+    assert writer.look(seq) == 1
 
 
-def test_nothing_is_seen_while_a_step_works(store: GatedStore, line: DatasetWriter) -> None:
+def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThread) -> None:
     """A glimpse says so at once, a peek after a while; a look waits until the step has ended."""
-    hold(store, line)
-    assert line.glimpse(seq) is None
-    assert line.peek(seq) is None
-    waiting = line.submit_look(seq)
+    hold(store, writer)
+    assert writer.glimpse(seq) is None
+    assert writer.peek(seq) is None
+    waiting = writer.submit_look(seq)
     assert not waiting.done()
     store.gate.set()
     assert waiting.result(timeout=30) == 1
-    assert line.peek(seq) == 1
+    assert writer.peek(seq) == 1
 
 
 def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
     """Nor does its fault; a fault of the look itself is raised."""
     replica = PassiveReplica(store, SeededEntropy())
-    replica.lines.line(replica.lines.record("survey"))
-    line = replica.line
+    replica.registry.writer(replica.registry.record("survey"))
+    writer = replica.writer
 
     def disturbed(state: DatasetState) -> int:
-        line.submit_look(seq)
-        line.step()
+        writer.submit_look(seq)
+        writer.step()
         return state.seq
 
     def broken(state: DatasetState) -> int:
         disturbed(state)
         raise IndexError
 
-    assert line.glimpse(disturbed) is None
-    assert line.glimpse(broken) is None
+    assert writer.glimpse(disturbed) is None
+    assert writer.glimpse(broken) is None
     with pytest.raises(ZeroDivisionError):
-        line.glimpse(lambda state: 1 // 0)
+        writer.glimpse(lambda state: 1 // 0)
 
 
 def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) -> None:
     """Whoever peeks is told what the look finds, once."""
     looks = []
     with open_replica(store) as replica:
-        line = replica.lines.line(replica.lines.record("survey"))
-        assert line.peek(lambda state: looks.append(state.position)) is None
+        writer = replica.registry.writer(replica.registry.record("survey"))
+        assert writer.peek(lambda state: looks.append(state.position)) is None
     assert looks == [None]

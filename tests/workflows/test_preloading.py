@@ -42,22 +42,22 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
 
 def loaded(replica: Replica) -> set[str]:
     """What is in memory."""
-    return {name for name in NAMES if replica.lines.line(replica.lines.record(name)).position}
+    return {name for name in NAMES if replica.registry.writer(replica.registry.record(name)).position}
 
 
 def test_every_dataset_is_loaded_ahead(replica: Replica) -> None:
     """And the first query finds it there."""
     assert loaded(replica) == set()
     replica.preload()
-    assert {name for name in NAMES if replica.lines.line(replica.lines.record(name)).position} == set(NAMES)
+    assert {name for name in NAMES if replica.registry.writer(replica.registry.record(name)).position} == set(NAMES)
 
 
 def test_what_is_loaded_ahead_is_witnessed_from_here(replica: Replica, store: MemoryStore) -> None:
     """A process that died between COMMIT and the witness is made up for before anybody asks."""
-    guard = replica.lines.guard(replica.lines.record("one"))
-    assert not guard.is_vouched(store.head(1))
+    guard = replica.registry.guard(replica.registry.record("one"))
+    assert not guard.is_confirmed(store.head(1))
     replica.preload()
-    assert guard.is_vouched(store.head(1))
+    assert guard.is_confirmed(store.head(1))
     assert guard._told == guard._known
 
 
@@ -68,7 +68,7 @@ def test_a_closed_dataset_keeps_nobody_out(replica: Replica, store: MemoryStore)
         register(empty, "one")
     store.kept[1] = next(iter(other.kept.values()))
     replica.preload()
-    assert replica.lines.line(replica.lines.record("two")).position
+    assert replica.registry.writer(replica.registry.record("two")).position
     with pytest.raises(Fenced):
         replica.open_epoch("one")
 
@@ -88,7 +88,11 @@ def test_a_fault_while_loading_costs_that_dataset_alone(
     monkeypatch.setattr(MemoryTransaction, "individuals", faulty)
     with caplog.at_level(logging.ERROR):
         replica.preload()
-    assert [bool(replica.lines.line(replica.lines.record(name)).position) for name in NAMES] == [False, True, True]
+    assert [bool(replica.registry.writer(replica.registry.record(name)).position) for name in NAMES] == [
+        False,
+        True,
+        True,
+    ]
     assert ("loading of dataset 1" in caplog.text) == isinstance(fault, RuntimeError)
     assert "forty-four" not in caplog.text
 
@@ -97,7 +101,7 @@ def test_a_replica_that_closes_stops_loading(replica: Replica) -> None:
     """Nothing is opened behind its back."""
     replica.close()
     replica.preload()
-    assert replica.lines.opened() == []
+    assert replica.registry.opened() == []
 
 
 def test_a_store_that_is_gone_is_found_out_by_who_asks(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +112,7 @@ def test_a_store_that_is_gone_is_found_out_by_who_asks(replica: Replica, monkeyp
 
     monkeypatch.setattr(MemoryStore, "datasets", gone)
     replica.preload()
-    assert replica.lines.opened() == []
+    assert replica.registry.opened() == []
 
 
 def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
@@ -127,4 +131,4 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
 
 def in_memory(replica: Replica) -> set[str]:
     """What a process holds, asked without opening anything."""
-    return {line._record.name for line in replica.lines.opened() if line.position is not None}
+    return {writer._record.name for writer in replica.registry.opened() if writer.position is not None}

@@ -12,7 +12,7 @@ from service.query.parse import parse_query
 from service.workflows.model.views import Principal
 from service.workflows.queries.submit import compiled
 from service.workflows.replica import Replica
-from service.workflows.writer.batch import Outcome, Question
+from service.workflows.writer.batch import Outcome, QueryRequest
 from service.workflows.writer.submission import PendingAnswer
 from tests.factories import analyst, open_replica, register, upload
 
@@ -37,7 +37,7 @@ def query(number: int, *, item: str = "count") -> Query:
 @contextmanager
 def crowded(replica: Replica) -> Iterator[None]:
     """The dataset's line is held for the length of the block, and all that is submitted waits."""
-    writer = replica.lines.line(replica.lines.record("survey"))
+    writer = replica.registry.writer(replica.registry.record("survey"))
     gate, held = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -96,17 +96,17 @@ def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(
 
 def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit waits for the next commit, and what fits in none has one to itself."""
-    who, record = analyst(replica), replica.lines.record("survey")
+    who, record = analyst(replica), replica.registry.record("survey")
     cost = replica.admission.cost_of(compiled(query(0, item="wide"), record), record)
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)
-    desk, batches = replica.lines.line(record).desk, list[int]()
-    real = desk.answer
+    committer, batches = replica.registry.writer(record).committer, list[int]()
+    real = committer.answer
 
-    def counted(questions: list[Question]) -> list[Outcome]:
-        batches.append(len(questions))
-        return real(questions)
+    def counted(requests: list[QueryRequest]) -> list[Outcome]:
+        batches.append(len(requests))
+        return real(requests)
 
-    monkeypatch.setattr(desk, "answer", counted)
+    monkeypatch.setattr(committer, "answer", counted)
     with crowded(replica):
         promises = [replica.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
     assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]

@@ -118,7 +118,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
                 ask(replica, who, f"key-{number}", **SUM)
         prune(opened, witness_of(opened), "survey", before=4, entropy=SeededEntropy(3))
         with open_replica(opened, SeededEntropy(4)) as replica:
-            amend_erased(replica.lines.line(replica.lines.record("survey")))
+            amend_erased(replica.registry.writer(replica.registry.record("survey")))
         yield opened
 
 

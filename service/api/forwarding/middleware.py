@@ -99,9 +99,9 @@ class Forwarding:
         name = principal.dataset or (named and named[1])
         if not name:
             return None
-        lines = current_replica(request).lines
+        registry = current_replica(request).registry
         try:
-            return lines.remembered(name) or await run_in_threadpool(lines.record, name)
+            return registry.remembered(name) or await run_in_threadpool(registry.record, name)
         except NotFound:
             return None
 

@@ -11,11 +11,11 @@ from service.store.postgres.errors import committing
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, Head, Known
-from service.workflows.ports.store import Outdated
+from service.workflows.ports.store import HeadMoved
 
 
-class PostgresProposal:
-    """The port's Proposal. Nothing is sent before `commit`."""
+class PostgresConditionalAppend:
+    """The port's ConditionalAppend. Nothing is sent before `commit`."""
 
     def __init__(
         self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
@@ -47,6 +47,6 @@ class PostgresProposal:
             try:
                 is_done = self._extension is not None and self._session.extend(self._extension)
             except UniqueViolation as refusal:  # a key is taken: the long way finds its reply
-                raise Outdated from refusal
+                raise HeadMoved from refusal
         if not is_done:
-            raise Outdated
+            raise HeadMoved

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from service.query.schema import Schema
 from service.store.postgres.append import LAYOUTS
-from service.store.postgres.conditional_append import PostgresProposal
+from service.store.postgres.conditional_append import PostgresConditionalAppend
 from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.errors import translated
 from service.store.postgres.pepper_proof import refuse_other_pepper
@@ -115,10 +115,12 @@ class PostgresStore:
                 session.rollback()
 
     @contextmanager
-    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[PostgresProposal]:
+    def conditional_append(
+        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
+    ) -> Iterator[PostgresConditionalAppend]:
         """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
         with self._sessions.settled() as session:
-            yield PostgresProposal(session, dataset_id, head, self._seal, asked=asked)
+            yield PostgresConditionalAppend(session, dataset_id, head, self._seal, asked=asked)
 
     def _flush(self) -> None:
         """Have the write-ahead log on the disk as far as it is written: a commit of nothing brings all before it."""

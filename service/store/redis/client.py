@@ -117,13 +117,13 @@ class RedisShelf:
                 news.close()
 
     def _ask(
-        self, question: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None
+        self, request: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None
     ) -> Result:
         """The server's answer, or `unknown` while it is left alone."""
         if self._clock() < self._resting_until:
             return unknown
         try:
-            return question()
+            return request()
         except Exception as fault:  # noqa: BLE001 - the server may say anything at all
             self._resting_until = self._clock() + REST_S
             report_incident(fault, "the cache; it is left alone for a while")

@@ -56,12 +56,12 @@ class SeveralWitnesses:
             if self._clock() >= self._resting_until.get(place, 0.0):
                 yield place, witness
 
-    def _ask(self, questions: Iterable[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
+    def _ask(self, requests: Iterable[tuple[int, Callable[[], Answer]]]) -> list[tuple[int, Answer]]:
         """The answers of those that answer, by place."""
         answers = []
-        for place, question in questions:
+        for place, request in requests:
             try:
-                answers.append((place, question()))
+                answers.append((place, request()))
             except WitnessUnavailable as fault:
                 self._resting_until[place] = self._clock() + _REST_S
                 report_incident(fault, f"secondary witness {place}")

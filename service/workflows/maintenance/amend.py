@@ -22,7 +22,7 @@ from service.workflows.writer.committer import Act
 from service.workflows.writer.operations import Preparation, act_beside
 from service.workflows.writer.prepared import Ground
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 STRETCH_ENTRIES: Final = 1024
 _AT_ONCE: Final = 64
@@ -49,20 +49,20 @@ class Stretch:
     to: int
 
 
-def amend_erased(line: DatasetWriter, *, is_over: Callable[[], bool] = lambda: False) -> int:
+def amend_erased(writer: WriterThread, *, is_over: Callable[[], bool] = lambda: False) -> int:
     """Do what erasures have left to do in a dataset's ledger, until nothing is or `is_over`.
 
     Returns how many stretches were done. Raises NoCheckpoint, Unavailable, Fenced, Busy.
     """
     done = 0
     while not is_over():
-        head, stretch = _next(line)
+        head, stretch = _next(writer)
         if stretch is None:
             break
         if head.checkpoint_seq < stretch.to:
-            _await_checkpoint(line, stretch.to, is_over)
+            _await_checkpoint(writer, stretch.to, is_over)
         try:
-            act_beside(line, _amending(stretch))
+            act_beside(writer, _amending(stretch))
         except _Overtaken:
             continue
         reach("amended")
@@ -83,8 +83,8 @@ def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[Stretch]:
             yield Stretch(erasure=act.number, slot=int(act.detail["slot"]), after=after, to=to)
 
 
-def _next(line: DatasetWriter) -> tuple[Head, Stretch | None]:
-    with snapshot(line.guard) as transaction:
+def _next(writer: WriterThread) -> tuple[Head, Stretch | None]:
+    with snapshot(writer.guard) as transaction:
         return transaction.head, _next_of(transaction)
 
 
@@ -92,13 +92,13 @@ def _next_of(transaction: Transaction) -> Stretch | None:
     return next(stretches_left(transaction.head, transaction.acts_of("erase", "amend")), None)
 
 
-def _await_checkpoint(line: DatasetWriter, seq: int, is_over: Callable[[], bool]) -> None:
+def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool]) -> None:
     """Have one written that is at `seq` or later. Raises NoCheckpoint."""
     for _ in range(_CHECKPOINT_WAITS):
         if is_over():
             break
-        line.checkpoint()
-        with snapshot(line.guard) as transaction:
+        writer.checkpoint()
+        with snapshot(writer.guard) as transaction:
             if transaction.head.checkpoint_seq >= seq:
                 return
         time.sleep(_CHECKPOINT_WAIT_S)

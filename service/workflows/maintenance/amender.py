@@ -13,9 +13,9 @@ from service.workflows.maintenance.job_queue import JobQueue
 from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.low_priority import handing_over_soon
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 SILENT_RETRIES: Final = 600
 """Erasures that are not amended after ten minutes are an incident; they are tried on."""
@@ -26,7 +26,7 @@ class _Erasures:
     """Of one dataset, and how often it was tried in vain to bring them to their end."""
 
     record: DatasetRecord
-    line: DatasetWriter
+    writer: WriterThread
     failures: int = 0
 
 
@@ -35,22 +35,22 @@ class Amender(JobQueue[_Erasures]):
 
     name = "amender"
 
-    def writer_opened(self, record: DatasetRecord, guard: Guard, writer: DatasetWriter) -> None:  # noqa: ARG002 - a Companion
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002 - a Companion
         self.ask(record, writer)
 
-    def ask(self, record: DatasetRecord, line: DatasetWriter) -> None:
+    def ask(self, record: DatasetRecord, writer: WriterThread) -> None:
         """Have the erasures of a dataset brought to their end."""
-        self.put(_Erasures(record=record, line=line))
+        self.put(_Erasures(record=record, writer=writer))
 
     def title_of(self, job: _Erasures) -> str:
         return f"erasures of dataset {job.record.id}"
 
     def do(self, job: _Erasures) -> None:
-        if not job.line.is_open:  # the process that works on the dataset now has found them
+        if not job.writer.is_open:  # the process that works on the dataset now has found them
             return
         try:
             with handing_over_soon():
-                amend_erased(job.line, is_over=self._closed.is_set)
+                amend_erased(job.writer, is_over=self._closed.is_set)
         except (WorkflowError, StoreUnavailable, NoCheckpoint) as fault:
             job.failures += 1
             if job.failures == SILENT_RETRIES:

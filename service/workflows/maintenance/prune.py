@@ -16,8 +16,8 @@ from service.workflows.maintenance.verify.totals import Totals, totals_digest
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.ledger_entry import SALT_BYTES
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import CommitUnclear, Outdated, Store, StoreUnavailable, Transaction, Witness
-from service.workflows.rollback.guard import Guard
+from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable, Transaction, Witness
+from service.workflows.rollback.guard import RollbackGuard
 
 STRETCH_ENTRIES: Final = 1024
 
@@ -48,7 +48,7 @@ def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetim
     record = store.dataset(dataset)
     if record is None:
         raise NotFound
-    guard = Guard(record=record, store=store, witness=witness)
+    guard = RollbackGuard(record=record, store=store, witness=witness)
     try:
         with guard.transaction(lock=False) as transaction:
             seq_before, seq = transaction.head.pruned_seq, _last(transaction, before)
@@ -60,7 +60,7 @@ def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetim
         seq = max(seq, seq_before)
         for after in range(0, seq, STRETCH_ENTRIES):
             _drop(guard, after=after, to=min(after + STRETCH_ENTRIES, seq))
-    except (CommitUnclear, Outdated, StoreUnavailable) as fault:
+    except (CommitUnclear, HeadMoved, StoreUnavailable) as fault:
         raise Unavailable("it is not known how far it came; repeat the command") from fault
     return Pruned(seq=seq, seq_before=seq_before)
 
@@ -85,10 +85,10 @@ def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Tota
     return replay.totals.copied()
 
 
-def _begin(guard: Guard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
+def _begin(guard: RollbackGuard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
     """Keep the totals, journal them, and have it witnessed: from here on nothing up to their sequence is read.
 
-    Raises Outdated where the ledger was pruned since it was verified.
+    Raises HeadMoved where the ledger was pruned since it was verified.
     """
     told = {
         "seq": totals.seq,
@@ -99,7 +99,7 @@ def _begin(guard: Guard, totals: Totals, *, seq_before: int, salt: bytes) -> Non
     }
     with guard.long_act() as transaction:
         if transaction.head.pruned_seq != seq_before:
-            raise Outdated
+            raise HeadMoved
         transaction.keep_totals(totals.pages)
         reach("totals-kept")
         guard.lock(transaction)
@@ -108,10 +108,10 @@ def _begin(guard: Guard, totals: Totals, *, seq_before: int, salt: bytes) -> Non
         transaction.commit()
         head = transaction.head
     reach("prune-committed")
-    guard.vouch(head)
+    guard.confirm_recorded(head)
 
 
-def _drop(guard: Guard, *, after: int, to: int) -> None:
+def _drop(guard: RollbackGuard, *, after: int, to: int) -> None:
     with guard.long_act() as transaction:
         transaction.drop_quantities(after=after, to=to)
         reach("dropping")

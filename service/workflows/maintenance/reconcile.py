@@ -83,20 +83,22 @@ def before(plan: Plan | None) -> list[str]:
     """Lines for the operator: what is wrong and what would be done."""
     if plan is None:
         return []
-    here, lines = plan.stands_at, []
+    here, registry = plan.stands_at, []
     at = f"the database is at sequence {here.seq} under fence {here.fence}, with {here.acts} acts"
     if plan.witnessed is None:
-        lines.append(f"{plan.code}: {at}; no witness is left that could say more")
+        registry.append(f"{plan.code}: {at}; no witness is left that could say more")
     else:
         seen = plan.witnessed
-        lines.append(f"{plan.code}: {at}; sequence {seen.seq}, fence {seen.fence} and {seen.acts} acts were witnessed")
+        registry.append(
+            f"{plan.code}: {at}; sequence {seen.seq}, fence {seen.fence} and {seen.acts} acts were witnessed"
+        )
     if plan.witnessed is not None and plan.shared != here:
         since = "the beginning" if plan.shared is None else f"sequence {plan.shared.seq}"
-        lines.append(f"the last record that witness and database share is at {since}: everything after it is burned")
-    lines.append(f"to burn: {_price(plan.missing_units)} for everybody, as far as limits reach")
+        registry.append(f"the last record that witness and database share is at {since}: everything after it is burned")
+    registry.append(f"to burn: {_price(plan.missing_units)} for everybody, as far as limits reach")
     if plan.joining_units > 0:
-        lines.append(f"whoever joins from now on has a limit lower by {_price(plan.joining_units)}")
-    return lines
+        registry.append(f"whoever joins from now on has a limit lower by {_price(plan.joining_units)}")
+    return registry
 
 
 def after(done: Reconciled | None) -> list[str]:

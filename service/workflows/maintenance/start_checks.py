@@ -14,9 +14,9 @@ from service.workflows.maintenance.start_check import StartCheck
 from service.workflows.model.errors import LedgerDamaged
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store, StoreUnavailable
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.low_priority import handing_over_soon
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 SILENT_RETRIES: Final = 30
 """A database that is away this often is an incident; every retry is a second, and other datasets have their turn."""
@@ -30,7 +30,7 @@ class _Asked:
     """A dataset whose ledger is to be checked, and how often the store was away when it was its turn."""
 
     record: DatasetRecord
-    guard: Guard
+    guard: RollbackGuard
     is_loaded: Callable[[], bool]
     failures: int = 0
 
@@ -45,10 +45,10 @@ class StartChecks(JobQueue[_Asked]):
         super().__init__()
         self._store = store
 
-    def writer_opened(self, record: DatasetRecord, guard: Guard, writer: DatasetWriter) -> None:
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:
         self.ask(record, guard, is_loaded=lambda: writer.position is not None)
 
-    def ask(self, record: DatasetRecord, guard: Guard, *, is_loaded: Callable[[], bool]) -> None:
+    def ask(self, record: DatasetRecord, guard: RollbackGuard, *, is_loaded: Callable[[], bool]) -> None:
         """Have a dataset's ledger checked, once `is_loaded` or after a while; `guard` is told of damage."""
         self.put(_Asked(record=record, guard=guard, is_loaded=is_loaded))
 

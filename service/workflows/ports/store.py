@@ -60,7 +60,7 @@ class CommitRejected(Exception):
         self.code = code
 
 
-class Outdated(Exception):
+class HeadMoved(Exception):
     """A proposal assumed what is not so: nothing of the proposal is durable. Read before you try again."""
 
 
@@ -230,7 +230,7 @@ class LongAct(Transaction, Protocol):
         """Lock the dataset and read its head again. From here on this is a locked transaction; call it once."""
 
 
-class Proposal(Protocol):
+class ConditionalAppend(Protocol):
     """Entries for a dataset whose head is assumed to be known: no lock is held before they are sent.
 
     Committed in one journey, and only if the head's sequence, hash, fence, epoch and data version are still those, no
@@ -254,14 +254,16 @@ class Proposal(Protocol):
     def commit(self) -> None:
         """Make it durable. Raises CommitRejected, and CommitUnclear when no clear reply came.
 
-        Raises Outdated when an assumption does not hold, or nothing was appended.
+        Raises HeadMoved when an assumption does not hold, or nothing was appended.
         """
 
 
 class Store(Protocol):
     """Everything durable."""
 
-    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[Proposal]:
+    def conditional_append(
+        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
+    ) -> AbstractContextManager[ConditionalAppend]:
         """A proposal for questions that have not been asked before, on top of `head`."""
 
     def transaction(

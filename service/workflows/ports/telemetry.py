@@ -23,7 +23,7 @@ class Telemetry(Protocol):
     def slot_overrun(self) -> None:
         """A response was not ready at its instant and leaves at a later one."""
 
-    def batched(self, questions: int) -> None:
+    def batched(self, requests: int) -> None:
         """So many questions shared one transaction."""
 
     def committed(self, kind: Commit) -> None:
@@ -48,7 +48,7 @@ class Silent:
     def slot_overrun(self) -> None:
         """Nothing."""
 
-    def batched(self, questions: int) -> None:
+    def batched(self, requests: int) -> None:
         """Nothing."""
 
     def committed(self, kind: Commit) -> None:

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.cache import Cache, SharedReply
 from service.workflows.replication.exchange import Hints
-from service.workflows.rollback.guard import Guard
-from service.workflows.writer.batch import Question, stored_answer
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.batch import QueryRequest, stored_answer
 from service.workflows.writer.submission import Submission
 
 THREADS: Final = 4
@@ -25,7 +25,7 @@ class Answering(Protocol):
     """A line, as far as questions go."""
 
     @property
-    def guard(self) -> Guard:
+    def guard(self) -> RollbackGuard:
         """The door to the dataset's transactions."""
 
     def submit(self, submission: Submission) -> None:
@@ -47,8 +47,8 @@ class Recall:
 
     def submit(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
         """Settle a submission of one query with the reply that is known, or let the line answer. Asks nobody itself."""
-        (question,) = submission.questions
-        if not self._hints or self._cache.hint(record.genesis, question.address) not in self._hints:
+        (request,) = submission.requests
+        if not self._hints or self._cache.hint(record.genesis, request.address) not in self._hints:
             line.submit(submission)
             return
         if not self._room.acquire(blocking=False):
@@ -61,9 +61,9 @@ class Recall:
             line.submit(submission)
 
     def _answer(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
-        (question,) = submission.questions
+        (request,) = submission.requests
         try:
-            known = self._known(question, record, line.guard)
+            known = self._known(request, record, line.guard)
         except Exception:  # noqa: BLE001 - the line will meet it again, and has the words for it
             known = None
         finally:
@@ -73,12 +73,12 @@ class Recall:
         else:
             submission.settle([stored_answer(known.record)])
 
-    def _known(self, question: Question, record: DatasetRecord, guard: Guard) -> SharedReply | None:
+    def _known(self, request: QueryRequest, record: DatasetRecord, guard: RollbackGuard) -> SharedReply | None:
         """The reply, if it is this principal's, to this request, and its entry stands in the ledger."""
-        shared = self._cache.reply(record.genesis, question.address)
-        if shared is None or shared.record.request_hash != question.request_hash:
+        shared = self._cache.reply(record.genesis, request.address)
+        if shared is None or shared.record.request_hash != request.request_hash:
             return None
-        if (shared.record.principal_id, shared.record.key) != question.address:
+        if (shared.record.principal_id, shared.record.key) != request.address:
             return None
         with guard.transaction(lock=False) as transaction:
             head = transaction.head

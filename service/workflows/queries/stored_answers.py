@@ -20,7 +20,7 @@ from service.workflows.model.errors import Busy, InvalidRequest, Unavailable, Wo
 from service.workflows.model.rows import Address, AnswerRecord, Asked, DatasetRecord
 from service.workflows.model.views import StoredAnswer
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import stored_answer
 from service.workflows.writer.submission import PendingAnswer, Unit
 
@@ -41,7 +41,7 @@ class Refused:
 class Replays:
     """Looks under keys before their requests are refused. Thread-safe."""
 
-    def __init__(self, guard_of: Callable[[DatasetRecord], Guard], admission: Admission) -> None:
+    def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard], admission: Admission) -> None:
         """The threads start when first needed."""
         self._guard_of, self._admission = guard_of, admission
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="replaying")
@@ -75,7 +75,7 @@ class _Look(Unit):
 
     __slots__ = ("_guard", "_requests", "_threads")
 
-    def __init__(self, requests: Sequence[Refused], cost: PublicCost, guard: Guard, threads: Executor) -> None:
+    def __init__(self, requests: Sequence[Refused], cost: PublicCost, guard: RollbackGuard, threads: Executor) -> None:
         super().__init__([0 for _ in requests], cost)
         self._requests, self._guard, self._threads = requests, guard, threads
 
@@ -106,7 +106,7 @@ class _Look(Unit):
         replies = [_reply(each, known.get(each.address)) for each in self._requests]
         found = [reply.sequence for reply in replies if reply is not None]
         if found:
-            self._guard.vouch_for(max(found), head)  # they may have been withheld when they were committed
+            self._guard.confirm_recorded_up_to(max(found), head)  # they may have been withheld when they were committed
         return [reply or each.refusal for reply, each in zip(replies, self._requests, strict=True)]
 
 

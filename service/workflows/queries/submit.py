@@ -16,8 +16,8 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.queries.answer_lookup import Recall
 from service.workflows.queries.stored_answers import Refused, Replays, hash_of
-from service.workflows.writer.batch import Question
-from service.workflows.writer.registry import Lines
+from service.workflows.writer.batch import QueryRequest
+from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer, Submission
 
 
@@ -25,11 +25,11 @@ class Submitting:
     """The way of a house's queries to its lines. `recall` is where other replicas' replies are found, if anywhere."""
 
     def __init__(
-        self, *, lines: Lines, admission: Admission, recall: Recall | None, clock: Callable[[], datetime]
+        self, *, registry: DatasetRegistry, admission: Admission, recall: Recall | None, clock: Callable[[], datetime]
     ) -> None:
         self.recall = recall
-        self._lines, self._admission, self._clock = lines, admission, clock
-        self._replays = Replays(lines.guard, admission)
+        self._registry, self._admission, self._clock = registry, admission, clock
+        self._replays = Replays(registry.guard, admission)
 
     def close(self) -> None:
         """Take nothing new. The lines must be closed after this."""
@@ -45,7 +45,7 @@ class Submitting:
         A query that is refused today is looked for under its key first.
         """
         try:
-            return self._submit([self._question(principal, record, key, query)], record)[0]
+            return self._submit([self._request(principal, record, key, query)], record)[0]
         except InvalidRequest as refusal:
             return self._replays.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
 
@@ -53,23 +53,23 @@ class Submitting:
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
         """Let several queries wait as one unit. Raises InvalidRequest or Busy for the unit."""
-        questions: list[Question] = []
+        requests: list[QueryRequest] = []
         refusals: list[Refused] = []
         is_refused: list[bool] = []
         for key, query in queries:
             try:
-                questions.append(self._question(principal, record, key, query))
+                requests.append(self._request(principal, record, key, query))
                 is_refused.append(False)
             except InvalidRequest as refusal:
                 refusals.append(_refused(refusal, principal, record, key, query))
                 is_refused.append(True)
-        answers = iter(self._submit(questions, record) if questions else [])
+        answers = iter(self._submit(requests, record) if requests else [])
         replies = iter(self._replays.stored_or_refused(record, refusals) if refusals else [])
         return [next(replies if refused else answers) for refused in is_refused]
 
-    def _question(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> Question:
+    def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
         plan = compiled(query, record)
-        return Question(
+        return QueryRequest(
             analyst=principal,
             key=key,
             request_hash=request_hash(plan.canonical, reuse=plan.reuse),
@@ -77,18 +77,18 @@ class Submitting:
             accepted_at=self._clock(),
         )
 
-    def _submit(self, questions: Sequence[Question], record: DatasetRecord) -> Sequence[PendingAnswer]:
-        line = self._lines.line(record)
-        cost = total_cost([self._admission.cost_of(question.plan, record) for question in questions])
-        submission = Submission(questions, cost, line)
+    def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> Sequence[PendingAnswer]:
+        writer = self._registry.writer(record)
+        cost = total_cost([self._admission.cost_of(request.plan, record) for request in requests])
+        submission = Submission(requests, cost, writer)
         reach("queueing")
-        submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, line)
+        submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, writer)
         if self._admission.scheduler is not None:
             return submission.answers  # the schedule hands it to the line when its slots come
-        if self.recall is not None and len(questions) == 1:
-            self.recall.submit(submission, record, line)
+        if self.recall is not None and len(requests) == 1:
+            self.recall.submit(submission, record, writer)
         else:
-            line.submit(submission)
+            writer.submit(submission)
         return submission.answers
 
 

@@ -26,7 +26,7 @@ from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import promised
 from service.workflows.replication.exchange import Exchange
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 SLICES_MAX: Final = 16
 """More slices than this are neither sought nor left: people so scattered are found faster in memory."""
@@ -58,21 +58,21 @@ class Wanted:
         return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
 
 
-def my_budget(record: DatasetRecord, key: str, line: DatasetWriter, exchange: Exchange) -> MyBudget:
+def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: Exchange) -> MyBudget:
     """One individual's own account. Raises NotFound, Unavailable, Fenced."""
-    with snapshot(line.guard) as transaction:
+    with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)
         promise = promised(record, transaction, slot)
         wanted = _wanted_in(transaction, [(slot, key)], record)
-    found = _at_hand(wanted, line, exchange)
+    found = _at_hand(wanted, writer, exchange)
     if found is not None:
         return my_budget_view(record, found[0].own, promise)
-    with snapshot(line.guard) as transaction:
+    with snapshot(writer.guard) as transaction:
         return my_budget_view(record, transaction.account_of(slot_of(transaction, key)), promise)
 
 
 def budgets(
-    record: DatasetRecord, line: DatasetWriter, exchange: Exchange, *, cursor: str | None, limit: int
+    record: DatasetRecord, writer: WriterThread, exchange: Exchange, *, cursor: str | None, limit: int
 ) -> Page[BudgetRow]:
     """The individuals' accounts in slot order; the cursor is the last slot shown. Raises Unavailable, Fenced, Busy."""
     after = number_of(cursor, default=-1)
@@ -80,16 +80,16 @@ def budgets(
     def people(transaction: Transaction) -> People:
         return transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
 
-    wanted = _wanted(people, record, line)
-    found = _at_hand(wanted, line, exchange)
-    accounts = _caught_up(wanted, line, exchange) if found is None else found
+    wanted = _wanted(people, record, writer)
+    found = _at_hand(wanted, writer, exchange)
+    accounts = _caught_up(wanted, writer, exchange) if found is None else found
     items = tuple(budget_row(account.key, account.own) for account in accounts)
     has_next = is_full([len(key.encode()) for _, key in wanted.people], limit=limit)
     return Page(items=items, next=str(wanted.people[-1][0]) if has_next else None)
 
 
-def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, line: DatasetWriter) -> Wanted:
-    with snapshot(line.guard) as transaction:
+def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, writer: WriterThread) -> Wanted:
+    with snapshot(writer.guard) as transaction:
         return _wanted_in(transaction, people(transaction), record)
 
 
@@ -97,16 +97,16 @@ def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) 
     return Wanted(people=people, place=Place.of(record, transaction.head), head=transaction.head)
 
 
-def _at_hand(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account] | None:
+def _at_hand(wanted: Wanted, writer: WriterThread, exchange: Exchange) -> list[Account] | None:
     """From memory or the cache, whichever has them, without waiting for the line; None where neither does."""
-    copied = line.peek(partial(_copied, wanted, exchange))
+    copied = writer.peek(partial(_copied, wanted, exchange))
     return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
 
 
-def _caught_up(wanted: Wanted, line: DatasetWriter, exchange: Exchange) -> list[Account]:
+def _caught_up(wanted: Wanted, writer: WriterThread, exchange: Exchange) -> list[Account]:
     """From memory, once that has caught up. Raises Unavailable."""
-    line.catch_up()
-    copied = line.look(partial(_copied, wanted, exchange))
+    writer.catch_up()
+    copied = writer.look(partial(_copied, wanted, exchange))
     if copied is None:
         raise Unavailable
     return _told(wanted, copied, exchange)

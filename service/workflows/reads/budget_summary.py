@@ -14,7 +14,7 @@ from service.workflows.model.rows import Head
 from service.workflows.model.views import BudgetSummary, ShareBin
 from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 _BINS: Final = 10
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -35,16 +35,16 @@ class Standing:
     paused: NDArray[np.bool_]
 
 
-def standing(line: DatasetWriter) -> Standing:
+def standing(writer: WriterThread) -> Standing:
     """A copy of every page, each at or after where the database stood before; questions are answered in between.
 
     Raises Unavailable, Fenced, Busy.
     """
-    with snapshot(line.guard) as transaction:
+    with snapshot(writer.guard) as transaction:
         head = transaction.head
     pages: list[Standing] = []
     for number in count():
-        page, pages_used = _page(line, head, number)
+        page, pages_used = _page(writer, head, number)
         pages.append(page)
         if number + 1 >= pages_used:
             break
@@ -75,12 +75,12 @@ def summary(taken: Standing) -> BudgetSummary:
     )
 
 
-def _page(line: DatasetWriter, head: Head, number: int) -> tuple[Standing, int]:
+def _page(writer: WriterThread, head: Head, number: int) -> tuple[Standing, int]:
     """A page, and how many there are; memory catches up where it is behind `head`."""
-    copied = line.look(partial(_copied, head, number))
+    copied = writer.look(partial(_copied, head, number))
     if copied is None:
-        line.catch_up()
-        copied = line.look(partial(_copied, head, number))
+        writer.catch_up()
+        copied = writer.look(partial(_copied, head, number))
     if copied is None:
         raise Unavailable
     return copied

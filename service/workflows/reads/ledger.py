@@ -16,7 +16,7 @@ from service.workflows.model.views import BudgetRow, LedgerRow, MyBudget, Page, 
 from service.workflows.ports.store import StoreUnavailable, Transaction
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import Promised, promised
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.committer import Act
 from service.workflows.writer.state import DatasetState
 
@@ -29,7 +29,7 @@ DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 
 @contextmanager
-def snapshot(guard: Guard) -> Iterator[Transaction]:
+def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
     """The database as it stands, read in the caller's own thread and never in the line. Raises Unavailable, Fenced."""
     try:
         with guard.transaction(lock=False) as transaction:
@@ -38,7 +38,7 @@ def snapshot(guard: Guard) -> Iterator[Transaction]:
         raise Unavailable from fault
 
 
-def ledger(guard: Guard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
+def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
     """The entries, newest first; the cursor is the last sequence shown. No charges are read, only their numbers."""
     before = number_of(cursor, default=NEWEST)
     with snapshot(guard) as transaction:
@@ -47,7 +47,7 @@ def ledger(guard: Guard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
     return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
 
 
-def receipts(record: DatasetRecord, guard: Guard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
     """The cost of each query to the individual, newest first; nothing of the others' charges leaves the database.
 
     A page is shorter where more people may be in an entry: to find one among them, the database reads at most two bits
@@ -131,7 +131,7 @@ def _account(state: DatasetState, slot: int) -> OwnAccount:
     )
 
 
-def promised_to(record: DatasetRecord, guard: Guard, key: str) -> Promised:
+def promised_to(record: DatasetRecord, guard: RollbackGuard, key: str) -> Promised:
     """The parts that the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
     with snapshot(guard) as transaction:
         return promised(record, transaction, slot_of(transaction, key))

@@ -16,9 +16,9 @@ from service.workflows.model.errors import Fenced, LedgerDamaged, Unavailable, W
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
 from service.workflows.ports.store import (
+    ConditionalAppend,
+    HeadMoved,
     LongAct,
-    Outdated,
-    Proposal,
     Store,
     StoreUnavailable,
     Transaction,
@@ -71,10 +71,10 @@ def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[Wi
     return Fenced() if unaccounted(dataset, transaction, history) else None
 
 
-class Guard:
+class RollbackGuard:
     """One dataset's witness as far as this process knows it, and the only door to its transactions. Thread-safe.
 
-    `vouch` for a transaction's head after commit, before anything of it leaves.
+    `confirm_recorded` for a transaction's head after commit, before anything of it leaves.
     """
 
     def __init__(self, *, record: DatasetRecord, store: Store, witness: Witness) -> None:
@@ -128,15 +128,15 @@ class Guard:
     def lock(self, transaction: LongAct) -> None:
         """Lock a long act's transaction, and do what `transaction` does at its beginning.
 
-        Raises Outdated when another replica has begun the ledger, and its witness, since we looked.
+        Raises HeadMoved when another replica has begun the ledger, and its witness, since we looked.
         """
         seen = self._look()
         transaction.lock()
         if not seen and transaction.head.seq > 0 and self._look() != []:
-            raise Outdated
+            raise HeadMoved
         self._check(transaction, seen)
         if self._known is None and self._tell(transaction.head) is not None:
-            raise Outdated
+            raise HeadMoved
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> bool:
         """A checkpoint, page by page; False when the store would not finish it. Raises Fenced, Unavailable.
@@ -152,16 +152,16 @@ class Guard:
             pass
         return self._store.finish_checkpoint(self._record.id, checkpoint)
 
-    def is_vouched(self, head: Head) -> bool:
+    def is_confirmed(self, head: Head) -> bool:
         """Whether `head` is the farthest that is witnessed, and nothing is in doubt."""
         with self._door:
             return self.code is None and self._known == WitnessRecord.of(head)
 
-    def proposal(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[Proposal]:
-        """A proposal on a head that `is_vouched`: it is committed on that head alone, so on no other history."""
-        return self._store.proposal(self._record.id, head, asked=asked)
+    def conditional_append(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[ConditionalAppend]:
+        """A proposal on a head that `is_confirmed`: it is committed on that head alone, so on no other history."""
+        return self._store.conditional_append(self._record.id, head, asked=asked)
 
-    def vouch(self, head: Head) -> None:
+    def confirm_recorded(self, head: Head) -> None:
         """Have it witnessed that the dataset has come to `head`. For outside of transactions.
 
         Raises Unavailable, Fenced.
@@ -170,7 +170,7 @@ class Guard:
         if theirs is not None:
             self._confirm(theirs, WitnessRecord.of(head))
 
-    def vouch_for(self, seq: int, head: Head) -> None:
+    def confirm_recorded_up_to(self, seq: int, head: Head) -> None:
         """Have it witnessed that the dataset has come to entry `seq` or farther, of which nothing is told twice.
 
         For replies that were committed at some time, by anybody. `head` is what a transaction since has found; acts of
@@ -179,13 +179,13 @@ class Guard:
         """
         told = self._told
         if told is None or told.fence != head.fence or told.seq < seq:
-            self.vouch(head)
+            self.confirm_recorded(head)
 
-    def vouch_now(self) -> None:
+    def confirm_head_recorded(self) -> None:
         """Have it witnessed how far the dataset has come by now. Raises Unavailable, Fenced."""
         with self.transaction(lock=False) as transaction:
             head = transaction.head
-        self.vouch(head)
+        self.confirm_recorded(head)
 
     def refuse_if_closed(self) -> None:
         """Raise what the last transaction was refused with, if that is still so."""
@@ -206,7 +206,7 @@ class Guard:
             with self.transaction(lock=False) as transaction:
                 head = transaction.head
             if self._is_unwritable:
-                self.vouch(head)
+                self.confirm_recorded(head)
         except (WorkflowError, StoreUnavailable):
             pass  # the code tells
         return self.code

@@ -31,7 +31,7 @@ from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, Asked
 from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.ports.store import CommitRejected, Proposal, Transaction
+from service.workflows.ports.store import CommitRejected, ConditionalAppend, Transaction
 from service.workflows.writer.state import DatasetState
 
 _ID_BYTES: Final = 16
@@ -40,7 +40,7 @@ Outcome = StoredAnswer | WorkflowError | CommitRejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QueryRequest:
     """One waiting request: who asks, under which key, and the plan. `request_hash` tells two requests apart."""
 
     analyst: Principal
@@ -68,7 +68,7 @@ class Batch:
     every question was answered before or refused.
     """
 
-    transaction: Transaction | Proposal
+    transaction: Transaction | ConditionalAppend
     state: DatasetState
     entropy: Entropy
     limit_floor_units: int
@@ -78,12 +78,12 @@ class Batch:
     fresh: list[AnswerRecord] = field(default_factory=list)
     is_empty: bool = True
 
-    def answer_all(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
         """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
         self.answers = dict(self.transaction.known.answers)
         reach("key-looked-up")
         stored = set(self.answers)
-        outcomes = [self._outcome(question) for question in questions]
+        outcomes = [self._outcome(request) for request in requests]
         self.fresh = [record for address, record in self.answers.items() if address not in stored]
         if self.fresh:
             self.transaction.append(self.entries, self.fresh, self.worst_cases)
@@ -91,20 +91,20 @@ class Batch:
             self.is_empty = False
         return outcomes
 
-    def _outcome(self, question: Question) -> Outcome:
+    def _outcome(self, request: QueryRequest) -> Outcome:
         try:
-            return stored_answer(self._reply(question))
+            return stored_answer(self._reply(request))
         except WorkflowError as refusal:
             return refusal
 
-    def _reply(self, question: Question) -> AnswerRecord:
-        known = self.answers.get(question.address)
-        if known is not None and known.request_hash != question.request_hash:
+    def _reply(self, request: QueryRequest) -> AnswerRecord:
+        known = self.answers.get(request.address)
+        if known is not None and known.request_hash != request.request_hash:
             raise KeyConflict
         if known is None:
-            entry = self._reused(question.plan) if question.plan.reuse else None
-            known = self._record(question, entry or self._charged(question), reused=entry is not None)
-            self.answers[question.address] = known
+            entry = self._reused(request.plan) if request.plan.reuse else None
+            known = self._record(request, entry or self._charged(request), reused=entry is not None)
+            self.answers[request.address] = known
         return known
 
     def _reused(self, plan: Plan) -> PublicEntry | None:
@@ -116,10 +116,10 @@ class Batch:
         entry = next(same, None) or self.transaction.known.reusable.get(plan.query_hash)
         return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
 
-    def _charged(self, question: Question) -> LedgerEntry:
+    def _charged(self, request: QueryRequest) -> LedgerEntry:
         """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
-        plan = question.plan
-        self._spend_allowance(question)
+        plan = request.plan
+        self._spend_allowance(request)
         release = answer(
             _passing_points(contributions(plan, self.state.memory)),
             self.state.memory.accounts,
@@ -128,21 +128,21 @@ class Batch:
             entropy=self.entropy,
         )
         reach("summed")
-        entry = self._entry(question, release)
+        entry = self._entry(request, release)
         self.state.debit(release.charged, release.charges, kept(~release.active, release.touched), entry)
         self.entries.append(entry)
         return entry
 
-    def _spend_allowance(self, question: Question) -> None:
+    def _spend_allowance(self, request: QueryRequest) -> None:
         """Public numbers only: the worst case of every query so far against the analyst's allowance."""
-        analyst, cost = question.analyst, question.plan.worst_case_units
+        analyst, cost = request.analyst, request.plan.worst_case_units
         before = self.transaction.known.worst_cases.get(analyst.id, 0) + self.worst_cases.get(analyst.id, 0)
         if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
             raise AllowanceExceeded
         self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)
 
-    def _entry(self, question: Question, release: Release) -> LedgerEntry:
-        plan, head = question.plan, self.transaction.head
+    def _entry(self, request: QueryRequest, release: Release) -> LedgerEntry:
+        plan, head = request.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
         # Through the one door of entropy, so that frozen entropy freezes whole exchanges.
@@ -153,8 +153,8 @@ class Batch:
             format=FORMAT,
             seq=head.seq + len(self.entries) + 1,
             query_id=UUID(bytes=drawn[:_ID_BYTES], version=4),
-            analyst_id=question.analyst.id,
-            analyst=question.analyst.name,
+            analyst_id=request.analyst.id,
+            analyst=request.analyst.name,
             epoch=head.epoch,
             canonical=plan.canonical,
             query_hash=plan.query_hash,
@@ -165,29 +165,29 @@ class Batch:
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
             salt=salt,
             pieces=pieces_of(quantities(release), slots=slots, salt=salt),
-            answer_digest=answer_digest(salt, question.analyst.id, question.key),
+            answer_digest=answer_digest(salt, request.analyst.id, request.key),
             acts=head.data_version,
             acts_hash=head.journal_hash,
             charged_count=release.charged.size,
             left_out_count=release.touched.size - release.charged.size,
             charged_units=exact_sum(release.charges),
             values=release.values.astype(">i8").tobytes(),
-            asked_at=question.accepted_at.replace(microsecond=0),
+            asked_at=request.accepted_at.replace(microsecond=0),
             previous_hash=last_hash,
             hash=b"",
         ).sealed()
 
-    def _record(self, question: Question, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
+    def _record(self, request: QueryRequest, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
         certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)
-        body = document(question.plan, entry, reused=reused, certified=certified)
+        body = document(request.plan, entry, reused=reused, certified=certified)
         return AnswerRecord(
-            principal_id=question.analyst.id,
-            key=question.key,
-            request_hash=question.request_hash,
+            principal_id=request.analyst.id,
+            key=request.key,
+            request_hash=request.request_hash,
             seq=entry.seq,
             query_id=entry.query_id,
             body=body,
-            at=question.accepted_at.replace(microsecond=0),
+            at=request.accepted_at.replace(microsecond=0),
         )
 
 

@@ -12,7 +12,7 @@ from service.incidents import report_incident
 from service.workflows.model.errors import Fenced, Unavailable
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.telemetry import Telemetry
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 
 _WAITING_MAX: Final = 2
 """The one being written counts; at the end of a line a second may wait."""
@@ -21,7 +21,7 @@ _WAITING_MAX: Final = 2
 class Checkpointer:
     """Takes copies and writes them, one after the other. Passive like the line; one caller of `step` at a time."""
 
-    def __init__(self, *, record: DatasetRecord, guard: Guard, telemetry: Telemetry) -> None:
+    def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         """Nothing waits."""
         self._record, self._guard, self._telemetry = record, guard, telemetry
         self._queue: queue.SimpleQueue[Checkpoint | None] = queue.SimpleQueue()

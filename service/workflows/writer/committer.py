@@ -18,16 +18,16 @@ from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
 from service.workflows.ports.store import (
     CommitRejected,
     CommitUnclear,
-    Outdated,
-    Proposal,
+    ConditionalAppend,
+    HeadMoved,
     StoreUnavailable,
     Transaction,
 )
 from service.workflows.ports.telemetry import Telemetry
 from service.workflows.replication.exchange import Exchange
-from service.workflows.rollback.guard import Guard
-from service.workflows.writer.batch import Batch, Outcome, Question, stored_answer
-from service.workflows.writer.optimistic import Proposer
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.batch import Batch, Outcome, QueryRequest, stored_answer
+from service.workflows.writer.optimistic import OptimisticCommit
 from service.workflows.writer.prepared import Prepared
 from service.workflows.writer.state import DatasetState
 
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 Act = Callable[[Transaction, DatasetState], Result]
 
 
-class Desk:
+class Committer:
     """Works on one dataset's state. One caller at a time."""
 
     def __init__(
@@ -45,87 +45,87 @@ class Desk:
         *,
         record: DatasetRecord,
         state: DatasetState,
-        guard: Guard,
+        guard: RollbackGuard,
         entropy: Entropy,
         telemetry: Telemetry,
         exchange: Exchange,
     ) -> None:
         """Nothing is read before it is needed."""
         self.state = state
-        self.proposer = Proposer(guard, state)
+        self.optimistic = OptimisticCommit(guard, state)
         self._record, self._guard = record, guard
         self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
 
-    def answer(self, questions: Sequence[Question]) -> list[Outcome]:
+    def answer(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
         """An outcome for every question, whatever happens: an answer that is durable and witnessed, or a refusal.
 
         CommitRejected is the outcome of a question that the store rejects by itself: an incident, to which no retry
         helps.
         """
         try:
-            return self._transact(questions)
+            return self._transact(requests)
         except WorkflowError as refusal:
-            return [refusal for _ in questions]
+            return [refusal for _ in requests]
         except CommitUnclear:
             self._telemetry.commit_unclear()
             self.state.doubt()
-            return self._read_outcomes(questions)
+            return self._read_outcomes(requests)
         except StoreUnavailable:
             self.state.doubt()
-            return [Unavailable() for _ in questions]
+            return [Unavailable() for _ in requests]
         except CommitRejected as rejection:
-            self._report(rejection, f"batch of {len(questions)}")
+            self._report(rejection, f"batch of {len(requests)}")
             outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
         except Exception as error:  # noqa: BLE001 - every question must have an outcome, that shows nothing of the fault
             self.state.doubt_all()
-            self._report(error, f"batch of {len(questions)}")
+            self._report(error, f"batch of {len(requests)}")
             outcome = Unavailable()
-        if len(questions) == 1:
+        if len(requests) == 1:
             return [outcome]
         # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
         # transaction.
-        return [each for question in questions for each in self.answer([question])]
+        return [each for request in requests for each in self.answer([request])]
 
-    def _transact(self, questions: Sequence[Question]) -> list[Outcome]:
-        self._telemetry.batched(len(questions))
-        head, batch, outcomes = self._commit_at_once(questions) or self._commit_locked(questions)
-        self._guard.vouch(head)
+    def _transact(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
+        self._telemetry.batched(len(requests))
+        head, batch, outcomes = self._commit_at_once(requests) or self._commit_locked(requests)
+        self._guard.confirm_recorded(head)
         reach("witnessed")
-        self.proposer.note(head, questions)
+        self.optimistic.note(head, requests)
         if not batch.is_empty:
             self._exchange.committed(self._record, head, batch.entries, batch.fresh)
         return outcomes
 
-    def _commit_at_once(self, questions: Sequence[Question]) -> tuple[Head, Batch, list[Outcome]] | None:
+    def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]] | None:
         """In one journey and without waiting for the lock; None when it has to be done the long way."""
-        proposed = self.proposer.propose(questions)
+        proposed = self.optimistic.propose(requests)
         if proposed is None:
             return None
         try:
-            with proposed as proposal, self.state.trial():
-                batch = self._batch(proposal)
-                outcomes = batch.answer_all(questions)
+            with proposed as conditional_append, self.state.trial():
+                batch = self._batch(conditional_append)
+                outcomes = batch.answer_all(requests)
                 if not batch.is_empty:
-                    self._commit(proposal)
-        except Outdated:
-            self.proposer.refused()
+                    self._commit(conditional_append)
+        except HeadMoved:
+            self.optimistic.refused()
             return None
-        return proposal.head, batch, outcomes
+        return conditional_append.head, batch, outcomes
 
-    def _commit_locked(self, questions: Sequence[Question]) -> tuple[Head, Batch, list[Outcome]]:
-        asked = [question.asked for question in questions]
+    def _commit_locked(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]]:
+        asked = [request.asked for request in requests]
         with self._guard.transaction(lock=True, asked=asked) as transaction:
             reach("lock-held")
             self.state.catch_up(transaction)
             reach("budgets-read")
             batch = self._batch(transaction)
             with self.state.trial():
-                outcomes = batch.answer_all(questions)
+                outcomes = batch.answer_all(requests)
                 if not batch.is_empty:
                     self._commit(transaction)
         return transaction.head, batch, outcomes
 
-    def _batch(self, transaction: Transaction | Proposal) -> Batch:
+    def _batch(self, transaction: Transaction | ConditionalAppend) -> Batch:
         return Batch(
             transaction=transaction,
             state=self.state,
@@ -133,31 +133,31 @@ class Desk:
             limit_floor_units=self._record.limit_floor_units,
         )
 
-    def _commit(self, transaction: Transaction | Proposal) -> None:
+    def _commit(self, transaction: Transaction | ConditionalAppend) -> None:
         reach("before-commit")
         transaction.commit()
         self._telemetry.committed("questions")
         reach("acknowledged")
 
-    def _read_outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
+    def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
         """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
         for _ in range(_COMMIT_READS_MAX):
             try:
-                asked = [question.asked for question in questions]
+                asked = [request.asked for request in requests]
                 with self._guard.transaction(lock=True, asked=asked) as transaction:
                     known = transaction.known.answers
-                self._guard.vouch(transaction.head)
+                self._guard.confirm_recorded(transaction.head)
             except StoreUnavailable:
                 continue
             except WorkflowError as refusal:
-                return [refusal for _ in questions]
-            return [_as_stored(question, known.get(question.address)) for question in questions]
-        return [Unavailable() for _ in questions]
+                return [refusal for _ in requests]
+            return [_as_stored(request, known.get(request.address)) for request in requests]
+        return [Unavailable() for _ in requests]
 
     def act(self, act: Act[Result]) -> Result:
         """Run a change in a locked transaction and commit it; only then memory is changed.
 
-        Raises what the act raises, Unavailable, and Outdated when a long act was prepared in vain.
+        Raises what the act raises, Unavailable, and HeadMoved when a long act was prepared in vain.
         """
         try:
             with self._transaction_of(act) as transaction:
@@ -165,10 +165,10 @@ class Desk:
                 transaction.commit()
                 self.state.acted(transaction.head)
                 self._telemetry.committed("act")
-            self._guard.vouch(transaction.head)
-            self.proposer.moved(transaction.head)
+            self._guard.confirm_recorded(transaction.head)
+            self.optimistic.moved(transaction.head)
             self._exchange.committed(self._record, transaction.head, (), ())
-        except (WorkflowError, Outdated):
+        except (WorkflowError, HeadMoved):
             raise
         except (CommitUnclear, StoreUnavailable) as fault:
             # Memory is as it was; if the act is durable, the next transaction follows it by the journal.
@@ -212,9 +212,9 @@ class Desk:
             raise Unavailable from fault
 
 
-def _as_stored(question: Question, known: AnswerRecord | None) -> Outcome:
+def _as_stored(request: QueryRequest, known: AnswerRecord | None) -> Outcome:
     if known is None:
         return Unavailable()
-    if known.request_hash != question.request_hash:
+    if known.request_hash != request.request_hash:
         return KeyConflict()
     return stored_answer(known)

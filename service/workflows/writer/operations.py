@@ -6,11 +6,11 @@ from typing import Final, TypeVar
 
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Head
-from service.workflows.ports.store import CommitUnclear, LongAct, Outdated, StoreUnavailable, Transaction
+from service.workflows.ports.store import CommitUnclear, HeadMoved, LongAct, StoreUnavailable, Transaction
 from service.workflows.writer.committer import Act
 from service.workflows.writer.prepared import Ground, Prepared
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 
 ATTEMPTS_MAX: Final = 3
 """A preparation is in vain when the dataset was reconciled meanwhile, or had to be loaded again."""
@@ -20,16 +20,16 @@ Preparation = Callable[[LongAct, Ground], Act[Result]]
 """The long part: writes and builds, changes nothing that queries read, and returns the short part."""
 
 
-def act_beside(line: DatasetWriter, prepare: Preparation[Result]) -> Result:
+def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
     """Do a long act. Raises what its parts raise, Unavailable, Fenced and Busy."""
     for _ in range(ATTEMPTS_MAX):
         try:
-            with line.guard.long_act() as transaction:
-                ground = _ground(line, transaction.head)
+            with writer.guard.long_act() as transaction:
+                ground = _ground(writer, transaction.head)
                 short = prepare(transaction, ground)
                 transaction.hasten()
-                return line.act(Prepared(transaction=transaction, ground=ground, act=short))
-        except Outdated:
+                return writer.act(Prepared(transaction=transaction, ground=ground, act=short))
+        except HeadMoved:
             continue
         except (CommitUnclear, StoreUnavailable) as fault:
             raise Unavailable from fault
@@ -43,12 +43,12 @@ def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: A
     return epoch
 
 
-def _ground(line: DatasetWriter, head: Head) -> Ground:
+def _ground(writer: WriterThread, head: Head) -> Ground:
     """The records in memory, which is at the head or later: only limits and epochs can have come since."""
-    found = line.look(partial(_grounded, head))
+    found = writer.look(partial(_grounded, head))
     if found is None:
-        line.catch_up()
-        found = line.look(partial(_grounded, head))
+        writer.catch_up()
+        found = writer.look(partial(_grounded, head))
     if found is None:
         raise Unavailable
     return found

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from service.workflows.model.rows import Address, Head
-from service.workflows.ports.store import Proposal
-from service.workflows.rollback.guard import Guard
-from service.workflows.writer.batch import Question
+from service.workflows.ports.store import ConditionalAppend
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.state import DatasetState
 
 SEEN_MAX: Final = 4096
@@ -21,33 +21,33 @@ CAUTIOUS_BATCHES: Final = 32
 """So many batches go the long way after a refusal: another process is appending, or an analyst repeats a question."""
 
 
-class Proposer:
+class OptimisticCommit:
     """One line's knowledge of its head and of what was asked; decides, and is told what came of it."""
 
-    def __init__(self, guard: Guard, state: DatasetState) -> None:
+    def __init__(self, guard: RollbackGuard, state: DatasetState) -> None:
         """Know nothing."""
         self._guard, self._state = guard, state
         self._head: Head | None = None
         self._seen: OrderedDict[Address | str, None] = OrderedDict()  # keys and query hashes, the latest last
         self._cautious_batches = 0
 
-    def propose(self, questions: Sequence[Question]) -> AbstractContextManager[Proposal] | None:
+    def propose(self, requests: Sequence[QueryRequest]) -> AbstractContextManager[ConditionalAppend] | None:
         """A proposal for a batch that is likely to be accepted; None where the head must be looked at first."""
         head = self._head
         if self._cautious_batches > 0:
             self._cautious_batches -= 1
             return None
-        if head is None or not (self._state.is_at(head) and self._guard.is_vouched(head)):
+        if head is None or not (self._state.is_at(head) and self._guard.is_confirmed(head)):
             return None
-        if not all(map(self._is_news, questions)):
+        if not all(map(self._is_news, requests)):
             return None
-        return self._guard.proposal(head, asked=[question.asked for question in questions])
+        return self._guard.conditional_append(head, asked=[request.asked for request in requests])
 
-    def note(self, head: Head, questions: Sequence[Question]) -> None:
+    def note(self, head: Head, requests: Sequence[QueryRequest]) -> None:
         """The head as this replica has just written or read it, with these questions answered in it."""
         self._head = head
-        for question in questions:
-            self._seen[question.address] = self._seen[question.plan.query_hash] = None
+        for request in requests:
+            self._seen[request.address] = self._seen[request.plan.query_hash] = None
         while len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)
 
@@ -68,8 +68,8 @@ class Proposer:
         """Have the next batch look at the head."""
         self._head = None
 
-    def _is_news(self, question: Question) -> bool:
+    def _is_news(self, request: QueryRequest) -> bool:
         """Not known to have been asked. An allowance can only be judged by what the database says was spent of it."""
-        if question.analyst.allowance_units is not None or question.address in self._seen:
+        if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
-        return not (question.plan.reuse and question.plan.query_hash in self._seen)
+        return not (request.plan.reuse and request.plan.query_hash in self._seen)

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from service.engine.memory import DatasetMemory
 from service.workflows.model.rows import Head
-from service.workflows.ports.store import LongAct, Outdated, Transaction
+from service.workflows.ports.store import HeadMoved, LongAct, Transaction
 from service.workflows.writer.state import DatasetState
 
 Result = TypeVar("Result")
@@ -25,11 +25,11 @@ class Ground:
     version: int
 
     def check(self, state: DatasetState, head: Head) -> None:
-        """Raise Outdated unless all that the long part has relied on is so in the state and at the locked head."""
+        """Raise HeadMoved unless all that the long part has relied on is so in the state and at the locked head."""
         is_same = state.memory is self.memory and state.memory.version == self.version
         relied_on, now = ((each.fence, each.slots, each.joining_units) for each in (self.head, head))
         if not is_same or relied_on != now:
-            raise Outdated
+            raise HeadMoved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,9 +22,9 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import SILENT, Telemetry
 from service.workflows.replication.exchange import UNSHARED, Exchange
 from service.workflows.replication.tail import Tail
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.checkpoints import Checkpointer
-from service.workflows.writer.committer import Act, Desk
+from service.workflows.writer.committer import Act, Committer
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import Submission
 
@@ -58,7 +58,7 @@ WhenFree = Callable[[Callable[[], None]], None]
 """Calls what it is given at a time at which no query is worked on."""
 
 
-class Line:
+class WriterQueue:
     """Owns one dataset's state; everything that touches it waits here in order of arrival, until a step.
 
     Passive, so that a simulation can decide what happens when; one caller of `step` at a time.
@@ -70,7 +70,7 @@ class Line:
         self,
         *,
         record: DatasetRecord,
-        guard: Guard,
+        guard: RollbackGuard,
         entropy: Entropy,
         telemetry: Telemetry = SILENT,
         exchange: Exchange = UNSHARED,
@@ -86,7 +86,7 @@ class Line:
         self._steps_half = 0  # begun and ended steps: odd while one works on the state
         self._catching_up: Future[None] | None = None
         self._state = DatasetState(record, self.tail)
-        self.desk = Desk(
+        self.committer = Committer(
             record=record, state=self._state, guard=guard, entropy=entropy, telemetry=telemetry, exchange=exchange
         )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
@@ -131,7 +131,7 @@ class Line:
 
     def submit_act(self, act: Act[Result]) -> Future[Result]:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
-        return self._errand(lambda: self.desk.act(act))
+        return self._errand(lambda: self.committer.act(act))
 
     def submit_checkpoint(self) -> Future[None]:
         """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
@@ -139,7 +139,7 @@ class Line:
 
     def submit_catch_up(self) -> Future[None]:
         """Queue for memory to come to where the database stands. Raises Busy."""
-        return self._errand(self.desk.catch_up)
+        return self._errand(self.committer.catch_up)
 
     def glimpse(self, look: Look[Result]) -> Result | None:
         """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
@@ -219,7 +219,7 @@ class Line:
 
     def _copy_checkpoint(self) -> None:
         self.checkpoints.take(self._state.checkpoint())
-        self.desk.proposer.forget()  # so that the next batch sees how far checkpoints have come
+        self.committer.optimistic.forget()  # so that the next batch sees how far checkpoints have come
 
     def _enqueue(self, item: Submission | _Errand) -> None:
         with self._door:
@@ -260,12 +260,12 @@ class Line:
     def _answer_waiting(self) -> None:
         """Answer the submissions whose turn it is, in one transaction."""
         batch: list[Submission] = []
-        questions = kept_bytes = 0
+        requests = kept_bytes = 0
         while len(self._turns) > 0:
             submission = self._turns.peek()
-            questions += len(submission.questions)
+            requests += len(submission.requests)
             kept_bytes += submission.cost.kept_bytes
-            if batch and (questions > BATCH_MAX or kept_bytes > BATCH_KEPT_BYTES_MAX):
+            if batch and (requests > BATCH_MAX or kept_bytes > BATCH_KEPT_BYTES_MAX):
                 break
             batch.append(self._turns.take())
         if not batch:
@@ -286,10 +286,10 @@ class Line:
         started = [submission for submission in submissions if submission.start()]
         if not started:
             return
-        outcomes = self.desk.answer([question for submission in started for question in submission.questions])
+        outcomes = self.committer.answer([request for submission in started for request in submission.requests])
         rest = iter(outcomes)
         for submission in started:
-            submission.settle(list(islice(rest, len(submission.questions))))
+            submission.settle(list(islice(rest, len(submission.requests))))
 
 
 def _settle(future: Future[Result], task: Callable[[], Result]) -> None:

@@ -8,13 +8,13 @@ from typing import Final, Protocol
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store, Witness
-from service.workflows.rollback.guard import Guard
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.threads import WriterThread
 
 CLOSING_S: Final = 5.0
 """How long closing waits for the lines. Whatever has not committed by then was promised to nobody."""
 
-Opening = Callable[[DatasetRecord, Guard], DatasetWriter]
+Opening = Callable[[DatasetRecord, RollbackGuard], WriterThread]
 
 
 class Companion(Protocol):
@@ -23,14 +23,14 @@ class Companion(Protocol):
     def open(self) -> None:
         """Begin to work."""
 
-    def writer_opened(self, record: DatasetRecord, guard: Guard, writer: DatasetWriter) -> None:
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:
         """A dataset was opened for writing. Called under the registry's lock: must not block."""
 
     def close(self) -> None:
         """Finish or give up, and stop."""
 
 
-class Lines:
+class DatasetRegistry:
     """At most one line and one guard of each dataset. Thread-safe."""
 
     def __init__(
@@ -43,9 +43,9 @@ class Lines:
         self.witness = witness
         self._store, self._opening, self._admits = store, opening, admits
         self._records: dict[str, DatasetRecord] = {}
-        self._guards: dict[int, Guard] = {}
-        self._lines: dict[int, DatasetWriter] = {}
-        self._let_go: list[DatasetWriter] = []
+        self._guards: dict[int, RollbackGuard] = {}
+        self._registry: dict[int, WriterThread] = {}
+        self._let_go: list[WriterThread] = []
         self._companions: list[Companion] = []
         self._door = threading.Lock()
         self.are_open = True
@@ -67,14 +67,14 @@ class Lines:
         """A registration that was looked up before. Touches no database."""
         return self._records.get(name)
 
-    def guard(self, record: DatasetRecord) -> Guard:
+    def guard(self, record: DatasetRecord) -> RollbackGuard:
         """The guard of a dataset."""
         with self._door:
             if record.id not in self._guards:
-                self._guards[record.id] = Guard(record=record, store=self._store, witness=self.witness)
+                self._guards[record.id] = RollbackGuard(record=record, store=self._store, witness=self.witness)
             return self._guards[record.id]
 
-    def line(self, record: DatasetRecord) -> DatasetWriter:
+    def writer(self, record: DatasetRecord) -> WriterThread:
         """The line of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
         if not self._admits(record.id):
             raise Unavailable
@@ -82,33 +82,33 @@ class Lines:
         with self._door:
             if not self.are_open:
                 raise Unavailable
-            if record.id not in self._lines:
-                opened = self._lines[record.id] = self._opening(record, guard)
+            if record.id not in self._registry:
+                opened = self._registry[record.id] = self._opening(record, guard)
                 for companion in self._companions:
                     companion.writer_opened(record, guard, opened)
-            return self._lines[record.id]
+            return self._registry[record.id]
 
     def is_at_hand(self, name: str) -> bool:
         """Whether a dataset's line is open, so that nothing is asked of the store to find it."""
         record = self._records.get(name)
-        return record is not None and record.id in self._lines
+        return record is not None and record.id in self._registry
 
-    def opened(self) -> list[DatasetWriter]:
+    def opened(self) -> list[WriterThread]:
         """The lines that are open."""
         with self._door:
-            return list(self._lines.values())
+            return list(self._registry.values())
 
-    def let_go(self, dataset_ids: Collection[int]) -> list[DatasetWriter]:
+    def let_go(self, dataset_ids: Collection[int]) -> list[WriterThread]:
         """Close the lines of datasets on which another process works; each finishes what waits. Returns them."""
         with self._door:
-            closed = [self._lines.pop(each) for each in dataset_ids if each in self._lines]
+            closed = [self._registry.pop(each) for each in dataset_ids if each in self._registry]
             if closed:
-                self._let_go = [line for line in self._let_go if not line.ended(within_s=0)] + closed
-        for line in closed:
-            line.end()
+                self._let_go = [writer for writer in self._let_go if not writer.ended(within_s=0)] + closed
+        for writer in closed:
+            writer.end()
         return closed
 
-    def closed(self) -> list[Guard]:
+    def closed(self) -> list[RollbackGuard]:
         """The guards of datasets that are known to be closed; looks nowhere."""
         with self._door:
             return [guard for guard in self._guards.values() if guard.code is not None]
@@ -123,9 +123,9 @@ class Lines:
             companion.close()
         with self._door:
             self.are_open = False
-            lines = [*self._lines.values(), *self._let_go]
-        for line in lines:
-            line.end()
+            registry = [*self._registry.values(), *self._let_go]
+        for writer in registry:
+            writer.end()
         until = time.monotonic() + CLOSING_S
-        for line in lines:
-            line.ended(within_s=max(until - time.monotonic(), 0))
+        for writer in registry:
+            writer.ended(within_s=max(until - time.monotonic(), 0))

@@ -17,7 +17,7 @@ from service.engine.memory import Change, DatasetMemory
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Checkpoint, DatasetRecord, Head
-from service.workflows.ports.store import CommitRejected, Outdated, Transaction
+from service.workflows.ports.store import CommitRejected, HeadMoved, Transaction
 from service.workflows.replication.act_changes import changes_since
 from service.workflows.replication.tail import Tail
 
@@ -72,7 +72,7 @@ class DatasetState:
     def catch_up(self, transaction: Transaction, *, reads_records: bool = True) -> None:
         """Bring memory to the transaction's head: nothing to do, what has changed since, or a fresh load.
 
-        With `reads_records` False, raises Outdated where records would have to be read.
+        With `reads_records` False, raises HeadMoved where records would have to be read.
         """
         head = transaction.head
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
@@ -146,12 +146,12 @@ class DatasetState:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Debits of a block that ends in Outdated or CommitRejected are as if never made: nothing of it is durable."""
+        """Debits of a block that ends in HeadMoved or CommitRejected are as if never made: nothing of it is durable."""
         self._trial = trial = _Trial()
         stood = self.seq, self._hash, self._tail_charges
         try:
             yield
-        except (CommitRejected, Outdated):
+        except (CommitRejected, HeadMoved):
             trial.take_back(self.memory.counters)
             self.seq, self._hash, self._tail_charges = stood
             raise
@@ -211,7 +211,7 @@ class DatasetState:
         if version != _NEVER:
             changes = changes_since(transaction, version=version, journal_hash=journal_hash, schema=schema)
         if not reads_records and (changes is None or changes.touched):
-            raise Outdated
+            raise HeadMoved
         if changes is None:
             self._load_records(transaction)
         else:

@@ -12,7 +12,7 @@ from service.workflows.admission.admission import Ticket
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.errors import Busy
 from service.workflows.model.views import StoredAnswer
-from service.workflows.writer.batch import Question
+from service.workflows.writer.batch import QueryRequest
 
 
 class PendingAnswer(Future[StoredAnswer]):
@@ -75,16 +75,16 @@ class Unit:
 class Submission(Unit):
     """Queries of one analyst to one dataset, at least one, with the promises of their answers in the same order."""
 
-    __slots__ = ("questions", "writer")
+    __slots__ = ("requests", "writer")
 
-    def __init__(self, questions: Sequence[Question], cost: PublicCost, writer: "Writing") -> None:
-        super().__init__([question.plan.dimension for question in questions], cost)
-        self.questions, self.writer = questions, writer
+    def __init__(self, requests: Sequence[QueryRequest], cost: PublicCost, writer: "Writing") -> None:
+        super().__init__([request.plan.dimension for request in requests], cost)
+        self.requests, self.writer = requests, writer
 
     @property
     def analyst_id(self) -> UUID:
         """The principal whose turn it takes."""
-        return self.questions[0].analyst.id
+        return self.requests[0].analyst.id
 
     def begin(self, reservation: Reservation) -> None:
         """Hand it to its writer alone."""

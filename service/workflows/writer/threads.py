@@ -10,23 +10,23 @@ from service.core.noise import Entropy
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import SILENT, Telemetry
 from service.workflows.replication.exchange import UNSHARED, Exchange
-from service.workflows.rollback.guard import Guard
+from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.committer import Act, Result
 from service.workflows.writer.low_priority import lower_priority
-from service.workflows.writer.queue import Line, Look, WhenFree
+from service.workflows.writer.queue import Look, WhenFree, WriterQueue
 
 PEEKS: Final = 10
 PEEK_EVERY_S: Final = 0.002
 
 
-class DatasetWriter(Line):
+class WriterThread(WriterQueue):
     """A line with threads of its own that step it and its checkpoints; a caller with an act or a look waits."""
 
     def __init__(
         self,
         *,
         record: DatasetRecord,
-        guard: Guard,
+        guard: RollbackGuard,
         entropy: Entropy,
         telemetry: Telemetry = SILENT,
         exchange: Exchange = UNSHARED,

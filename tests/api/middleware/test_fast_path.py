@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.auth import Guard
+from service.api.auth import RouteGuard
 from service.api.middleware.fast_path import HotRoute, HotRoutes, whole_body
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.views import Principal
@@ -122,7 +122,7 @@ async def test_a_refusal_that_many_share_gathers_no_frames() -> None:
 async def test_the_guard_speaks_before_the_endpoint() -> None:
     """Here as on every guarded route."""
 
-    class Closed(Guard):
+    class Closed(RouteGuard):
         async def admit(self, request: Request) -> Principal:
             raise NotFound
 
@@ -167,12 +167,12 @@ def _request(parts: list[bytes], last: Message | None = None) -> Request:
     return Request(_scope(), messages().__anext__)
 
 
-class _Open(Guard):
+class _Open(RouteGuard):
     async def admit(self, request: Request) -> Principal:
         return Principal.__new__(Principal)
 
 
-def _route(asked: Any, guard: Guard | None = None) -> HotRoute:
+def _route(asked: Any, guard: RouteGuard | None = None) -> HotRoute:
     return HotRoute("/hot", asked, methods=["POST"], response_class=Response, dependencies=[Depends(guard or _Open())])
 
 

@@ -58,10 +58,10 @@ class TestAsk:
         """By itself and in a batch, in every form; under another key the same query is a 422 naming its field."""
         kept_before = world.replica.admission.memory.kept_bytes
         first = await world.ask("k", SUM)
-        record = world.replica.lines.record("care")
+        record = world.replica.registry.record("care")
         tables = {name: dict(table) for name, table in TABLES.items()}
         tables["people"]["columns"] = {"country": TABLES["people"]["columns"]["country"]}
-        world.replica.lines._records["care"] = replace(record, schema=Schema.model_validate(tables))
+        world.replica.registry._records["care"] = replace(record, schema=Schema.model_validate(tables))
         again = await world.ask("k", SUM)
         assert (again.status_code, again.content) == (200, first.content)
         npy = await world.ask("k", SUM, headers={"Accept": "application/x-npy"})

@@ -12,13 +12,13 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
-from service.workflows.ports.store import Proposal, Transaction
+from service.workflows.ports.store import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, dataset, entry, reply
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
 BATCHES, BATCH, LOOKS = 60, 50, 20
-Begin = Callable[[PostgresStore, DatasetRecord, list[Asked]], AbstractContextManager[Proposal | Transaction]]
+Begin = Callable[[PostgresStore, DatasetRecord, list[Asked]], AbstractContextManager[ConditionalAppend | Transaction]]
 
 
 @pytest.fixture
@@ -30,9 +30,11 @@ def store(database_url: str) -> Iterator[PostgresStore]:
     opened.close()
 
 
-def proposed(store: PostgresStore, record: DatasetRecord, asked: list[Asked]) -> AbstractContextManager[Proposal]:
+def proposed(
+    store: PostgresStore, record: DatasetRecord, asked: list[Asked]
+) -> AbstractContextManager[ConditionalAppend]:
     """In one journey."""
-    return store.proposal(record.id, store.head(record.id), asked=asked)
+    return store.conditional_append(record.id, store.head(record.id), asked=asked)
 
 
 def locked(store: PostgresStore, record: DatasetRecord, asked: list[Asked]) -> AbstractContextManager[Transaction]:

@@ -347,9 +347,9 @@ def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: Da
         connection.execute("ALTER TABLE worst_cases DROP COLUMN note")
     store.refuse_strange()
     second = entry(store.head(record.id), {0: 5})
-    with store.proposal(record.id, store.head(record.id), asked=[]) as proposal:
-        proposal.append([second], [reply(second, "second")], {ANALYST: 7})
-        proposal.commit()
+    with store.conditional_append(record.id, store.head(record.id), asked=[]) as conditional_append:
+        conditional_append.append([second], [reply(second, "second")], {ANALYST: 7})
+        conditional_append.commit()
     assert store.worst_cases_of(ANALYST) == {record.name: 8}
 
 

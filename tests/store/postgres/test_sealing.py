@@ -70,7 +70,7 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
             transaction.commit()
         made = second_entry(store.head(record.id), people, slots=40_000)
         opened = (
-            store.proposal(record.id, store.head(record.id), asked=[])
+            store.conditional_append(record.id, store.head(record.id), asked=[])
             if proposed
             else store.transaction(record.id, lock=True)
         )

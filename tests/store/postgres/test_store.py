@@ -15,7 +15,7 @@ from service.store.postgres.pool import Sessions
 from service.store.postgres.snapshot import PostgresReading
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
-from service.workflows.ports.store import CommitRejected, CommitUnclear, Outdated, StoreUnavailable
+from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
 from tests.keys import LEDGER_KEY
 
@@ -93,14 +93,14 @@ def _propose(
     store: PostgresStore, dataset_id: int, head: Head, *, key: str | None = None, killer: str | None = None
 ) -> None:
     """An entry on a head; with a killer, the backend is ended before it is sent."""
-    with store.proposal(dataset_id, head, asked=[]) as proposal:
+    with store.conditional_append(dataset_id, head, asked=[]) as conditional_append:
         following = entry(head, {0: 1})
-        proposal.append([following], [reply(following, key or f"key-{following.seq}")], {})
+        conditional_append.append([following], [reply(following, key or f"key-{following.seq}")], {})
         if killer is not None:
             with psycopg.connect(killer, autocommit=True) as connection:
-                pid = proposal._session.info.backend_pid
+                pid = conditional_append._session.info.backend_pid
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-        proposal.commit()
+        conditional_append.commit()
 
 
 @pytest.mark.parametrize("is_locked", [False, True], ids=["proposed", "locked"])
@@ -110,7 +110,7 @@ def test_a_value_that_no_column_can_hold_is_rejected(store: PostgresStore, is_lo
     _propose(store, kept.id, store.head(kept.id))
     head = store.head(kept.id)
     following = replace(entry(head, {0: 1}), analyst="a\0b")
-    opened = store.transaction(kept.id, lock=True) if is_locked else store.proposal(kept.id, head, asked=[])
+    opened = store.transaction(kept.id, lock=True) if is_locked else store.conditional_append(kept.id, head, asked=[])
     with opened as appending:
         appending.append([following], [reply(following, "b")], {})
         with pytest.raises(CommitRejected, match="22021"):
@@ -124,10 +124,10 @@ def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: Pos
     """Whether it is taken was not looked up."""
     kept = store.add_dataset(dataset())
     head = store.head(kept.id)
-    with store.proposal(kept.id, head, asked=[ASKED]) as proposal:
-        proposal.append([following := entry(head, {0: 1})], [reply(following, "another")], {})
-        with pytest.raises(Outdated):
-            proposal.commit()
+    with store.conditional_append(kept.id, head, asked=[ASKED]) as conditional_append:
+        conditional_append.append([following := entry(head, {0: 1})], [reply(following, "another")], {})
+        with pytest.raises(HeadMoved):
+            conditional_append.commit()
     assert store.head(kept.id) == head
 
 
@@ -136,7 +136,7 @@ def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(stor
     kept = store.add_dataset(dataset())
     for _ in range(3):
         _propose(store, kept.id, store.head(kept.id))
-        with pytest.raises(Outdated):
+        with pytest.raises(HeadMoved):
             _propose(store, kept.id, store.head(kept.id), key="key-1")
         with store.transaction(kept.id, lock=False) as reading:
             assert reading.has_tombstones() is False
@@ -225,9 +225,9 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
     for number in range(7):
         head = store.head(kept.id)
         made = entry(head, {slot: slot + 1 for slot in range(1000 if number == 3 else 20)})
-        with store.proposal(kept.id, head, asked=[]) as proposal:
-            proposal.append([made], [reply(made, f"key-{number}")], {})
-            proposal.commit()
+        with store.conditional_append(kept.id, head, asked=[]) as conditional_append:
+            conditional_append.append([made], [reply(made, f"key-{number}")], {})
+            conditional_append.commit()
     fetched: list[int] = []
     real = PostgresReading._rows
 

@@ -19,7 +19,7 @@ from service.workflows.model.rows import Head
 from service.workflows.ports.store import Store, StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, witness_of
 from tests.keys import LEDGER_KEY
 from tests.workflows.replicas import eventually
@@ -53,14 +53,14 @@ def replica(store: Store) -> Iterator[Replica]:
         yield opened
 
 
-def line_of(replica: Replica) -> DatasetWriter:
+def writer_of(replica: Replica) -> WriterThread:
     """The line of the one dataset."""
-    return replica.lines.line(replica.lines.record("survey"))
+    return replica.registry.writer(replica.registry.record("survey"))
 
 
 def spent(replica: Replica) -> list[int]:
     """By the slots of Ann, Bob and Eve."""
-    return line_of(replica).look(lambda state: state.memory.accounts.spent[:3].tolist())
+    return writer_of(replica).look(lambda state: state.memory.accounts.spent[:3].tolist())
 
 
 def findings(store: Store) -> list[str]:
@@ -73,7 +73,7 @@ def test_every_entry_forgets_the_erased_and_all_accounts_stay(replica: Replica, 
     """Nobody else's place changes, and what is stored verifies before, in the middle and afterwards."""
     before = spent(replica)
     assert findings(store) == []
-    assert amend_erased(line_of(replica)) == 1
+    assert amend_erased(writer_of(replica)) == 1
     assert spent(replica) == before
     assert before[ANN] > 0
     with store.transaction(1, lock=False) as transaction:
@@ -86,19 +86,19 @@ def test_every_entry_forgets_the_erased_and_all_accounts_stay(replica: Replica, 
 
 def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
     """And an erasure of the same slot, when the person has come back, begins anew."""
-    line = line_of(replica)
-    amend_erased(line)
-    assert amend_erased(line) == 0
+    writer = writer_of(replica)
+    amend_erased(writer)
+    assert amend_erased(writer) == 0
     upload(replica, "people", [("ann", "NO", 44, 99.5)])
     ask(replica, analyst(replica, "bea"), "again", **SUM)
     replica.erase_individual("survey", "ann")
-    assert amend_erased(line) == 1
+    assert amend_erased(writer) == 1
 
 
 def test_an_individual_who_comes_back_has_not_got_a_new_budget(replica: Replica, store: Store) -> None:
     """After the amendments and a start too, what was spent before counts."""
     before = spent(replica)[ANN]
-    amend_erased(line_of(replica))
+    amend_erased(writer_of(replica))
     replica.close()
     with open_replica(store, SeededEntropy(7)) as again:
         upload(again, "people", [("ann", "NO", 44, 99.5)])
@@ -110,9 +110,9 @@ def test_an_individual_who_comes_back_has_not_got_a_new_budget(replica: Replica,
 def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: Store) -> None:
     """Of a process that was killed too: a checkpoint had come before any entry was amended."""
     before = spent(replica)
-    amend_erased(line_of(replica))
+    amend_erased(writer_of(replica))
     with open_replica(store, SeededEntropy(7)) as again:
-        line_of(again).catch_up()
+        writer_of(again).catch_up()
         assert spent(again) == before
 
 
@@ -126,11 +126,11 @@ def test_a_process_that_ends_between_stretches_loses_none(
         with store.transaction(1, lock=False) as transaction:
             return len(transaction.acts_of("amend")) == 2
 
-    assert amend_erased(line_of(replica), is_over=are_two_done) == 2
+    assert amend_erased(writer_of(replica), is_over=are_two_done) == 2
     assert findings(store) == []
     replica.close()
     with open_replica(store, SeededEntropy(7)) as again:
-        assert amend_erased(line_of(again)) == 1
+        assert amend_erased(writer_of(again)) == 1
     assert findings(store) == []
 
 
@@ -138,11 +138,13 @@ def test_a_stretch_that_another_process_has_done_is_not_done_again(
     replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two replicas that start together find the same erasure; the second one's turn comes when the first is through."""
-    line, found = line_of(replica), amend_module._next(line_of(replica))
-    assert amend_erased(line) == 1
+    writer, found = writer_of(replica), amend_module._next(writer_of(replica))
+    assert amend_erased(writer) == 1
     looks = iter([found])
-    monkeypatch.setattr(amend_module, "_next", lambda line, look=amend_module._next: next(looks, None) or look(line))
-    assert amend_erased(line) == 0
+    monkeypatch.setattr(
+        amend_module, "_next", lambda writer, look=amend_module._next: next(looks, None) or look(writer)
+    )
+    assert amend_erased(writer) == 0
     assert findings(store) == []
     with store.transaction(1, lock=False) as transaction:
         assert len(transaction.acts_of("amend")) == 1
@@ -152,11 +154,11 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
     """It must not replay entries that do not tell any more what they charged."""
     with open_replica(store, SeededEntropy(8)) as behind:
         behind.preload()
-        other = line_of(behind)
+        other = writer_of(behind)
         ask(replica, analyst(replica, "bea"), "ahead", **SUM)
         replica.erase_individual("survey", "bob")
         expected = spent(replica)
-        amend_erased(line_of(replica))
+        amend_erased(writer_of(replica))
         other.catch_up()
         assert other.look(lambda state: state.memory.accounts.spent[:3].tolist()) == expected
 
@@ -167,7 +169,7 @@ def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, stor
         entries = list(transaction.entries(after=0))
     norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
     charges = {int(entry.decode()[1][0]) for entry in entries[:5]}
-    amend_erased(line_of(replica))
+    amend_erased(writer_of(replica))
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):
             content = b"".join(piece.content for piece in entry.pieces)
@@ -177,7 +179,7 @@ def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, stor
 
 def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store) -> None:
     """What was left at a start, and what is erased from then on."""
-    replica.lines.let_go([1])
+    replica.registry.let_go([1])
     replica.amend_ledgers()
     replica.preload()
 
@@ -210,13 +212,13 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
     monkeypatch.setattr("service.workflows.maintenance.amender.SILENT_RETRIES", 3)
     faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
 
-    def failing(line: DatasetWriter, is_over: Any) -> int:
+    def failing(writer: WriterThread, is_over: Any) -> int:
         if faults:
             raise faults.pop()
-        return amend_erased(line, is_over=is_over)
+        return amend_erased(writer, is_over=is_over)
 
     monkeypatch.setattr("service.workflows.maintenance.amender.amend_erased", failing)
-    amender.ask(replica.lines.record("survey"), line_of(replica))
+    amender.ask(replica.registry.record("survey"), writer_of(replica))
     for expected in (0, 0, 1, 1):
         assert amender.step()
         assert len([each for each in caplog.messages if "are left to be amended" in each]) == expected
@@ -230,12 +232,12 @@ def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
 ) -> None:
     """The next one is amended."""
     with monkeypatch.context() as patched:
-        patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda line, is_over: 1 // 0)
-        amender.ask(replica.lines.record("survey"), line_of(replica))
+        patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda writer, is_over: 1 // 0)
+        amender.ask(replica.registry.record("survey"), writer_of(replica))
         assert amender.step()
     assert "erasures of dataset 1 error=builtins.ZeroDivisionError" in caplog.text
     assert not is_amended(store)
-    amender.ask(replica.lines.record("survey"), line_of(replica))
+    amender.ask(replica.registry.record("survey"), writer_of(replica))
     assert amender.step()
     assert is_amended(store)
 
@@ -244,9 +246,9 @@ def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
     replica: Replica, store: Store, amender: Amender
 ) -> None:
     """It is not asked for again."""
-    line = line_of(replica)
-    amender.ask(replica.lines.record("survey"), line)
-    replica.lines.let_go([1])
+    writer = writer_of(replica)
+    amender.ask(replica.registry.record("survey"), writer)
+    replica.registry.let_go([1])
     assert amender.step()
     assert not is_amended(store)
     amender.close()
@@ -255,19 +257,19 @@ def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
 
 def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stretch that has not begun is left for the next start."""
-    line = line_of(replica)
+    writer = writer_of(replica)
     looks = iter([False, True])
-    monkeypatch.setattr(line, "checkpoint", lambda: None)
+    monkeypatch.setattr(writer, "checkpoint", lambda: None)
     with pytest.raises(NoCheckpoint):
-        amend_erased(line, is_over=lambda: next(looks))
+        amend_erased(writer, is_over=lambda: next(looks))
 
 
 def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> None:
     """Not even where the head were to say that no checkpoint has it: the erased would have a budget anew."""
-    amend_erased(line_of(replica))
+    amend_erased(writer_of(replica))
     with store.transaction(1, lock=False) as transaction:
         entry = next(iter(transaction.entries(after=0)))
-    state = DatasetState(replica.lines.record("survey"))
+    state = DatasetState(replica.registry.record("survey"))
     state.seq = 0
     for rewritten in (entry, entry.pruned()):
         with pytest.raises(RuntimeError, match="rewritten"):

@@ -60,9 +60,9 @@ def findings(store: Store) -> list[str]:
 
 def spent(replica: Replica) -> list[int]:
     """By slot."""
-    line = replica.lines.line(replica.lines.record("survey"))
-    line.catch_up()
-    return line.look(lambda state: state.memory.accounts.spent[:3].tolist())
+    writer = replica.registry.writer(replica.registry.record("survey"))
+    writer.catch_up()
+    return writer.look(lambda state: state.memory.accounts.spent[:3].tolist())
 
 
 def kept(store: Store) -> list[int]:
@@ -181,7 +181,7 @@ def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: 
 
     def erase(replica: Replica, key: str) -> None:
         replica.erase_individual("survey", key)
-        amend_erased(replica.lines.line(replica.lines.record("survey")))
+        amend_erased(replica.registry.writer(replica.registry.record("survey")))
 
     with open_replica(store, SeededEntropy(7)) as replica:
         if first == "erase":

@@ -69,18 +69,18 @@ def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
     monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
-    replica.lines._companions.append(checks)  # without its thread
+    replica.registry._companions.append(checks)  # without its thread
     return checks
 
 
 def opened(replica: Replica, name: str) -> None:
     """Its line is opened, and the dataset is loaded."""
-    replica.lines.line(replica.lines.record(name)).catch_up()
+    replica.registry.writer(replica.registry.record(name)).catch_up()
 
 
 def code(replica: Replica, name: str) -> str | None:
     """What keeps a dataset closed."""
-    return replica.lines.guard(replica.lines.record(name)).code
+    return replica.registry.guard(replica.registry.record(name)).code
 
 
 def test_a_damaged_dataset_is_closed_and_the_other_is_not(
@@ -93,8 +93,10 @@ def test_a_damaged_dataset_is_closed_and_the_other_is_not(
         for _ in NAMES:
             assert checks.step()
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
-    (line,) = caplog.messages
-    assert line.startswith("incident start check of dataset 1: ledger row 1: its contents do not give its hash error=")
+    (writer,) = caplog.messages
+    assert writer.startswith(
+        "incident start check of dataset 1: ledger row 1: its contents do not give its hash error="
+    )
     assert (replica.fenced(), replica.ready()) == (1, ["ledger-damaged"])
     assert replica.check_witnesses() == ["ledger-damaged"]
     who = analyst(replica)
@@ -125,7 +127,7 @@ def test_everything_is_refused_from_then_on(replica: Replica, checks: StartCheck
     for key in ("c", "d"):
         ask(replica, who, key, "one", reuse=False)
     before = store.kept[1]
-    assert replica.lines.guard(replica.lines.record("one")).is_vouched(before.head)
+    assert replica.registry.guard(replica.registry.record("one")).is_confirmed(before.head)
     assert checks.step()
     everything(replica, who)
     assert store.kept[1] is before
@@ -169,7 +171,7 @@ def test_a_fault_of_ours_costs_that_check_alone(
 
 def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: StartChecks) -> None:
     """Whoever waits for the dataset to be loaded comes first; one that is never loaded is checked all the same."""
-    record, guard = replica.lines.record("one"), replica.lines.guard(replica.lines.record("one"))
+    record, guard = replica.registry.record("one"), replica.registry.guard(replica.registry.record("one"))
     loading = iter([False, False, True, True])
     checks.ask(record, guard, is_loaded=lambda: next(loading))
     assert checks.step()
@@ -182,7 +184,7 @@ def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: S
 
 def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
     """What waits is not looked at any more, and neither is a check that waits for a load carried out."""
-    record, guard = replica.lines.record("one"), replica.lines.guard(replica.lines.record("one"))
+    record, guard = replica.registry.record("one"), replica.registry.guard(replica.registry.record("one"))
 
     def close_meanwhile() -> bool:
         checks.close()
@@ -199,7 +201,7 @@ def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: F
 def test_a_replica_checks_what_it_opens_on_a_thread_of_its_own(replica: Replica) -> None:
     """Once it was told to."""
     opened(replica, "one")
-    replica.lines.let_go([1])
+    replica.registry.let_go([1])
     replica.check_ledgers()
     replica.preload()
     eventually(lambda: code(replica, "one") == "ledger-damaged")

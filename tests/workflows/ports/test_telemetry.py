@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.workflows.ports.telemetry import SILENT, Commit, Silent, Telemetry
-from service.workflows.writer.threads import DatasetWriter
+from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
@@ -20,8 +20,8 @@ class Tally(Silent):
     def __init__(self) -> None:
         self.told = Counter[str]()
 
-    def batched(self, questions: int) -> None:
-        self.told[f"batch of {questions}"] += 1
+    def batched(self, requests: int) -> None:
+        self.told[f"batch of {requests}"] += 1
 
     def committed(self, kind: Commit) -> None:
         self.told[kind] += 1
@@ -63,7 +63,7 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
     with open_replica(None, None, telemetry=tally) as replica:
         register(replica)
         who = analyst(replica)
-        writer: DatasetWriter = replica.lines.line(replica.lines.record("survey"))
+        writer: WriterThread = replica.registry.writer(replica.registry.record("survey"))
         holder = writer.submit_look(lambda _: gate.wait(30))
         while writer.length:
             pass
@@ -81,7 +81,7 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
 
 def test_nothing_that_a_record_could_shape_can_be_told() -> None:
     """The port takes counts of public things and words of ours; an adapter cannot show what it was never told."""
-    allowed = {"route", "status", "questions", "kind"}
+    allowed = {"route", "status", "requests", "kind"}
     methods = [method for name, method in inspect.getmembers(Telemetry, inspect.isfunction) if name[0] != "_"]
     assert {name for method in methods for name in inspect.signature(method).parameters} - {"self"} == allowed
 

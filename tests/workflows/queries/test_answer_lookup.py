@@ -29,7 +29,7 @@ def world() -> Iterator[Replicas]:
 def told(world: Replicas, key: str, *, number: int = 1) -> None:
     """Wait until a replica knows where the reply to a key is to be found."""
     cache, replica = world.caches[number], world.replicas[number]
-    hint = cache.hint(replica.lines.record("survey").genesis, (world.analyst.id, key))
+    hint = cache.hint(replica.registry.record("survey").genesis, (world.analyst.id, key))
     eventually(lambda: hint in replica._exchange.hints)
 
 
@@ -52,7 +52,7 @@ def test_another_analyst_with_the_same_key_gets_an_answer_of_its_own(world: Repl
     told(world, "k")
     other = analyst_like(world.analyst, 8)
     replica, cache = world.replicas[1], world.caches[1]
-    replica._exchange.hints.add([cache.hint(replica.lines.record("survey").genesis, (other.id, "k"))])
+    replica._exchange.hints.add([cache.hint(replica.registry.record("survey").genesis, (other.id, "k"))])
     theirs = ask(replica, other, "k", reuse=False)
     assert theirs.query_id != first.query_id
     assert theirs.body != first.body
@@ -84,7 +84,7 @@ def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[s
     """Of another fence, or showing an entry that this ledger does not have."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    genesis = world.replicas[0].lines.record("survey").genesis
+    genesis = world.replicas[0].registry.record("survey").genesis
     shared = world.caches[0].reply(genesis, (world.analyst.id, "k"))
     assert shared is not None
     record = replace(shared.record, body=b'{"values":[666]}', seq=change.pop("seq", shared.record.seq))
@@ -144,11 +144,11 @@ def test_a_closed_replica_leaves_no_promise_open(world: Replicas) -> None:
     """Whoever comes after the end is refused by the line."""
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    recall, line = world.replicas[1]._submitting.recall, world.line(1)
+    recall, writer = world.replicas[1]._submitting.recall, world.writer(1)
     assert recall is not None
     recall.close()
     assert ask(world.replicas[1], world.analyst, "k").sequence == 1
-    assert line.length == 0
+    assert writer.length == 0
 
 
 def test_replicas_agree_on_what_was_spent(world: Replicas) -> None:

@@ -254,9 +254,9 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **OF_AGE)
-        later = narrowed(replica.lines.record("survey"))
+        later = narrowed(replica.registry.record("survey"))
         assert later is not None
-        replica.lines._records["survey"] = later
+        replica.registry._records["survey"] = later
         fresh, stored = (parse_query(orjson.dumps(DOCUMENT | query)) for query in ({"reuse": False}, OF_AGE))
         entries = [("a", fresh), ("k", stored), ("b", fresh), ("l", stored)]
         one, again, two, refused = replica.submit_all(who, "survey", entries)

@@ -40,7 +40,7 @@ def individual(world: Replicas, key: str = "bob") -> Principal:
 def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
     """What a replica finds in the cache."""
     replica = world.replicas[number]
-    wanted = accounts._wanted(everybody, replica.lines.record("survey"), world.line(number))  # type: ignore[arg-type]
+    wanted = accounts._wanted(everybody, replica.registry.record("survey"), world.writer(number))  # type: ignore[arg-type]
     return accounts._in_slices(wanted, replica._exchange)
 
 
@@ -54,7 +54,7 @@ def leave(world: Replicas, number: int = 0) -> None:
 
 def here(world: Replicas, number: int = 0) -> Place:
     """Where the database stands."""
-    return Place.of(world.replicas[number].lines.record("survey"), world.store.head(1))
+    return Place.of(world.replicas[number].registry.record("survey"), world.store.head(1))
 
 
 def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
@@ -63,9 +63,9 @@ def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
     usual = (world.replicas[0].my_budgets(bob), world.replicas[0].budgets("survey", cursor=None, limit=100))
     leave(world)
     world.store.gate.clear()
-    held = world.line(1).submit_act(lambda transaction, state: None)
+    held = world.writer(1).submit_act(lambda transaction, state: None)
     world.store.wait_until_reached()
-    assert world.line(1).glimpse(lambda state: state.seq) is None
+    assert world.writer(1).glimpse(lambda state: state.seq) is None
     assert (world.replicas[1].my_budgets(bob), world.replicas[1].budgets("survey", cursor=None, limit=100)) == usual
     assert world.replicas[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
     world.store.gate.set()
@@ -77,7 +77,7 @@ def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world
     leave(world)
     world.unload(1)
     assert world.replicas[1].my_budgets(individual(world)) == world.replicas[0].my_budgets(individual(world))
-    assert world.line(1).position is None
+    assert world.writer(1).position is None
 
 
 def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
@@ -172,23 +172,23 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
 @pytest.mark.parametrize("in_the_way", ["not loaded", "busy", "behind"])
 def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str) -> None:
     """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
-    bob, line = individual(world), world.line(1)
+    bob, writer = individual(world), world.writer(1)
     ask(world.replicas[0], world.analyst, "another", reuse=False)
     usual = world.replicas[0].my_budgets(bob)
-    eventually(lambda: line.position == world.line(0).position)
+    eventually(lambda: writer.position == world.writer(0).position)
     if in_the_way == "not loaded":
-        line.submit_look(lambda state: state.doubt_all()).result(timeout=30)
+        writer.submit_look(lambda state: state.doubt_all()).result(timeout=30)
     if in_the_way == "behind":
-        line.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
+        writer.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
     if in_the_way == "busy":
         world.store.gate.clear()
-        held = line.submit_act(lambda transaction, state: None)
+        held = writer.submit_act(lambda transaction, state: None)
         world.store.wait_until_reached()
-    position = line.position
+    position = writer.position
     world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
 
     assert world.replicas[1].my_budgets(bob) == usual
-    assert line.position == position
+    assert writer.position == position
     if in_the_way == "busy":
         world.store.gate.set()
         held.result(timeout=30)

@@ -59,12 +59,12 @@ def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int,
 
 def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
     """What is spent meanwhile does not show in it, and shows in the next."""
-    line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
+    writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     ask(replica, who, "a", reuse=False)
-    before = standing(line)
+    before = standing(writer)
     spent = before.spent.copy()
     ask(replica, who, "b", reuse=False)
-    assert standing(line).spent.sum() > spent.sum()
+    assert standing(writer).spent.sum() > spent.sum()
     assert np.array_equal(before.spent, spent)
     assert (summary(before).sequence, replica.budget_summary("survey").sequence) == (1, 2)
 
@@ -73,11 +73,11 @@ def test_a_page_is_copied_at_a_time_and_questions_come_between(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A question is answered between two pages: it shows in the second and not in the first."""
-    line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
+    writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     upload(replica, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
     ask(replica, who, "a", reuse=False)
     looks: list[int] = []
-    real = line.look
+    real = writer.look
 
     def counted(look: Any) -> Any:
         looks.append(len(looks))
@@ -85,8 +85,8 @@ def test_a_page_is_copied_at_a_time_and_questions_come_between(
             ask(replica, who, "b", reuse=False)
         return real(look)
 
-    monkeypatch.setattr(line, "look", counted)
-    taken = standing(line)
+    monkeypatch.setattr(writer, "look", counted)
+    taken = standing(writer)
     assert (taken.seq, len(looks), taken.spent.size) == (1, 2, 2 * PAGE_SLOTS)
     assert int(taken.present.sum()) == PAGE_SLOTS + 2
     one = int(taken.spent[0])
@@ -116,8 +116,8 @@ def test_a_dataset_without_people_has_a_summary() -> None:
 
 def test_memory_that_stays_in_doubt_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is told of accounts that may be wrong."""
-    line = replica.lines.line(replica.lines.record("survey"))
-    monkeypatch.setattr(line, "catch_up", lambda: None)
-    line.submit_look(lambda state: state.doubt()).result(timeout=30)
+    writer = replica.registry.writer(replica.registry.record("survey"))
+    monkeypatch.setattr(writer, "catch_up", lambda: None)
+    writer.submit_look(lambda state: state.doubt()).result(timeout=30)
     with pytest.raises(Unavailable):
-        standing(line)
+        standing(writer)

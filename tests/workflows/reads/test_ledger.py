@@ -74,7 +74,7 @@ def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None
     usual = [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)]
     account = replica.my_budgets(bob)
     store.gate.clear()
-    held = replica.lines.line(replica.lines.record("survey")).submit_act(lambda transaction, state: None)
+    held = replica.registry.writer(replica.registry.record("survey")).submit_act(lambda transaction, state: None)
     store.wait_until_reached()
     assert [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)] == usual
     assert replica.my_budgets(bob) == account
@@ -84,7 +84,7 @@ def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None
 
 def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the capacity, which is public; the ledger's pages, which need no charges, stay as they are."""
-    bob, capacity = individual(replica, "bob"), replica.lines.record("survey").capacity
+    bob, capacity = individual(replica, "bob"), replica.registry.record("survey").capacity
     for bytes_max, expected in ((capacity // 4 * 3, 3), (capacity // 4, 1), (1, 1)):
         monkeypatch.setattr("service.workflows.reads.ledger.READ_BYTES_MAX", bytes_max)
         page = replica.my_receipts(bob, cursor=None, limit=100)

@@ -114,8 +114,8 @@ def join_plain(replica: Replica) -> None:
 def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> None:
     """Then the budget bounds it, and the account says so."""
     with tiered_replica("0.4") as (replica, bob):
-        record = replica.lines.record("survey")
-        with replica.lines.guard(record).transaction(lock=True) as transaction:
+        record = replica.registry.record("survey")
+        with replica.registry.guard(record).transaction(lock=True) as transaction:
             slot = slot_of(transaction, "bob")
             transaction.set_limit(slot, units_down(Fraction("0.1")))
             transaction.journal("limit", {"slot": slot, "limit_units": str(units_down(Fraction("0.1")))})
@@ -129,9 +129,9 @@ def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: 
     """Who joins then has a lower limit for it, and what was forgotten counts as spent so far."""
     forgotten = units_down(Fraction("0.05"))
     with tiered_replica(tier) as (replica, bob):
-        record = replica.lines.record("survey")
+        record = replica.registry.record("survey")
         assert account(replica, bob).epsilon_so_far_time_uniform == 0
-        with replica.lines.guard(record).transaction(lock=True) as transaction:
+        with replica.registry.guard(record).transaction(lock=True) as transaction:
             transaction.fence_off(transaction.head.fence + 1, forgotten)
             found = promised(record, transaction, slot_of(transaction, "bob"))
         assert (found.limit_units, found.of) == (BUDGET, "dataset_budget")

@@ -62,12 +62,12 @@ def test_memory_follows_without_a_question_and_without_reading_the_ledger(world:
 
 def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
     """News concern those who hold it."""
-    line = world.line(1)
-    line._state.doubt_all()
+    writer = world.writer(1)
+    writer._state.doubt_all()
     ask_first(world, 3)
     eventually(lambda: world.replicas[1]._exchange.hints._kept != {} and world.seq(0) == 3)
-    assert line.position is None
-    assert line.length == 0
+    assert writer.position is None
+    assert writer.length == 0
 
 
 def test_new_people_are_read_in_the_background(world: Replicas) -> None:
@@ -75,7 +75,7 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     world.replicas[0].append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
     )
-    eventually(lambda: int(world.line(1)._state.memory.present.sum()) == 4)
+    eventually(lambda: int(world.writer(1)._state.memory.present.sum()) == 4)
 
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
@@ -102,8 +102,8 @@ def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) ->
 @pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
 def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     """Even from somebody who has the pepper: what does not lead to the head is not used."""
-    genesis = world.replicas[0].lines.record("survey").genesis
-    second = world.line(1)
+    genesis = world.replicas[0].registry.record("survey").genesis
+    second = world.writer(1)
     ask_first(world, 4)
     eventually(lambda: world.seq(1) == 4)
     with world.store.transaction(1, lock=False) as transaction:

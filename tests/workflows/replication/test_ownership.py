@@ -273,7 +273,7 @@ def test_a_replica_works_only_on_what_it_owns(
             with pytest.raises(Unavailable):
                 refused()
         assert len(theirs.ledger("survey", cursor=None, limit=9).items) == 1
-        assert theirs.lines.opened() == []
+        assert theirs.registry.opened() == []
 
 
 def test_a_line_is_closed_when_its_dataset_has_moved(
@@ -284,12 +284,12 @@ def test_a_line_is_closed_when_its_dataset_has_moved(
         who = analyst(mine)
         one.claim(1)
         answered = ask(mine, who, "k").body
-        (line,) = mine.lines.opened()
+        (line,) = mine.registry.opened()
         clock.now += LEASE_S
         other.claim(1)
         assert ask(theirs, who, "k").body == answered
         one.step()
-        assert mine.lines.opened() == []
+        assert mine.registry.opened() == []
         assert line.ended(within_s=PATIENCE_S)
         assert line not in mine._exchange._followers.values()
         clock.now += LEASE_S

@@ -115,7 +115,7 @@ def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
     """The witness never runs ahead of the database, and is never behind what was released."""
     for n in range(1, 5):
         assert fresh(replica, who, f"k{n}") == n
-        assert witness.history(witness_name(replica.lines.record("survey")))[-1].seq == n
+        assert witness.history(witness_name(replica.registry.record("survey")))[-1].seq == n
     assert all(told <= durable for told, durable in witness.told)
     assert [told for told, _ in witness.told] == [0, 0, 1, 2, 3, 4]
 
@@ -181,7 +181,7 @@ def test_a_stored_reply_is_witnessed_before_it_leaves_again(
     """A process that died between commit and witness left an answer that nobody had seen: the next vouches for it."""
     fresh(replica, who, "a")
     body = ask(replica, who, "b", reuse=False).body
-    name = witness_name(replica.lines.record("survey"))
+    name = witness_name(replica.registry.record("survey"))
     witness.kept[name].pop()
     with open_replica(store, witness=witness) as other:
         assert witness.history(name)[-1].seq == 1
@@ -231,7 +231,7 @@ def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
 ) -> None:
     """The second is told while the first writes: after a power cut it alone may have heard of the last answer."""
     body = ask(replica, who, "a", reuse=False).body
-    second, name = MemoryWitness(), witness_name(replica.lines.record("survey"))
+    second, name = MemoryWitness(), witness_name(replica.registry.record("survey"))
     second.write(name, witness.kept[name].pop())
     with open_replica(store, witness=SeveralWitnesses(witness, [second])) as other:
         assert ask(other, who, "a", reuse=False).body == body
@@ -296,7 +296,7 @@ def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principa
     with pytest.raises(NotFound):
         replica.release(who, query_id)
     assert replica.check_witnesses() == ["ledger-rollback"]
-    assert mend(store, replica.lines.witness) is not None
+    assert mend(store, replica.registry.witness) is not None
     assert replica.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
@@ -319,7 +319,7 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(
     truth = spent(replica)
     assert truth == {"ann": 2 * COST, "bob": COST, "eve": 3 * COST}
     store.kept = backup
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
 
     assert done is not None
     assert (done.plan.missing_units, done.plan.joining_units) == (2 * COST, 0)
@@ -327,8 +327,8 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(
     assert spent(replica) == dict.fromkeys(truth, 3 * COST)
     assert (done.seq, done.plan.fence) == (2, 2)
     assert fresh(replica, who, "d") == 3
-    assert mend(store, replica.lines.witness) is None
-    assert [report.findings for report in verify_all(store, replica.lines.witness)] == [[]]
+    assert mend(store, replica.registry.witness) is None
+    assert [report.findings for report in verify_all(store, replica.registry.witness)] == [[]]
     assert after(None) == ["nothing to reconcile: all that was witnessed is in the ledger"]
     assert before(done.plan)[0] == (
         "ledger-rollback: the database is at sequence 1 under fence 1, with 1 acts;"
@@ -347,7 +347,7 @@ def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
         ask(replica, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
     replica.check_witnesses()
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
     assert done is not None
     limit = int(Decimal("0.1") * 2**40)
     assert spent(replica) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
@@ -368,7 +368,7 @@ def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, s
     store.kept = backup
     with pytest.raises(Fenced):
         fresh(replica, who, "b")
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
     assert done is not None
     assert (done.plan.missing_units, done.charged_count) == (0, 0)
     assert fresh(replica, who, "b") == 3
@@ -385,7 +385,7 @@ def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
     assert spent(replica)["joe"] == COST
     before_loss = left(replica)
     store.kept = backup
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
     assert done is not None
     assert done.plan.joining_units == COST
     upload(replica, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
@@ -403,12 +403,12 @@ def test_people_lost_with_another_history_are_counted_as_lost(
     fresh(replica, who, "a")
     with_joe = dict(store.kept)
     store.kept = backup
-    mend(store, replica.lines.witness)
+    mend(store, replica.registry.witness)
     upload(replica, "people", [("zoe", "NO", 50, 1)])
     fresh(replica, who, "b")
     store.kept = with_joe
     assert len(with_joe[1].people) == 4
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
     assert done is not None
     assert done.plan.fence == 3  # no other history was ever under it
     upload(replica, "people", [("zoe", "NO", 50, 1)])
@@ -424,7 +424,7 @@ def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, stor
     fresh(replica, who, "b")
     truth = spent(replica)
     store.kept = backup
-    done = mend(store, replica.lines.witness)
+    done = mend(store, replica.registry.witness)
     assert done is not None
     assert done.charged_count == 3
     upload(replica, "people", [ROWS[1]])
@@ -493,7 +493,7 @@ def test_a_running_replica_needs_no_witness_to_remember(
         fresh(replica, who, "c")
     store.kept = now
     assert fresh(replica, who, "c") == 3
-    assert witness.history(witness_name(replica.lines.record("survey")))[-1].seq == 3
+    assert witness.history(witness_name(replica.registry.record("survey")))[-1].seq == 3
 
 
 def test_a_witness_that_is_behind_is_brought_forward(
@@ -502,7 +502,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
     """An older copy of the witness, or a process that died before telling it: nothing is lost by that."""
     for n in range(4):
         fresh(replica, who, f"k{n}")
-    name = witness_name(replica.lines.record("survey"))
+    name = witness_name(replica.registry.record("survey"))
     del witness.kept[name][2:]
     with open_replica(store, witness=witness) as other:
         assert other.check_witnesses() == []
@@ -512,7 +512,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
 
 def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """In turn or at once, nobody takes the other for a clone."""
-    with open_replica(store, witness=replica.lines.witness) as other:
+    with open_replica(store, witness=replica.registry.witness) as other:
         for n in range(6):
             fresh((replica, other)[n % 2], who, f"k{n}")
         with ThreadPoolExecutor(4) as pool:
@@ -525,14 +525,14 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principa
     """Two databases that go on from one copy cannot both be true: whoever finds the other's mark answers no more."""
     fresh(replica, who, "a")
     clone = copy_of(store)
-    with open_replica(clone, witness=replica.lines.witness) as other:
+    with open_replica(clone, witness=replica.registry.witness) as other:
         fresh(replica, who, "b")
         for _ in range(2):
             with pytest.raises(Fenced):
                 fresh(other, who, "c")
         assert other.check_witnesses() == ["ledger-rollback"]
         # The clone catches up in numbers, not in truth.
-        done = mend(clone, replica.lines.witness)
+        done = mend(clone, replica.registry.witness)
         assert done is not None
         with pytest.raises(Fenced):
             fresh(replica, who, "d")
@@ -565,7 +565,7 @@ def test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed(
     """A clone ran beside it with a witness of its own, and took its place: every number fits, but not the hash."""
     fresh(replica, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in replica.lines.witness.kept.items()}  # type: ignore[attr-defined]
+    apart.kept = {name: list(records) for name, records in replica.registry.witness.kept.items()}  # type: ignore[attr-defined]
     fresh(replica, who, "b")
     with open_replica(clone, witness=apart) as other:
         for n in range(2):
@@ -582,13 +582,13 @@ def test_histories_that_were_witnessed_apart_are_both_burned(
     """A clone ran beside it with a witness of its own: brought together, each must pay for the other's answers."""
     fresh(replica, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
-    apart.kept = {name: list(records) for name, records in replica.lines.witness.kept.items()}  # type: ignore[attr-defined]
+    apart.kept = {name: list(records) for name, records in replica.registry.witness.kept.items()}  # type: ignore[attr-defined]
     with open_replica(clone, witness=apart) as other:
         for n in range(2):
             fresh(other, who, f"there {n}")
         for n in range(3):
             fresh(replica, who, f"here {n}")
-    together = SeveralWitnesses(replica.lines.witness, [apart])
+    together = SeveralWitnesses(replica.registry.witness, [apart])
     with open_replica(store, witness=together) as merged:
         with pytest.raises(Fenced):
             fresh(merged, who, "b")
@@ -632,6 +632,6 @@ def test_a_reused_answer_survives_a_burn(replica: Replica, who: Principal, store
     backup = dict(store.kept)
     fresh(replica, who, "b")
     store.kept = backup
-    mend(store, replica.lines.witness)
+    mend(store, replica.registry.witness)
     again = orjson.loads(ask(replica, who, "c").body)
     assert (again["reused"], again["values"]) == (True, orjson.loads(first.body)["values"])

@@ -12,7 +12,7 @@ from service.workflows.model.rows import Checkpoint
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.telemetry import SILENT
 from service.workflows.writer.checkpoints import Checkpointer
-from service.workflows.writer.queue import Line
+from service.workflows.writer.queue import WriterQueue
 from tests.factories import analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -41,7 +41,7 @@ class SlowDisk(MemoryStore):
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
     """A checkpoint after every entry; at the end the ledger and its pages agree."""
-    monkeypatch.setattr(Line, "checkpoint_every", 1)
+    monkeypatch.setattr(WriterQueue, "checkpoint_every", 1)
     made = SlowDisk()
     yield made
     assert [report.findings for report in verify_all(made)] == [[]]
@@ -100,8 +100,8 @@ def test_what_nobody_writes_is_dropped() -> None:
     """Two may wait; a third is worth less than the memory it takes."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
-        record = replica.lines.record("survey")
-        checkpointer = Checkpointer(record=record, guard=replica.lines.guard(record), telemetry=SILENT)
+        record = replica.registry.record("survey")
+        checkpointer = Checkpointer(record=record, guard=replica.registry.guard(record), telemetry=SILENT)
         assert checkpointer.is_idle
         for seq in (1, 2, 3):
             checkpointer.take(Checkpoint(since=0, seq=seq, hash=bytes(32), pages={}))

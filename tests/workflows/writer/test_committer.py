@@ -54,8 +54,8 @@ class Counted(Silent):
         self.batches: list[int] = []
         self.unclear = 0
 
-    def batched(self, questions: int) -> None:
-        self.batches.append(questions)
+    def batched(self, requests: int) -> None:
+        self.batches.append(requests)
 
     def commit_unclear(self) -> None:
         self.unclear += 1
@@ -82,7 +82,7 @@ def together(replica: PassiveReplica, who: Principal, prefix: str, *sigmas: floa
     for sigma in sigmas:
         query: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
         asked.append(replica.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
-    replica.line.step()
+    replica.writer.step()
     return asked
 
 
@@ -94,7 +94,7 @@ def failures(asked: Sequence[PendingAnswer]) -> list[type[BaseException] | None]
 
 def check_memory(replica: PassiveReplica, store: Store) -> None:
     """Memory stands at the ledger's head, with the ledger's replay in it."""
-    state = replica.line._state
+    state = replica.writer._state
     spent = state.memory.accounts.spent
     replayed = np.zeros_like(spent)
     with store.transaction(1, lock=False) as transaction:
@@ -131,14 +131,14 @@ def test_a_rejected_question_leaves_nothing_in_doubt(replica: PassiveReplica, st
     """However often it is asked, memory is neither wrong nor loaded again, and its key can be used for another."""
     who = analyst(replica)
     assert failures(together(replica, who, "first", 12.0)) == [None]
-    memory = replica.line._state.memory
+    memory = replica.writer._state.memory
     for n in range(3):
         assert failures(together(replica, who, "same", REJECTED_SIGMA)) == [CommitRejected], n
         check_memory(replica, store)
-    assert replica.line._state.memory is memory
+    assert replica.writer._state.memory is memory
     query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}')
     another = replica.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
-    replica.line.step()
+    replica.writer.step()
     assert another.result(timeout=0).sequence == 2
     assert [report.findings for report in verify_all(store)] == [[]]
 
@@ -166,15 +166,15 @@ def test_an_act_that_is_rejected_is_an_incident_too(
     """With its code; memory has nothing of it, and stands where it stood."""
     who = analyst(replica)
     together(replica, who, "first", 12.0)
-    position = replica.line.position
+    position = replica.writer.position
 
     def reject(_transaction: object, state: DatasetState) -> None:
         state.after_commit(state.doubt_all)
         raise CommitRejected(CHECK_VIOLATION)
 
     with caplog.at_level(logging.ERROR, "sparing.incidents"), suppress(CommitRejected):
-        replica.line.desk.act(reject)
+        replica.writer.committer.act(reject)
     assert f"an act on dataset 1 code={CHECK_VIOLATION}" in caplog.text
-    assert replica.line.position == position
+    assert replica.writer.position == position
     assert failures(together(replica, who, "second", 12.0)) == [None]
     check_memory(replica, store)

@@ -17,7 +17,7 @@ from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import CommitUnclear, LongAct, Outdated, Store, StoreUnavailable
+from service.workflows.ports.store import CommitUnclear, HeadMoved, LongAct, Store, StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.prepared import Ground
@@ -123,12 +123,12 @@ def individual(key: str) -> Principal:
 
 def state_of(replica: Replica) -> DatasetState:
     """What the house holds."""
-    return replica.lines.line(replica.lines.record("survey"))._state
+    return replica.registry.writer(replica.registry.record("survey"))._state
 
 
 def check(replica: Replica, store: Store) -> None:
     """Memory is what a start would load."""
-    state, fresh = state_of(replica), DatasetState(replica.lines.record("survey"))
+    state, fresh = state_of(replica), DatasetState(replica.registry.record("survey"))
     with store.transaction(1, lock=False) as transaction:
         fresh.catch_up(transaction)
     assert state.position == fresh.position
@@ -193,7 +193,7 @@ def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
         transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
         transaction.commit()
     done.result()
-    assert int(state_of(replica).memory.accounts.limit[2]) == replica.lines.record("survey").budget_units - 1000
+    assert int(state_of(replica).memory.accounts.limit[2]) == replica.registry.record("survey").budget_units - 1000
     check(replica, store)
 
 
@@ -203,7 +203,7 @@ def test_a_preparation_that_is_always_in_vain_is_given_up(
     """Unavailable, and nothing is there."""
 
     def check_nothing(self: Ground, state: DatasetState, head: object) -> None:
-        raise Outdated
+        raise HeadMoved
 
     acts = between.acts
     with monkeypatch.context() as patch:

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.testing.store import MemoryProposal, MemoryStore
+from service.testing.store import MemoryConditionalAppend, MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, Head
-from service.workflows.ports.store import CommitRejected, CommitUnclear, Outdated
+from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved
 from service.workflows.reads.ledger import pausing
 from service.workflows.replica import Replica
-from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, Proposer
+from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals
 from tests.factories import analyst, ask, open_replica, register, upload, values
 
@@ -39,13 +39,15 @@ class CountingStore(MemoryStore):
             yield transaction
 
     @contextmanager
-    def proposal(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[MemoryProposal]:
+    def conditional_append(
+        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
+    ) -> Iterator[MemoryConditionalAppend]:
         self.proposed += 1
         self.locked -= not self.faults  # the twin's own
-        with super().proposal(dataset_id, head, asked=asked) as proposal:
+        with super().conditional_append(dataset_id, head, asked=asked) as conditional_append:
             if self.faults:
-                _break(proposal, self.faults.pop(0))
-            yield proposal
+                _break(conditional_append, self.faults.pop(0))
+            yield conditional_append
 
     def ways(self) -> tuple[int, int]:
         """(locked, proposed) since the last time."""
@@ -53,11 +55,11 @@ class CountingStore(MemoryStore):
         return found
 
 
-def _break(proposal: MemoryProposal, fault: Exception) -> None:
+def _break(conditional_append: MemoryConditionalAppend, fault: Exception) -> None:
     def broken() -> None:
         raise fault
 
-    proposal.commit = broken  # type: ignore[method-assign]
+    conditional_append.commit = broken  # type: ignore[method-assign]
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(stor
 def test_after_a_refusal_batches_go_the_long_way_for_a_while(replica: Replica, store: CountingStore) -> None:
     """Whoever shares a dataset with another replica does not draw noise in vain for every batch."""
     who = analyst(replica)
-    store.faults = [Outdated()]
+    store.faults = [HeadMoved()]
     ask(replica, who, "refused", reuse=False)
     store.ways()
     for n in range(CAUTIOUS_BATCHES):
@@ -168,33 +170,33 @@ def test_a_doubt_is_followed_by_a_look(replica: Replica, store: CountingStore) -
 
 def test_what_is_not_witnessed_is_not_built_on(replica: Replica, store: CountingStore) -> None:
     """A head of which the guard is not sure is looked at."""
-    guard = replica.lines.guard(replica.lines.record("survey"))
-    assert guard.is_vouched(store.head(1))
+    guard = replica.registry.guard(replica.registry.record("survey"))
+    assert guard.is_confirmed(store.head(1))
     guard._is_unwritable = True
-    assert not guard.is_vouched(store.head(1))
+    assert not guard.is_confirmed(store.head(1))
     ask(replica, analyst(replica), "k", reuse=False)
     assert store.ways()[1] == 0
 
 
 def test_the_latest_questions_are_remembered(replica: Replica) -> None:
     """And no more than SEEN_MAX of them."""
-    line = replica.lines.line(replica.lines.record("survey"))
-    proposer: Proposer = line.desk.proposer
+    writer = replica.registry.writer(replica.registry.record("survey"))
+    optimistic: OptimisticCommit = writer.committer.optimistic
     who = analyst(replica)
     for n in range(40):
         ask(replica, who, f"k{n}", reuse=False, noise={"sigma": 3 + n})
-    assert (who.id, "k39") in proposer._seen
-    assert len(proposer._seen) <= SEEN_MAX
-    proposer._seen.update({str(n): None for n in range(SEEN_MAX)})
+    assert (who.id, "k39") in optimistic._seen
+    assert len(optimistic._seen) <= SEEN_MAX
+    optimistic._seen.update({str(n): None for n in range(SEEN_MAX)})
     ask(replica, who, "last", reuse=False)
-    assert len(proposer._seen) == SEEN_MAX
-    assert (who.id, "last") in proposer._seen
-    assert (who.id, "k0") not in proposer._seen
+    assert len(optimistic._seen) == SEEN_MAX
+    assert (who.id, "last") in optimistic._seen
+    assert (who.id, "k0") not in optimistic._seen
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    refused=st.lists(st.sampled_from([None, Outdated(), CommitRejected("23514")]), min_size=1, max_size=12),
+    refused=st.lists(st.sampled_from([None, HeadMoved(), CommitRejected("23514")]), min_size=1, max_size=12),
     sigmas=st.lists(st.sampled_from([3, 7]), max_size=3),
 )
 def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | None], sigmas: list[int]) -> None:
@@ -205,19 +207,19 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | No
         upload(replica, "people", ROWS)
         who = analyst(replica)
         ask(replica, who, "first", reuse=False)
-        line = replica.lines.line(replica.lines.record("survey"))
-        line.act(pausing("bob", paused=True))
+        writer = replica.registry.writer(replica.registry.record("survey"))
+        writer.act(pausing("bob", paused=True))
         for n, refusal in enumerate(refused):
-            line.desk.proposer._cautious_batches = 0
+            writer.committer.optimistic._cautious_batches = 0
             store.faults = [] if refusal is None else [refusal]
             for sigma in [3, *sigmas]:
                 with suppress(CommitRejected):
                     ask(replica, who, f"{n}-{sigma}", reuse=False, noise={"sigma": sigma})
-            memory = line._state.memory
+            memory = writer._state.memory
             with store.transaction(1, lock=False) as transaction:
                 replayed = totals(transaction.entries(after=0))
             assert memory.accounts.spent.tolist()[:3] == replayed.spent.tolist()[:3]
             assert memory.counters.charged.tolist()[:3] == replayed.charged.tolist()[:3]
             assert memory.counters.left_out.tolist()[:3] == replayed.left_out.tolist()[:3]
-            assert line._state.seq == store.head(1).seq
+            assert writer._state.seq == store.head(1).seq
     assert [report.findings for report in verify_all(store)] == [[]]

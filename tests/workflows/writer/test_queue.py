@@ -199,7 +199,7 @@ def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyS
 def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
     """Thirty questions behind a busy line are answered in order, under one lock."""
     who = analyst(replica)
-    writer = replica.lines.line(replica.lines.record("survey"))
+    writer = replica.registry.writer(replica.registry.record("survey"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:
@@ -232,7 +232,7 @@ def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.M
     monkeypatch.setattr("service.workflows.writer.queue.QUEUE_MAX", 4)
     register(replica, "small")
     who = analyst(replica)
-    writer = replica.lines.line(replica.lines.record("small"))
+    writer = replica.registry.writer(replica.registry.record("small"))
     gate, waiting = threading.Event(), threading.Event()
 
     def hold(*_: object) -> None:

@@ -11,30 +11,30 @@ def test_a_line_is_opened_when_it_is_first_needed_and_once() -> None:
     """Whoever only looks at a registration opens nothing."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
-        record = replica.lines.record("survey")
-        assert not replica.lines.is_at_hand("survey")
-        assert replica.lines.opened() == []
-        line = replica.lines.line(record)
-        assert replica.lines.line(record) is line
-        assert replica.lines.opened() == [line]
-        assert replica.lines.is_at_hand("survey")
-        assert line.guard is replica.lines.guard(record)
+        record = replica.registry.record("survey")
+        assert not replica.registry.is_at_hand("survey")
+        assert replica.registry.opened() == []
+        writer = replica.registry.writer(record)
+        assert replica.registry.writer(record) is writer
+        assert replica.registry.opened() == [writer]
+        assert replica.registry.is_at_hand("survey")
+        assert writer.guard is replica.registry.guard(record)
 
 
 def test_what_is_not_registered_has_none() -> None:
     """And a name that was refused once may be registered later."""
     with open_replica(MemoryStore()) as replica:
         with pytest.raises(NotFound):
-            replica.lines.record("survey")
-        assert not replica.lines.is_at_hand("survey")
+            replica.registry.record("survey")
+        assert not replica.registry.is_at_hand("survey")
         register(replica)
-        assert replica.lines.record("survey").name == "survey"
+        assert replica.registry.record("survey").name == "survey"
 
 
 def test_none_is_opened_after_all_were_closed() -> None:
     """Its thread would outlive the house."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
-        record = replica.lines.record("survey")
+        record = replica.registry.record("survey")
     with pytest.raises(Unavailable):
-        replica.lines.line(record)
+        replica.registry.writer(record)

@@ -15,7 +15,7 @@ from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation
 from service.workflows.admission.scheduler import START_NS, Scheduler, slot_rules
 from service.workflows.model.views import Principal
-from service.workflows.writer.batch import Question
+from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.submission import Submission, Unit
 from tests.factories import CLOCK, PEOPLE
 
@@ -65,8 +65,8 @@ def admitted(admission: Admission, writer: Behind) -> Submission:
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}))
     analyst = Principal(id=UUID(int=1), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None)
     plan = compile_query(query, schema, capacity=100)
-    question = Question(analyst=analyst, key="k", request_hash=b"", plan=plan, accepted_at=CLOCK)
-    submission = Submission([question], COST, writer)
+    request = QueryRequest(analyst=analyst, key="k", request_hash=b"", plan=plan, accepted_at=CLOCK)
+    submission = Submission([request], COST, writer)
     submission.ticket = admission.admit(submission.analyst_id, COST, submission, writer)
     return submission
 

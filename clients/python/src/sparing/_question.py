@@ -5,10 +5,10 @@ from typing import Required, TypedDict
 
 from sparing._expressions import Condition, Item, count
 
-__all__ = ["Question", "question_json"]
+__all__ = ["QueryRequest", "question_json"]
 
 
-class Question(TypedDict, total=False):
+class QueryRequest(TypedDict, total=False):
     """The keyword arguments that make a question. Exactly one of `sigma`, `rho` and `half_width` is required."""
 
     dataset: Required[str]  # which dataset is asked; in the address, not in the document
@@ -25,14 +25,14 @@ class Question(TypedDict, total=False):
     reuse: bool  # default True: an identical question of this epoch gets its released answer, at no charge
 
 
-def question_json(question: Question) -> dict[str, object]:
+def question_json(question: QueryRequest) -> dict[str, object]:
     """The document to send; defaults are left to the service.
 
     Raises:
         TypeError: an argument is unknown.
         ValueError: not exactly one kind of noise is given.
     """
-    unknown = set(question) - set(Question.__annotations__)
+    unknown = set(question) - set(QueryRequest.__annotations__)
     if unknown:
         raise TypeError(f"a question has no argument {', '.join(sorted(unknown))}")
     body: dict[str, object] = {"version": 1, "select": _select(question.get("select", count()))}
@@ -58,7 +58,7 @@ def _names(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _noise(question: Question) -> dict[str, object]:
+def _noise(question: QueryRequest) -> dict[str, object]:
     given = {name: value for name, value in question.items() if name in ("sigma", "rho", "half_width")}
     if len(given) != 1:
         raise ValueError("give exactly one of sigma, rho and half_width")

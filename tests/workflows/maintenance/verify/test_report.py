@@ -37,7 +37,7 @@ def history(replica: Replica) -> Principal:
     """Three people, of whom one has lowered a limit and one was erased; three entries and a reply that is reused."""
     register(replica)
     upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-    replica.lines.line(replica.lines.record("survey")).act(lowering("bob", limit_units=HALF))
+    replica.registry.writer(replica.registry.record("survey")).act(lowering("bob", limit_units=HALF))
     who = analyst(replica)
     ask(replica, who, "a", reuse=False)
     ask(replica, who, "b", noise={"sigma": 5.0})
@@ -133,11 +133,11 @@ def test_who_takes_part_is_worked_out_anew(
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-        line = replica.lines.line(replica.lines.record("survey"))
-        line.act(lowering("eve", limit_units=2**30))
+        writer = replica.registry.writer(replica.registry.record("survey"))
+        writer.act(lowering("eve", limit_units=2**30))
         who = analyst(replica)
         ask(replica, who, "a", reuse=False, noise={"sigma": 100.0})
-        line.act(pausing("bob", paused=True))
+        writer.act(pausing("bob", paused=True))
         real = Accounts.active
 
         def faulty(self: Accounts, touched: Any, charges: Any) -> Any:
@@ -159,7 +159,7 @@ def test_limits_count_from_when_they_were_lowered() -> None:
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-        line, who = replica.lines.line(replica.lines.record("survey")), analyst(replica)
+        writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
         for key, act in [
             ("a", pausing("bob", paused=True)),
             ("b", lowering("ann", limit_units=0)),
@@ -169,7 +169,7 @@ def test_limits_count_from_when_they_were_lowered() -> None:
         ]:
             ask(replica, who, key, reuse=False, noise={"sigma": 9.0})
             if act is not None:
-                line.act(act)
+                writer.act(act)
         counts = [(row.charged, row.left_out) for row in replica.ledger("survey", cursor=None, limit=9).items]
     assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
     (report,) = verify_all(store)
@@ -233,7 +233,7 @@ def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> N
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
-        record = replica.lines.record("survey")
+        record = replica.registry.record("survey")
     assert check_registration(record) == []
     for changed in (
         replace(record, budget_units=record.budget_units + 1),
@@ -247,7 +247,7 @@ def test_an_epsilon_gives_its_budget() -> None:
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
-        record = replica.lines.record("survey")
+        record = replica.registry.record("survey")
     assert check_registration(record) == []
     (found,) = check_registration(replace(record, budget_units=2 * record.budget_units))
     assert "its epsilon and delta give" in found

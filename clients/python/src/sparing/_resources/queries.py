@@ -8,7 +8,7 @@ from typing import Unpack
 from sparing._constants import PAGE_SIZE
 from sparing._decode import read
 from sparing._models import Answer, Preview, ReleaseRow
-from sparing._question import Question, question_json
+from sparing._question import QueryRequest, question_json
 from sparing._retry import Repeat
 from sparing._sender import Sender, path
 
@@ -22,7 +22,7 @@ class Queries:
         """Send through `sender`."""
         self._sender = sender
 
-    def ask(self, *, idempotency_key: str | None = None, **question: Unpack[Question]) -> Answer:
+    def ask(self, *, idempotency_key: str | None = None, **question: Unpack[QueryRequest]) -> Answer:
         """Ask a question and wait for its answer.
 
         The key is made before anything is sent, and every try carries it, so that a lost reply is fetched and not
@@ -45,7 +45,7 @@ class Queries:
         reply = self._sender.post(where, question_json(question), repeat=Repeat.KEYED, key=key)
         return dataclasses.replace(read(Answer, reply), idempotency_key=key)
 
-    def preview(self, **question: Unpack[Question]) -> Preview:
+    def preview(self, **question: Unpack[QueryRequest]) -> Preview:
         """Everything public about a question (error, worst-case cost, allowance left), free: no record is touched."""
         where = path("datasets", question["dataset"], "queries", "preview")
         return read(Preview, self._sender.post(where, question_json(question), repeat=Repeat.READ))
