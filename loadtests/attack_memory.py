@@ -23,7 +23,7 @@ import httpx
 
 from loadtests.probes import encoded
 from loadtests.rig import client, serving, throw_away_home
-from loadtests.wires import Wire
+from loadtests.wires import PeerConnection
 
 QUERIES = 256
 NUMBERS = 2**20
@@ -99,14 +99,14 @@ class Scene:
             honest.ended.set()
             thread.join()
 
-    def begun(self, wire: Wire) -> Wire:
+    def begun(self, wire: PeerConnection) -> PeerConnection:
         """One large query on a connection."""
         wire.begin(wire.request("POST", PATH, encoded(LARGE), {"Idempotency-Key": uuid4().hex}))
         return wire
 
-    def wires(self, count: int) -> list[Wire]:
+    def wires(self, count: int) -> list[PeerConnection]:
         """So many connections of the attacker's with little room for answers, each with a large query on its way."""
-        return [self.begun(Wire(self.url, self.attacker, buffer_bytes=BUFFER_BYTES)) for _ in range(count)]
+        return [self.begun(PeerConnection(self.url, self.attacker, buffer_bytes=BUFFER_BYTES)) for _ in range(count)]
 
 
 def prepared(url: str, pid: int, curator: httpx.Client) -> Scene:
@@ -128,7 +128,7 @@ def prepared(url: str, pid: int, curator: httpx.Client) -> Scene:
 def in_a_batch(scene: Scene, count: int) -> None:
     """All queries in one batch, and the connection closed at once."""
     entries = [{"idempotency_key": uuid4().hex, "query": LARGE} for _ in range(count)]
-    wire = Wire(scene.url, scene.attacker)
+    wire = PeerConnection(scene.url, scene.attacker)
     wire.begin(wire.request("POST", f"{PATH}/batch", encoded({"queries": entries})))
     wire.close()
 

@@ -34,7 +34,7 @@ from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.state import DatasetState
 
 PEOPLE = 1_000_000
@@ -74,7 +74,7 @@ class Rig:
         committer = self.replica.registry.writer(self.follower.record).committer
         real = committer.act
 
-        def act(wanted: Act[object]) -> object:
+        def act(wanted: Operation[object]) -> object:
             began, used = time.perf_counter(), time.thread_time()
             try:
                 return real(wanted)
@@ -178,7 +178,7 @@ def run() -> dict[str, float]:
     with rig() as made:
         loads = []
         for _ in range(ROUNDS):
-            made.follower.doubt_all()
+            made.follower.invalidate_all()
             loads.append(made.follow_ms())
         figures["everything_follow"] = statistics.median(loads)
         figures["nothing_late"] = lateness_ms(lambda: time.sleep(QUIET_S))

@@ -31,8 +31,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Held, ReleaseSlots
-from service.workflows.ports.telemetry import SILENT
+from service.api.middleware.release_slots import HeldRoutes, ReleaseSlots
+from service.workflows.ports.telemetry import NULL_TELEMETRY
 
 SLOT_MS = 10
 REQUESTS = 1000
@@ -154,12 +154,12 @@ def application(policy: str) -> ASGIApp:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
         await send({"type": "http.response.body", "body": b"done"})
 
-    slots, held = Slots(length_ns=SLOT_MS * 1_000_000), Held(paths=[re.compile(".*")], slots=1)
+    slots, held = Slots(length_ns=SLOT_MS * 1_000_000), HeldRoutes(paths=[re.compile(".*")], slots=1)
     policies: Mapping[str, Callable[[], ASGIApp]] = {
         "no slot": lambda: evaluate,
         "asyncio.sleep": lambda: Sleeping(evaluate),
         "release slots": lambda: ReleaseSlots(
-            evaluate, slots=slots, clock=system_clock(), held=[held], telemetry=SILENT
+            evaluate, slots=slots, clock=system_clock(), held=[held], telemetry=NULL_TELEMETRY
         ),
     }
     return Named(policies[policy]())

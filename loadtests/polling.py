@@ -16,7 +16,7 @@ import httpx
 from loadtests.neighbours import COUNT, PEOPLE_TYPE, Person, individual_key, people
 from loadtests.probes import Features, Side, instants
 from loadtests.rig import Rig, arrow_bytes
-from loadtests.wires import Reply, Wire
+from loadtests.wires import PeerConnection, Reply
 
 WINDOW_S = 0.6
 ACT_WITHIN_S = (0.05, 0.2)
@@ -80,7 +80,7 @@ def polled(deeds: Sequence[Deed]) -> Attempt:
 
     def attempt(side: Side, is_acting: bool) -> Features:  # noqa: FBT001 - the world
         deed = left.pop() if is_acting else None
-        with_key = Wire(side.url, deeds[0].key if deed is None else deed.key)
+        with_key = PeerConnection(side.url, deeds[0].key if deed is None else deed.key)
         if deed is None:
             request = with_key.request("GET", "/livez")
         else:
@@ -94,13 +94,13 @@ def polled(deeds: Sequence[Deed]) -> Attempt:
     return attempt
 
 
-def _watched(side: Side, other: Wire, deed: bytes, source: random.Random) -> Features:
+def _watched(side: Side, other: PeerConnection, deed: bytes, source: random.Random) -> Features:
     """Poll on four connections, two of them with counts and two with free reads, and send the deed on another."""
     wires = side.wires(4)
     counts = wires[:2]
     taken: dict[str, list[Reply]] = {"count": [], "read": []}
 
-    def poll(wire: Wire) -> bytes:
+    def poll(wire: PeerConnection) -> bytes:
         is_count = wire in counts
         return side.post(wire, COUNT) if is_count else wire.request("GET", f"/v1/datasets/{side.dataset}")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadtests.neighbours import COUNT, EVENTS, HISTOGRAMS, SUM, SUMS, query
-from loadtests.wires import Reply, Wire, together
+from loadtests.wires import PeerConnection, Reply, together
 
 Features = Mapping[str, float]
 
@@ -33,14 +33,14 @@ class Side:
     slot_ms: float
     planted_ms: float = 0.0
     source: random.Random = field(default_factory=random.Random)
-    _wires: list[Wire] = field(default_factory=list)
+    _wires: list[PeerConnection] = field(default_factory=list)
     _asked: int = 0
     _affordable: dict[bytes, int] = field(default_factory=dict)
 
-    def wires(self, count: int) -> list[Wire]:
+    def wires(self, count: int) -> list[PeerConnection]:
         """So many connections of this side, in random order: with several workers each belongs to one of them."""
         while len(self._wires) < max(count, CONNECTIONS):
-            self._wires.append(Wire(self.url, self.key))
+            self._wires.append(PeerConnection(self.url, self.key))
         sample = self.source.sample(self._wires, count)
         for wire in sample:
             wire.refresh()
@@ -51,7 +51,7 @@ class Side:
         for wire in self._wires:
             wire.close()
 
-    def post(self, wire: Wire, question: dict[str, Any], *, key: str | None = None) -> bytes:
+    def post(self, wire: PeerConnection, question: dict[str, Any], *, key: str | None = None) -> bytes:
         """A query under a key of its own."""
         headers = {"Idempotency-Key": key or self.fresh_key()}
         return wire.request("POST", f"/v1/datasets/{self.dataset}/queries", encoded(query(question)), headers)

@@ -43,7 +43,7 @@ KILLS, TRIALS, RACES, STOPS, FALLS = 10, 100, 200, 10, 5
 
 
 @dataclass(kw_only=True)
-class Ground:
+class BaseVersion:
     """What every round stands on."""
 
     folder: Path
@@ -83,34 +83,34 @@ class Ground:
             connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
-def kills_alone(ground: Ground, seed: int) -> int:
+def kills_alone(ground: BaseVersion, seed: int) -> int:
     """One replica dies at one point."""
     place = random.Random(seed).choice(PLACES)
     with ground.stage(KILLS, is_witnessed=True) as (stage, servers):
         return kill_one_by_one(stage, servers, place, KILLS)
 
 
-def kills_under_load(ground: Ground, seed: int) -> int:
+def kills_under_load(ground: BaseVersion, seed: int) -> int:
     """Two replicas die at one point."""
     place = random.Random(seed).choice(PLACES)
     with ground.stage(60, is_witnessed=True) as (stage, servers):
         return kill_under_load(stage, servers, place, KILLS, seed)
 
 
-def cuts_alone(ground: Ground, seed: int) -> int:
+def cuts_alone(ground: BaseVersion, seed: int) -> int:
     """Connections end around COMMIT."""
     with ground.stage(TRIALS, is_witnessed=False) as (stage, _):
         cut_one_by_one(stage, random.Random(seed).choice(CUTS), TRIALS)
     return TRIALS
 
 
-def cuts_together(ground: Ground, seed: int) -> int:
+def cuts_together(ground: BaseVersion, seed: int) -> int:
     """The same, under load."""
     with ground.stage(4 * TRIALS, is_witnessed=False) as (stage, _):
         return cut_in_a_crowd(stage, TRIALS, clients=4, seed=seed)
 
 
-def races(ground: Ground, seed: int) -> int:
+def races(ground: BaseVersion, seed: int) -> int:
     """Replicas want one person's last unit."""
     with ground.database() as url:
         charges, refusals = race(url, RACES, rivals=2 + seed % 3)
@@ -119,13 +119,13 @@ def races(ground: Ground, seed: int) -> int:
     return RACES
 
 
-def stops(ground: Ground, seed: int) -> int:
+def stops(ground: BaseVersion, seed: int) -> int:
     """Replicas stand still and go on."""
     with ground.stage(60, is_witnessed=True) as (stage, servers):
         return stop_under_load(stage, servers, STOPS, seed)
 
 
-def killed_databases(ground: Ground, seed: int) -> int:
+def killed_databases(ground: BaseVersion, seed: int) -> int:
     """Postgres is killed."""
     folder = ground.folder / f"machine-{uuid.uuid4().hex[:8]}"
     folder.mkdir(mode=0o711)
@@ -135,7 +135,7 @@ def killed_databases(ground: Ground, seed: int) -> int:
     return FALLS
 
 
-def power_cuts(ground: Ground, seed: int) -> int:
+def power_cuts(ground: BaseVersion, seed: int) -> int:
     """The power goes."""
     folder = ground.folder / f"disk-{uuid.uuid4().hex[:8]}"
     with mounted(folder, ground.image) as disk, machine(ground.nursery, ground.redis_url, disk.mount) as fallible:
@@ -143,7 +143,7 @@ def power_cuts(ground: Ground, seed: int) -> int:
     return FALLS
 
 
-SCENARIOS: Mapping[str, Callable[[Ground, int], int]] = {
+SCENARIOS: Mapping[str, Callable[[BaseVersion, int], int]] = {
     each.__name__: each
     for each in (kills_alone, kills_under_load, cuts_alone, cuts_together, races, stops, killed_databases, power_cuts)
 }
@@ -159,7 +159,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, str | int]] = field(default_factory=list)
 
-    def live_through(self, name: str, seed: int, ground: Ground) -> None:
+    def live_through(self, name: str, seed: int, ground: BaseVersion) -> None:
         """One round; a failure is written down, and the soak goes on."""
         self.seeds.append(seed)
         self.rounds[name] += 1
@@ -213,7 +213,7 @@ def main() -> int:
 
 
 @contextmanager
-def grounds() -> Iterator[Ground]:
+def grounds() -> Iterator[BaseVersion]:
     """Servers in a folder that is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="sparing-soak-"))
     folder.chmod(0o711)
@@ -230,7 +230,7 @@ def grounds() -> Iterator[Ground]:
         if can_mount():
             image = folder / "prepared.image"
             prepare(folder / "prepared", image)
-        ground = Ground(folder=folder, server=server, redis_url=redis_url, nursery=nursery, image=image)
+        ground = BaseVersion(folder=folder, server=server, redis_url=redis_url, nursery=nursery, image=image)
         ground.make_template()
         yield ground
 

@@ -28,7 +28,7 @@ class Reply:
     body: bytes
 
 
-class Wire:
+class PeerConnection:
     """One keep-alive connection with a key."""
 
     def __init__(self, url: str, api_key: str, *, buffer_bytes: int = 0) -> None:
@@ -108,9 +108,9 @@ class Wire:
         return reply
 
 
-def together(wires: Sequence[Wire], requests: Sequence[bytes], *, pause_s: float = 0.0) -> list[Reply]:
+def together(wires: Sequence[PeerConnection], requests: Sequence[bytes], *, pause_s: float = 0.0) -> list[Reply]:
     """One request on each wire, sent one after the other with a pause between them, and all answers."""
-    replies: dict[Wire, Reply] = {}
+    replies: dict[PeerConnection, Reply] = {}
     waiting = list(zip(wires, requests, strict=True))
     due = time.monotonic()
     with selectors.DefaultSelector() as selector:

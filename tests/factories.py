@@ -23,7 +23,7 @@ from service.workflows.model.rows import Asked, DatasetRecord
 from service.workflows.model.views import Principal, StoredAnswer
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import CommitRejected, Store, Witness
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
@@ -83,7 +83,7 @@ class PassiveReplica(Replica):
 
     writer: WriterQueue
 
-    def __init__(self, store: Store, entropy: Entropy, telemetry: Telemetry = SILENT) -> None:
+    def __init__(self, store: Store, entropy: Entropy, telemetry: Telemetry = NULL_TELEMETRY) -> None:
         super().__init__(
             store=store,
             witness=witness_of(store),
@@ -103,7 +103,7 @@ def open_replica(
     store: Store | None = None,
     entropy: Any = None,
     witness: Witness | None = None,
-    telemetry: Telemetry = SILENT,
+    telemetry: Telemetry = NULL_TELEMETRY,
     cache: Cache | None = None,
     admission: Admission | None = None,
     ownership: Ownership | None = None,

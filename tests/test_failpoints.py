@@ -127,7 +127,7 @@ def test_killing_and_stopping_are_the_real_signals(action: str, number: int) -> 
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-class Wire:
+class PeerConnection:
     """A connection as far as a drill is concerned."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -144,7 +144,7 @@ def test_dropping_cuts_what_is_watched() -> None:
     ours, theirs = socket.socketpair()
     closed, other = socket.socketpair()
     with ours, theirs, closed, other:
-        wires = [Wire(ours), Wire(closed)]
+        wires = [PeerConnection(ours), PeerConnection(closed)]
         watch(wires[0])
         arm({"CHAOS": "1", "CHAOS_AT": "sent:drop:2"}, host=LOOPBACK)
         for wire in wires:

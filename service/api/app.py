@@ -19,20 +19,19 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from service.api.forwarding.middleware import Forwarding
-from service.api.middleware.chaos import DrilledAnswers
-from service.api.middleware.drain import Life
-from service.api.middleware.fast_path import HotRoute, HotRoutes
+from service.api.middleware.chaos import ChaosMiddleware
+from service.api.middleware.drain import DrainState
+from service.api.middleware.fast_path import FastPath, FastRoute
 from service.api.middleware.release_clock import ReleaseClock, system_clock
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, Held, ReleaseSlots
-from service.api.middleware.request_context import Reception
+from service.api.middleware.release_slots import Deadline, HeldRoutes, ReleaseSlots
+from service.api.middleware.request_context import RequestContext
 from service.api.middleware.request_limits import Incidents, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
 from service.api.routes import analyst, auditor, curator, datasets, health, individual
 from service.failpoints import armed
-from service.workflows.ports.telemetry import SILENT as UNHEARD
-from service.workflows.ports.telemetry import Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024
@@ -40,7 +39,7 @@ FORWARDED_FOR_S = 1.0
 """How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
 
 # FastAPI's telemetry would record the text of exceptions wherever an environment variable switches it on.
-SILENT: TelemetryConfig = {
+NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -58,19 +57,19 @@ class ApiSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class HttpOptions:
     """The behaviour of the edge in time, and its telemetry. By default nothing is held and nothing is reported."""
 
     slots: Slots | None = None
     clock: ReleaseClock | None = None
     deadline_s: float = 30.0
-    life: Life = field(default_factory=Life)
-    telemetry: Telemetry = UNHEARD
+    drain_state: DrainState = field(default_factory=DrainState)
+    telemetry: Telemetry = NULL_TELEMETRY
 
 
-def create_app(replica: Replica, settings: ApiSettings, edge: Edge | None = None) -> FastAPI:
+def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | None = None) -> FastAPI:
     """The application that serves one house."""
-    edge = edge or Edge()
+    options = options or HttpOptions()
     app = FastAPI(
         title="Sparing",
         summary="Answers linear queries about people and spends each person's privacy sparingly.",
@@ -80,24 +79,24 @@ def create_app(replica: Replica, settings: ApiSettings, edge: Edge | None = None
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
         strict_content_type=False,
-        telemetry=SILENT,
+        telemetry=NO_TELEMETRY,
         exception_handlers=exception_handlers(),
         responses=REFUSED,
         middleware=[
-            *([Middleware(DrilledAnswers)] if armed() else []),
-            Middleware(Reception, life=edge.life, telemetry=edge.telemetry),
-            *_forwarded(replica, edge),
-            *_held(edge),
-            Middleware(Deadline, deadline_s=edge.deadline_s, exempt=[curator.UPLOAD_PATH]),
+            *([Middleware(ChaosMiddleware)] if armed() else []),
+            Middleware(RequestContext, drain_state=options.drain_state, telemetry=options.telemetry),
+            *_forwarded(replica, options),
+            *_held(options),
+            Middleware(Deadline, deadline_s=options.deadline_s, exempt=[curator.UPLOAD_PATH]),
             Middleware(Incidents),
             Middleware(
                 RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies={curator.UPLOAD_PATH: settings.upload_bytes_max}
             ),
-            Middleware(HotRoutes, routes=[route for route in analyst.router.routes if isinstance(route, HotRoute)]),
+            Middleware(FastPath, routes=[route for route in analyst.router.routes if isinstance(route, FastRoute)]),
         ],
     )
     app.state.replica = replica
-    app.state.life = edge.life
+    app.state.drain_state = options.drain_state
     app.include_router(analyst.router)  # first, because routes are tried in order
     app.include_router(health.router)
     app.include_router(datasets.router)  # curators and analysts
@@ -109,12 +108,12 @@ def create_app(replica: Replica, settings: ApiSettings, edge: Edge | None = None
     return app
 
 
-def _forwarded(replica: Replica, edge: Edge) -> list[Middleware]:
+def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
     """Forwarding, with a deadline and incidents of its own: those within stand at the owner."""
     if replica.ownership is None:
         return []
     return [
-        Middleware(Deadline, deadline_s=edge.deadline_s + FORWARDED_FOR_S, exempt=[curator.UPLOAD_PATH]),
+        Middleware(Deadline, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=[curator.UPLOAD_PATH]),
         Middleware(Incidents),
         Middleware(Forwarding, ownership=replica.ownership),
     ]
@@ -124,14 +123,16 @@ OWN_SLOTS = 5
 """A read or an act of an individual or auditor leaves after so many slots. It is in no analyst's schedule."""
 
 
-def _held(edge: Edge) -> list[Middleware]:
+def _held(options: HttpOptions) -> list[Middleware]:
     """Release slots on every path of an analyst, an individual or an auditor."""
-    if edge.slots is None:
+    if options.slots is None:
         return []
-    analysts = Held(paths=_paths(analyst.router, datasets.router), slots=1)
-    others = Held(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
-    clock = edge.clock or system_clock()
-    return [Middleware(ReleaseSlots, slots=edge.slots, clock=clock, held=[analysts, others], telemetry=edge.telemetry)]
+    analysts = HeldRoutes(paths=_paths(analyst.router, datasets.router), slots=1)
+    others = HeldRoutes(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
+    clock = options.clock or system_clock()
+    return [
+        Middleware(ReleaseSlots, slots=options.slots, clock=clock, held=[analysts, others], telemetry=options.telemetry)
+    ]
 
 
 def _paths(*routers: APIRouter) -> list[re.Pattern[str]]:

@@ -41,7 +41,7 @@ class RouteGuard:
 
     def __init__(self, *roles: Role, for_all_datasets: bool = False) -> None:
         self.roles, self.for_all_datasets = frozenset(roles), for_all_datasets
-        self._recognition = Recognition()
+        self._recognition = Authentication()
 
     async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_declared)] = None
@@ -59,7 +59,7 @@ class RouteGuard:
     async def admit(self, request: Request) -> Principal:
         """The same for a request that no guard has seen before."""
         replica = current_replica(request)
-        principal = await recognised(request, self._recognition)
+        principal = await authenticated(request, self._recognition)
         if principal is None:
             raise unauthorized()
         if replica.limiter is not None:
@@ -77,7 +77,7 @@ class RouteGuard:
         return named == principal.dataset and not self.for_all_datasets
 
 
-class Recognition:
+class Authentication:
     """Looks a key up once for all requests that come with it at the same time.
 
     A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
@@ -107,7 +107,7 @@ class Recognition:
                 del self._under_way[api_key]
 
 
-async def recognised(request: Request, recognition: Recognition) -> Principal | None:
+async def authenticated(request: Request, recognition: Authentication) -> Principal | None:
     """The principal of the request's key; None for none, or for one that is not known. Looked up once a request."""
     state: dict[str, Any] = request.scope.setdefault("state", {})
     if "recognised" not in state:
@@ -136,7 +136,7 @@ class GuardedRoute(APIRoute):
         is_read = self.is_read()
 
         async def guarded(request: Request) -> Response:
-            request.state.principal = caller = await admitted(request, guard)
+            request.state.principal = caller = await authenticate(request, guard)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
             return await handle(request)
@@ -151,7 +151,7 @@ class GuardedRoute(APIRoute):
         return True
 
 
-async def admitted(request: Request, guard: RouteGuard) -> Principal:
+async def authenticate(request: Request, guard: RouteGuard) -> Principal:
     """The principal that the guard lets through. Raises as the guard does."""
     reach("accepted")
     caller = await guard.admit(request)

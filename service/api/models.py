@@ -16,7 +16,7 @@ Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CuratedDataset(PublicDataset):
+class CuratorDataset(PublicDataset):
     """A dataset as its curators see it: the public part, the ledger's sequence and the counts."""
 
     sequence: int
@@ -92,9 +92,9 @@ class NewPrincipal:
         )
 
 
-def for_curator(view: DatasetView) -> CuratedDataset:
+def for_curator(view: DatasetView) -> CuratorDataset:
     """All of it."""
-    return CuratedDataset(**_shallow(view.public), **_shallow(view.counts))
+    return CuratorDataset(**_shallow(view.public), **_shallow(view.counts))
 
 
 def without_counts(row: LedgerRow) -> AuditedRow:

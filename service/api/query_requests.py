@@ -13,13 +13,13 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.api.middleware.release_slots import declare
+from service.api.middleware.release_slots import declare_public_work
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
 from service.workflows.model.views import Principal, StoredAnswer
 from service.workflows.replica import Replica
-from service.workflows.writer.submission import PendingAnswer, Unit
+from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
 
 _KEY = re.compile(r"[\x20-\x7e]{1,128}")
 
@@ -70,7 +70,7 @@ KEYED_QUERY: dict[str, Any] = {
 SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to another thread and back
 
 
-async def submitted(
+async def submit(
     replica: Replica, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
 ) -> PendingAnswer:
     """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
@@ -79,7 +79,7 @@ async def submitted(
     return await run_in_threadpool(replica.submit, caller, dataset, key, query)
 
 
-async def arrived(pending: PendingAnswer) -> StoredAnswer:
+async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:
     """Wait for a submitted query; the caller may be cancelled, the query never is.
 
     Raises what the workflow refuses with, all of it public, and ClientDisconnect when the client has gone before the
@@ -108,7 +108,7 @@ class Admitted:
         self._request = request
         self._units = {promise.unit: None for promise in promises if promise.unit is not None}  # each once, in order
         self.tickets = [unit.ticket for unit in self._units if unit.ticket is not None]
-        declare(request.scope, *self.tickets)
+        declare_public_work(request.scope, *self.tickets)
         self._watch: asyncio.Future[None] | asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class Admitted:
         self._watch = asyncio.ensure_future(_cancel_when_gone(self._request, list(self._units)))
 
 
-async def _cancel_when_gone(request: Request, units: Sequence[Unit]) -> None:
+async def _cancel_when_gone(request: Request, units: Sequence[AdmittedUnit]) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     for unit in units:
@@ -141,7 +141,7 @@ class _Arrivals:
         self._loop = loop
         self._arrived: deque[asyncio.Future[None]] = deque()
         self._is_told = False
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def of(self, pending: PendingAnswer) -> "asyncio.Future[None]":
         """A future of the loop's that is done when `pending` is."""
@@ -151,7 +151,7 @@ class _Arrivals:
 
     def _come(self, waiter: "asyncio.Future[None]") -> None:
         """Called in the thread in which the answer was settled."""
-        with self._door:
+        with self._lock:
             self._arrived.append(waiter)
             is_told, self._is_told = self._is_told, True
         if not is_told:
@@ -159,9 +159,9 @@ class _Arrivals:
                 self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        with self._door:
-            arrived, self._arrived, self._is_told = self._arrived, deque(), False
-        for waiter in arrived:
+        with self._lock:
+            ready, self._arrived, self._is_told = self._arrived, deque(), False
+        for waiter in ready:
             if not waiter.done():  # the request that waited may have gone
                 waiter.set_result(None)
 

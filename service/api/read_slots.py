@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service.api.middleware.release_slots import declare
+from service.api.middleware.release_slots import declare_public_work
 from service.api.pagination import LIMIT_DEFAULT
 from service.workflows.admission.admission import Admission, Ticket
 from service.workflows.admission.schedule import Reservation
@@ -31,7 +31,7 @@ async def turn_of(request: Request, caller: Principal, admission: Admission) -> 
     cost = admission.read_cost(READ_BYTES + ITEM_BYTES * _items(request))
     turn = _Turn(asyncio.get_running_loop())
     ticket = admission.admit(caller.id, cost, turn)
-    declare(request.scope, ticket)
+    declare_public_work(request.scope, ticket)
     if admission.scheduler is not None and not await turn.has_come(request, ticket):
         raise ClientDisconnect
 

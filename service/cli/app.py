@@ -90,10 +90,10 @@ def create(
     home: Home = None,
 ) -> None:
     """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
-    from service.run.composition import premises
+    from service.run.composition import open_service
     from service.workflows.model.errors import WorkflowError
 
-    with premises(settings_of(home)) as opened:
+    with open_service(settings_of(home)) as opened:
         try:
             _, api_key = opened.replica.create_principal(
                 role=role.value,

@@ -20,12 +20,12 @@ ledger = typer.Typer(no_args_is_help=True, help="The ledger: verify, reconcile, 
 @ledger.command()
 def verify(home: Home = None) -> None:
     """Derive anew what can be derived, and compare. Exit status 0 when all is well, 1 with the rows named."""
-    from service.run.composition import premises
+    from service.run.composition import open_service
     from service.workflows.maintenance.verify.report import verify_all
 
     settings = settings_of(home)
     _refuse_missing(settings)
-    with premises(settings) as opened:
+    with open_service(settings) as opened:
         findings = datasets = 0
         for report in verify_all(opened.store, opened.witness):
             datasets += 1
@@ -48,15 +48,15 @@ def reconcile(
 ) -> None:
     """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
     from service.run.adapters import now
-    from service.run.composition import premises
-    from service.workflows.maintenance.reconcile import after, before, plan_of
+    from service.run.composition import open_service
+    from service.workflows.maintenance.reconcile import after, before, reconcile_plan
     from service.workflows.maintenance.reconcile import reconcile as run_reconcile
     from service.workflows.model.errors import WorkflowError
 
     units = None if burn_rho is None else _units(burn_rho)
-    with premises(settings_of(home)) as opened:
+    with open_service(settings_of(home)) as opened:
         try:
-            plan = plan_of(opened.store, opened.witness, dataset, burn_units=units)
+            plan = reconcile_plan(opened.store, opened.witness, dataset, burn_units=units)
             for line in before(plan):
                 print(f"{dataset}: {line}", flush=True)
             if plan is not None and not yes:
@@ -77,11 +77,11 @@ def rebuild_answer(
     home: Home = None,
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""
-    from service.run.composition import premises
+    from service.run.composition import open_service
     from service.workflows.maintenance.rebuild_answer import rebuild
     from service.workflows.model.errors import WorkflowError
 
-    with premises(settings_of(home)) as opened:
+    with open_service(settings_of(home)) as opened:
         try:
             rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
         except WorkflowError as refusal:
@@ -97,14 +97,14 @@ def prune(
     home: Home = None,
 ) -> None:
     """Verify the ledger, and drop what its entries before a sequence or a date say of people. Works beside `serve`."""
-    from service.run.composition import premises
+    from service.run.composition import open_service
     from service.store.entropy import system_entropy
     from service.workflows.maintenance.prune import Damaged
     from service.workflows.maintenance.prune import prune as run_prune
     from service.workflows.model.errors import WorkflowError
 
     bound = _bound(before)
-    with premises(settings_of(home)) as opened:
+    with open_service(settings_of(home)) as opened:
         try:
             done = run_prune(opened.store, opened.witness, dataset, before=bound, entropy=system_entropy)
         except Damaged as refusal:

@@ -17,7 +17,7 @@ FEW: Final = 500
 Element = TypeVar("Element", bound=np.generic)
 
 
-def picked(array: NDArray[Element], places: NDArray[np.integer[Any]]) -> NDArray[Element]:
+def take(array: NDArray[Element], places: NDArray[np.integer[Any]]) -> NDArray[Element]:
     """The elements of `array` (n,) at `places` (k,), in their order: (k,). Raises IndexError for a place beyond it.
 
     Of many, `take` is the quicker way.
@@ -26,7 +26,7 @@ def picked(array: NDArray[Element], places: NDArray[np.integer[Any]]) -> NDArray
     return elements
 
 
-def marked(array: NDArray[Element], mask: NDArray[np.bool_]) -> NDArray[Element]:
+def compress(array: NDArray[Element], mask: NDArray[np.bool_]) -> NDArray[Element]:
     """The elements of `array` (n,) marked in `mask` (n,), in their order. Raises IndexError for other shapes.
 
     Of many, and on a mask without runs, `take` is several times quicker.

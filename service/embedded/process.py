@@ -21,7 +21,7 @@ VARIABLES_KEPT = ("LD_LIBRARY_PATH", "PATH")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Account:
+class OsAccount:
     """An unprivileged account that a server runs as when we are root."""
 
     uid: int
@@ -37,7 +37,7 @@ def require_main_thread() -> None:
 
 
 def start_child(
-    command: Sequence[str | Path], *, account: Account | None, death_signal: signal.Signals, output: int
+    command: Sequence[str | Path], *, account: OsAccount | None, death_signal: signal.Signals, output: int
 ) -> subprocess.Popen[bytes]:
     """Start `command` as `account`, in a session of its own, with its output going to the descriptor `output`.
 
@@ -71,7 +71,7 @@ def start_child(
         raise EmbeddedServerError(f"cannot start a child with {sys.executable!r}: {error}") from error
 
 
-def run_program(command: Sequence[str | Path], *, account: Account | None, timeout_s: float) -> str:
+def run_program(command: Sequence[str | Path], *, account: OsAccount | None, timeout_s: float) -> str:
     """Run a short program to its end and return what it printed; raises EmbeddedServerError unless it exits with 0."""
     child = start_child(command, account=account, death_signal=signal.SIGTERM, output=subprocess.PIPE)
     with child:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.engine.inverted import InvertedPages, Listing
 from service.query.coding import Coding
-from service.query.predicate import Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
 Integers = NDArray[np.int64]
@@ -22,7 +22,7 @@ _CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is c
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class CodeRange:
     """The codes from `low` to `high` of one listing."""
 
     listing: Listing
@@ -30,7 +30,7 @@ class Stretch:
     high: int
 
 
-Cover = tuple[Stretch, ...]
+Cover = tuple[CodeRange, ...]
 """Stretches that together list every row of a predicate, and others beside."""
 
 
@@ -38,12 +38,12 @@ def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable
     """Every cover worth comparing; none when the predicate cannot be answered from what is `listed`."""
     match predicate:
         case Within(column, low, high) if listed((column,)):
-            return ((Stretch((column,), low, high),),)
+            return ((CodeRange((column,), low, high),),)
         case Among(column, codes) if listed((column,)):
-            return (tuple(Stretch((column,), code, code) for code in codes),)
-        case And(parts):
+            return (tuple(CodeRange((column,), code, code) for code in codes),)
+        case Conjunction(parts):
             return _of_any(tuple(_narrowed(parts)), codings, listed)
-        case Or(parts):
+        case Disjunction(parts):
             return _of_all([covers(part, codings, listed) for part in parts])
         case Nothing():
             return ((),)
@@ -115,8 +115,8 @@ def _paired(first: Within, second: Within | Among, codings: Mapping[str, Coding]
     listing = first.column, second.column
     base = first.low * (codings[second.column].span + 1)
     if isinstance(second, Within):
-        return (Stretch(listing, base + second.low, base + second.high),)
-    return tuple(Stretch(listing, base + code, base + code) for code in second.codes)
+        return (CodeRange(listing, base + second.low, base + second.high),)
+    return tuple(CodeRange(listing, base + code, base + code) for code in second.codes)
 
 
 def _of_all(parts: Sequence[Sequence[Cover]]) -> tuple[Cover, ...]:

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
-from service.core.few import picked
+from service.core.few import take
 from service.core.uniform import uniform
 from service.engine.access_paths import candidates, listings_of, shortest
 from service.engine.errors import BrokenInvariant
 from service.engine.events import EventPage
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from service.engine.prepared import Prepared, prepared
-from service.engine.runs import Piece, Run, cuts, runs
+from service.engine.prepared import PreparedPlan, prepared
+from service.engine.runs import ChosenRows, Run, cuts, runs
 from service.engine.selection import selects_nulls
 from service.engine.sparse_vectors import Entries, folded
 from service.engine.terms import Unit
@@ -45,7 +45,7 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
 
-def _vectors(query: Prepared, run: Run, rows_max: int) -> Contributions:
+def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """The vectors of the individuals of one run."""
     if query.is_of_events:
         return _summed(query, run, rows_max)
@@ -55,10 +55,10 @@ def _vectors(query: Prepared, run: Run, rows_max: int) -> Contributions:
     return _together(query, entries.kept(entries.values != 0))
 
 
-def _of_individuals(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
+def _of_individuals(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
     listed = _looked_up(query, memory)
     if listed is not None:
-        yield Piece(columns=memory.individuals, rows=listed, slots=listed)
+        yield ChosenRows(columns=memory.individuals, rows=listed, slots=listed)
         return
     columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
     chooser = _Chooser(min(BLOCK_ROWS, memory.present.size))
@@ -66,10 +66,10 @@ def _of_individuals(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
         block = slice(start, min(start + BLOCK_ROWS, memory.present.size))
         columns = {name: codes[block] for name, codes in columns_read.items()}
         slots = _scanned(query, memory, columns, block, chooser)
-        yield Piece(columns=memory.individuals, rows=slots, slots=slots)
+        yield ChosenRows(columns=memory.individuals, rows=slots, slots=slots)
 
 
-def _looked_up(query: Prepared, memory: DatasetMemory) -> Integers | None:
+def _looked_up(query: PreparedPlan, memory: DatasetMemory) -> Integers | None:
     """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
@@ -81,7 +81,7 @@ def _looked_up(query: Prepared, memory: DatasetMemory) -> Integers | None:
 
 
 def _scanned(
-    query: Prepared, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
+    query: PreparedPlan, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
 ) -> Integers:
     """The chosen slots of a block of individuals by looking at every one."""
     chosen = chooser.mask(block.stop - block.start)
@@ -92,14 +92,14 @@ def _scanned(
     return _moved(chooser.rows(chosen), block.start)
 
 
-def _of_events(query: Prepared, memory: DatasetMemory) -> Iterator[Piece]:
+def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
     for number, page in memory.events(query.plan.table).pages():
         for rows in _event_rows(query, page):
-            slots = picked(page.owners, rows).astype(np.int64)
-            yield Piece(columns=page.columns, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
+            slots = take(page.owners, rows).astype(np.int64)
+            yield ChosenRows(columns=page.columns, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
 
 
-def _event_rows(query: Prepared, page: EventPage) -> Iterator[Integers]:
+def _event_rows(query: PreparedPlan, page: EventPage) -> Iterator[Integers]:
     """The chosen rows of a page, in order; no individual has some in one array and some in another."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
@@ -114,11 +114,11 @@ def _event_rows(query: Prepared, page: EventPage) -> Iterator[Integers]:
         yield _moved(np.flatnonzero(chosen), stretch.start)
 
 
-def _entries(query: Prepared, run: Run) -> Entries:
+def _entries(query: PreparedPlan, run: Run) -> Entries:
     return query.entries(run.codes(query.added), run.slots)
 
 
-def _summed(query: Prepared, run: Run, rows_max: int) -> Contributions:
+def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """Contributions of individuals with any number of rows each."""
     dimension = query.plan.dimension
     if run.rows <= rows_max:
@@ -130,7 +130,7 @@ def _summed(query: Prepared, run: Run, rows_max: int) -> Contributions:
     return _single(query, entries) if dimension == 1 else _together(query, entries)
 
 
-def _alone(query: Prepared, run: Run) -> Contributions:
+def _alone(query: PreparedPlan, run: Run) -> Contributions:
     """Contributions of individuals with one row each, of one item.
 
     A count or a histogram adds the same for everybody: norms are one number by the plan, not by chance.
@@ -156,7 +156,7 @@ def _alone(query: Prepared, run: Run) -> Contributions:
     )
 
 
-def _single(query: Prepared, entries: Entries) -> Contributions:
+def _single(query: PreparedPlan, entries: Entries) -> Contributions:
     """Contributions of one entry each, none zero: the norm is the entry's size, and need not be searched for."""
     size_max, values = isqrt(query.plan.clip_squared_steps), entries.values
     if query.plan.clip_binds:
@@ -179,7 +179,7 @@ def _check_size(size: int, size_max: int) -> None:
         raise BrokenInvariant("a vector is longer than the declared bounds allow")
 
 
-def _together(query: Prepared, entries: Entries) -> Contributions:
+def _together(query: PreparedPlan, entries: Entries) -> Contributions:
     """Contributions of several entries each, none zero."""
     return entries.contributions(
         dimension=query.plan.dimension, norm_squared_max=query.plan.clip_squared_steps, clip_binds=query.plan.clip_binds

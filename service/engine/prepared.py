@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import picked
+from service.core.few import take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.selection import Select, columns_of, conjuncts, every, selection
@@ -24,12 +24,12 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def prepared(plan: Plan, memory: DatasetMemory) -> "Prepared":
+def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
     table = memory.schema.table(plan.table)
     codings = memory.codings(plan.table)
     rows_max = table.rows_per_individual if isinstance(table, EventsTable) else 1
-    return Prepared(
+    return PreparedPlan(
         plan=plan,
         is_of_events=isinstance(table, EventsTable),
         codings=codings,
@@ -48,7 +48,7 @@ class Sieve(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedPlan:
     """A plan made ready for the rows of one table."""
 
     plan: Plan
@@ -100,10 +100,10 @@ class Prepared:
         rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
         for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
             chosen = np.empty(rows.size, dtype=np.bool_)
-            select({name: picked(columns[name], rows) for name in read}, chosen)
+            select({name: take(columns[name], rows) for name in read}, chosen)
             rows = rows[chosen]
         for name in self.required:
-            rows = rows[picked(columns[name], rows) <= self.codings[name].span]
+            rows = rows[take(columns[name], rows) <= self.codings[name].span]
         return rows
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import picked
+from service.core.few import take
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -21,32 +21,32 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Piece:
+class ChosenRows:
     """Rows of a table that a query has chosen, k of its n."""
 
     columns: Mapping[str, Codes]  # (n,) each
     rows: Integers  # (k,) increasing
     slots: Integers  # (k,) the individuals that the rows are of, not decreasing
 
-    def parts(self, rows_max: int) -> "Iterable[Piece]":
+    def parts(self, rows_max: int) -> "Iterable[ChosenRows]":
         """The piece cut as `cuts` says."""
         if self.rows.size <= rows_max:
             return (self,)
         return (self._part(part) for part in cuts(self.slots, rows_max))
 
-    def slices(self, rows_max: int) -> "Iterator[Piece]":
+    def slices(self, rows_max: int) -> "Iterator[ChosenRows]":
         """The piece cut after every `rows_max` rows, whosever they are."""
         return (self._part(slice(start, start + rows_max)) for start in range(0, self.rows.size, rows_max))
 
-    def _part(self, part: slice) -> "Piece":
-        return Piece(columns=self.columns, rows=self.rows[part], slots=self.slots[part])
+    def _part(self, part: slice) -> "ChosenRows":
+        return ChosenRows(columns=self.columns, rows=self.rows[part], slots=self.slots[part])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
     """Pieces, at least one, that are worked on together; no individual is in two runs."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[ChosenRows]
 
     @property
     def rows(self) -> int:
@@ -60,15 +60,15 @@ class Run:
 
     def codes(self, names: Iterable[str]) -> dict[str, Codes]:
         """Some columns of the rows (k of them), (k,) each."""
-        return {name: _joined([picked(piece.columns[name], piece.rows) for piece in self.pieces]) for name in names}
+        return {name: _joined([take(piece.columns[name], piece.rows) for piece in self.pieces]) for name in names}
 
 
-def runs(pieces: Iterable[Piece], rows_max: int) -> Iterator[Run]:
+def runs(pieces: Iterable[ChosenRows], rows_max: int) -> Iterator[Run]:
     """All rows of the pieces in order, at most `rows_max` in a run, or one individual's if these are more.
 
     There is at least one piece, and no individual has rows in two of them.
     """
-    held: list[Piece] = []
+    held: list[ChosenRows] = []
     rows = 0
     for part in chain.from_iterable(piece.parts(rows_max) for piece in pieces):
         if part.rows.size == 0 and held:

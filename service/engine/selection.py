@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.query.coding import Coding
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
@@ -31,15 +31,15 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
             return _range(column, low, high, codings[column])
         case Among(column, codes):
             return _list(column, codes, codings[column])
-        case And(parts):
+        case Conjunction(parts):
             return every([selection(part, codings) for part in parts])
-        case Or(parts):
+        case Disjunction(parts):
             return _combined(np.logical_or, [selection(part, codings) for part in parts])
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     """The parts of which every one has to hold; a predicate that is no conjunction is its own only part."""
-    return predicate.parts if isinstance(predicate, And) else (predicate,)
+    return predicate.parts if isinstance(predicate, Conjunction) else (predicate,)
 
 
 def every(selects: Sequence[Select]) -> Select:
@@ -50,9 +50,9 @@ def every(selects: Sequence[Select]) -> Select:
 def selects_nulls(predicate: Predicate) -> bool:
     """Whether a row of nothing but NULL is selected; an empty slot looks like one."""
     match predicate:
-        case And(parts):
+        case Conjunction(parts):
             return all(selects_nulls(part) for part in parts)
-        case Or(parts):
+        case Disjunction(parts):
             return any(selects_nulls(part) for part in parts)
         case _:
             return isinstance(predicate, All)
@@ -63,7 +63,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
     match predicate:
         case Within(column, _, _) | Among(column, _):
             return frozenset({column})
-        case And(parts) | Or(parts):
+        case Conjunction(parts) | Disjunction(parts):
             return frozenset[str]().union(*(columns_of(part) for part in parts))
         case _:
             return frozenset()

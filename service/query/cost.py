@@ -14,7 +14,7 @@ from math import ceil
 from service.query.coding import coding_of
 from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Histogram, Layout
 from service.query.plan import Plan
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
@@ -152,10 +152,10 @@ def _shape(predicate: Predicate) -> Hashable:
             return column
         case Among(column, codes):
             return column, len(codes)
-        case And(parts):
-            return And, tuple(map(_shape, parts))
-        case Or(parts):
-            return Or, tuple(map(_shape, parts))
+        case Conjunction(parts):
+            return Conjunction, tuple(map(_shape, parts))
+        case Disjunction(parts):
+            return Disjunction, tuple(map(_shape, parts))
         case All() | Nothing():
             return repr(predicate)
 
@@ -163,7 +163,7 @@ def _shape(predicate: Predicate) -> Hashable:
 def _leaves(predicate: Predicate) -> int:
     """How many conditions a predicate has; a list of values counts more, by its length."""
     match predicate:
-        case And(parts) | Or(parts):
+        case Conjunction(parts) | Disjunction(parts):
             return sum(map(_leaves, parts))
         case Among(_, codes):
             return 2 + len(codes) // 1024
@@ -176,7 +176,7 @@ def _leaves(predicate: Predicate) -> int:
 def _steps(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
     """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
     match predicate:
-        case And(parts) | Or(parts):
+        case Conjunction(parts) | Disjunction(parts):
             return sum(_steps(part, table) for part in parts)
         case Among(column, codes):
             is_wide = coding_of(table.columns[column]).span > TABLE_SPAN_MAX

@@ -16,7 +16,7 @@ from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
 from service.query.precision import Precision
 from service.query.problems import QueryProblem
 
-__all__ = ["Extent", "Request", "Scale", "scale_of"]
+__all__ = ["Extent", "Scale", "ScaleRequest", "scale_of"]
 
 BITS_MAX, BITS_MIN = 30, 18  # the clip spans more than 2^(s-1) and at most 2^s steps of a grid that is not 1
 SIGMA_STEPS_EASY = 2.0**28  # up to here the exact sampler rarely needs its slow path
@@ -53,7 +53,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ScaleRequest:
     """The facts that the scale depends on, all of them public."""
 
     extents: tuple[Extent, ...]  # one for each select item
@@ -77,7 +77,7 @@ class Scale:
 
 
 @lru_cache(maxsize=4096)
-def scale_of(request: Request) -> Scale:
+def scale_of(request: ScaleRequest) -> Scale:
     """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
 
     Grid 1 if every item is integral and the clip cannot bind. Otherwise, and also where the integers would not fit on
@@ -132,7 +132,7 @@ def _exponent(squared: Fraction) -> int:
     return guess
 
 
-def _clip_squared_steps(request: Request, grid_log2: int, clip: Fraction | None) -> int:
+def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | None) -> int:
     """The squared norm in steps that no vector may exceed: what the clip allows, or what can occur at all."""
     natural = _natural_squared_steps(request, grid_log2)
     if clip is None:
@@ -142,11 +142,11 @@ def _clip_squared_steps(request: Request, grid_log2: int, clip: Fraction | None)
     return min(natural, (clip.numerator << over) // (clip.denominator << under))
 
 
-def _natural_squared_steps(request: Request, grid_log2: int) -> int:
+def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
     return request.rows**2 * sum(extent.steps(grid_log2) ** 2 for extent in request.extents)
 
 
-def _obstacle(request: Request, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
+def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:
     """The problem that speaks against a grid, other than the noise; None if there is none."""
     for place, extent in enumerate(request.extents):
         if not extent.survives(grid_log2):
@@ -163,7 +163,7 @@ def _obstacle(request: Request, grid_log2: int, clip_squared_steps: int) -> Quer
     return None
 
 
-def _refusal(request: Request, natural: Fraction, clip: Fraction | None) -> QueryProblem:
+def _refusal(request: ScaleRequest, natural: Fraction, clip: Fraction | None) -> QueryProblem:
     """Why no grid will do: the noise if some grid is otherwise right, else what is wrong with the first."""
     problems = {
         grid_log2: _obstacle(request, grid_log2, _clip_squared_steps(request, grid_log2, clip))
@@ -175,7 +175,7 @@ def _refusal(request: Request, natural: Fraction, clip: Fraction | None) -> Quer
     return next(problem for problem in problems.values() if problem is not None)
 
 
-def _scale(request: Request, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
+def _scale(request: ScaleRequest, grid_log2: int, clip_squared_steps: int, natural: Fraction | None) -> Scale:
     sigma_steps = request.precision.sigma_steps(clip_squared_steps, grid_log2)
     if sigma_steps < SIGMA_STEPS_MIN:
         raise _out_of_range(request, f"at least {ldexp(SIGMA_STEPS_MIN, grid_log2):.6g}")
@@ -190,5 +190,5 @@ def _scale(request: Request, grid_log2: int, clip_squared_steps: int, natural: F
     )
 
 
-def _out_of_range(request: Request, bound: str) -> QueryProblem:
+def _out_of_range(request: ScaleRequest, bound: str) -> QueryProblem:
     return QueryProblem.of(request.precision.field, f"must give a sigma of {bound} in this query")

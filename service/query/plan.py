@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.coding import coding_of
 from service.query.compile_conditions import ComparedColumn, DataTable, data_column, predicate_of
-from service.query.grid import Extent, Request, Scale, scale_of
+from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
 from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of
 from service.query.precision import half_width_95, precision_of
@@ -160,7 +160,7 @@ def _histogram(name: str, query: Query, table: DataTable, field: str) -> tuple[H
 
 def _scale(query: Query, table: DataTable, capacity: int) -> Scale:
     return scale_of(
-        Request(
+        ScaleRequest(
             extents=tuple(_extent(item, table) for item in query.select),
             rows=1 if table.kind == "individuals" else table.rows_per_individual,
             capacity=capacity,

@@ -11,9 +11,9 @@ from itertools import pairwise
 __all__ = [
     "All",
     "Among",
-    "And",
+    "Conjunction",
+    "Disjunction",
     "Nothing",
-    "Or",
     "Predicate",
     "Within",
     "among",
@@ -54,20 +54,20 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
-    """Every part holds; there are at least two, none of them `And`, `All` or `Nothing`."""
+class Conjunction:
+    """Every part holds; there are at least two, none of them `Conjunction`, `All` or `Nothing`."""
 
     parts: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
-    """At least one part holds; there are at least two, none of them `Or`, `All` or `Nothing`."""
+class Disjunction:
+    """At least one part holds; there are at least two, none of them `Disjunction`, `All` or `Nothing`."""
 
     parts: tuple["Predicate", ...]
 
 
-Predicate = Within | Among | All | Nothing | And | Or
+Predicate = Within | Among | All | Nothing | Conjunction | Disjunction
 
 
 def within(column: str, low: int, high: int, *, span: int) -> Predicate:
@@ -90,18 +90,18 @@ def among(column: str, codes: Iterable[int], *, span: int, negated: bool = False
 
 def conjunction(parts: Iterable[Predicate]) -> Predicate:
     """All of the parts: flat, without `All`, and `Nothing` as soon as one part is."""
-    kept = tuple(_flat(parts, And, All()))
+    kept = tuple(_flat(parts, Conjunction, All()))
     if Nothing() in kept:
         return Nothing()
-    return And(kept) if len(kept) > 1 else (kept[0] if kept else All())
+    return Conjunction(kept) if len(kept) > 1 else (kept[0] if kept else All())
 
 
 def disjunction(parts: Iterable[Predicate]) -> Predicate:
     """At least one of the parts: flat, without `Nothing`, and `All` as soon as one part is."""
-    kept = tuple(_flat(parts, Or, Nothing()))
+    kept = tuple(_flat(parts, Disjunction, Nothing()))
     if All() in kept:
         return All()
-    return Or(kept) if len(kept) > 1 else (kept[0] if kept else Nothing())
+    return Disjunction(kept) if len(kept) > 1 else (kept[0] if kept else Nothing())
 
 
 def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
@@ -113,7 +113,9 @@ def _others(column: str, excluded: Sequence[int], span: int) -> Predicate:
     return disjunction(Within(column, low, high) for low, high in gaps)
 
 
-def _flat(parts: Iterable[Predicate], kind: type[And] | type[Or], neutral: Predicate) -> Iterator[Predicate]:
+def _flat(
+    parts: Iterable[Predicate], kind: type[Conjunction] | type[Disjunction], neutral: Predicate
+) -> Iterator[Predicate]:
     for part in parts:
         if isinstance(part, kind):
             yield from part.parts

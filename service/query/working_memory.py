@@ -10,7 +10,7 @@ from typing import Final
 from service.query.coding import coding_of
 from service.query.layout import Count
 from service.query.plan import Plan
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [
@@ -98,7 +98,7 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
 def _condition_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
     """Of a condition on one row; of several, one is worked out after the other."""
     match predicate:
-        case And(parts) | Or(parts):
+        case Conjunction(parts) | Disjunction(parts):
             return 1 + max(_condition_bytes(part, table) for part in parts)
         case Within(column, _, _):
             return _BETWEEN_ROW + coding_of(table.columns[column]).dtype.itemsize
@@ -133,7 +133,7 @@ def _code_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
 def _values_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
     match predicate:
-        case And(parts) | Or(parts):
+        case Conjunction(parts) | Disjunction(parts):
             return sum(_values_bytes(part, table) for part in parts)
         case Among(column, codes):
             span = coding_of(table.columns[column]).span

@@ -16,9 +16,9 @@ from service.store.entropy import system_entropy
 from service.store.postgres.leases import PostgresLeases
 from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
-from service.store.redis.client import RedisShelf
+from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.workflows.admission.admission import Admission
@@ -39,7 +39,7 @@ _SCHEDULED_PERCENT: Final = 95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Premises:
+class Adapters:
     """An open house and where its servers are."""
 
     replica: Replica
@@ -49,9 +49,9 @@ class Premises:
 
 
 @contextmanager
-def furnished(
+def open_adapters(
     settings: Settings, servers: Servers, telemetry: Telemetry, *, serves: bool = False, forward_url: str | None = None
-) -> Iterator[Premises]:
+) -> Iterator[Adapters]:
     """Migrations, store, witness, ownership and house, opened in this order and closed in the other.
 
     Only a process that `serves` has a schedule, and the speed of its machine measured.
@@ -59,15 +59,15 @@ def furnished(
     with ExitStack() as opened:
         migrate(servers.database_url, folder=settings.migrations)
         store = opened.enter_context(closing(store_of(settings, servers)))
-        store.refuse_unsafe()
-        store.refuse_strange()
+        store.check_durability()
+        store.check_schema()
         pepper = Pepper(pepper_of(settings))
-        store.refuse_other_pepper(pepper.database_proof)
+        store.check_pepper(pepper.database_proof)
         redis_witness = RedisWitness(servers.redis_url, pepper.witness_key(), pepper.clear_witness_mac)
         second = opened.enter_context(closing(redis_witness))
-        witness = SeveralWitnesses(FileWitness(settings.witness), [second])
-        shelf = RedisShelf(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
-        cache = opened.enter_context(closing(SealedCache(shelf, pepper.cache_key())))
+        witness = CombinedWitness(FileWitness(settings.witness), [second])
+        values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)
+        cache = opened.enter_context(closing(SealedCache(values, pepper.cache_key())))
         ownership = None if forward_url is None else opened.enter_context(_owning(servers, pepper, forward_url))
         replica = Replica(
             store=store,
@@ -87,7 +87,7 @@ def furnished(
         if serves:
             replica.check_ledgers()
             replica.amend_ledgers()
-        yield Premises(replica=replica, store=store, witness=witness, servers=servers)
+        yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
 
 
 @contextmanager

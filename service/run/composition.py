@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 from service.run.home import servers_of
 from service.run.listening import end_if_asked
 from service.settings import Settings
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 if TYPE_CHECKING:
-    from service.run.adapters import Premises
+    from service.run.adapters import Adapters
 
 
 @contextmanager
-def premises(
-    settings: Settings, telemetry: Telemetry = SILENT, *, serves: bool = False, forward_url: str | None = None
-) -> Iterator["Premises"]:
+def open_service(
+    settings: Settings, telemetry: Telemetry = NULL_TELEMETRY, *, serves: bool = False, forward_url: str | None = None
+) -> Iterator["Adapters"]:
     """Servers and house, opened in this order and closed in the other. Call it in the main thread.
 
     With `forward_url`, at which other processes reach this one, the house shares the datasets with them.
     """
     with servers_of(settings, meanwhile=_import_adapters) as servers:
-        from service.run.adapters import furnished  # noqa: PLC0415 - as below
+        from service.run.adapters import open_adapters  # noqa: PLC0415 - as below
 
         end_if_asked()  # most of a start's callbacks, which drop exceptions, are those of imports
-        with furnished(settings, servers, telemetry, serves=serves, forward_url=forward_url) as opened:
+        with open_adapters(settings, servers, telemetry, serves=serves, forward_url=forward_url) as opened:
             yield opened
 
 

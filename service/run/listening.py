@@ -93,7 +93,7 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
+def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     """A listening address, taken before anything else is started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -102,21 +102,21 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def parted(url: str) -> tuple[str, int]:
+def host_and_port(url: str) -> tuple[str, int]:
     """(host, port) of a URL; port 0 where it names none. `{hostname}` in it is the name of this machine."""
     parts = urlsplit(url.replace("{hostname}", socket.gethostname()))
     return parts.hostname or "", parts.port or 0
 
 
 @contextmanager
-def forward_door(url: str) -> Iterator[tuple[socket.socket, str]]:
+def open_forward_listener(url: str) -> Iterator[tuple[socket.socket, str]]:
     """A listening address at which other processes reach this one, and its URL under the name that was given.
 
     An IP address, and localhost, is listened on alone. Any other name may mean several addresses of this machine, and
     to the machine itself often means another one than to the others: under a name every address is listened on.
     """
-    host, port = parted(url)
-    with bound(_address_of(host), port) as listener:
+    host, port = host_and_port(url)
+    with bound_socket(_address_of(host), port) as listener:
         name = f"[{host}]" if ":" in host else host
         yield listener, f"http://{name}:{listener.getsockname()[1]}"
 

@@ -11,18 +11,18 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from service.run.allocator import keep_freed_memory
-from service.run.composition import premises
+from service.run.composition import open_service
 from service.run.listening import (
-    bound,
+    bound_socket,
     end_if_asked,
     end_on_signals,
-    forward_door,
     ignore_signals,
+    open_forward_listener,
     quiet_when_cut,
     url_of,
 )
 from service.settings import Settings
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 if TYPE_CHECKING:
     from service.run.uvicorn_server import GracefulServer
@@ -44,7 +44,7 @@ def serve(
     If metrics are served, `measured` is called with their URL after that. Raises OSError when an address is taken.
     """
     end_on_signals()
-    with bound(host, port) as listener:
+    with bound_socket(host, port) as listener:
         serve_on(listener, settings, ready=ready, measured=measured)
 
 
@@ -57,7 +57,7 @@ def serve_on(
     with quiet_when_cut(), ExitStack() as stack:
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
-        opened = stack.enter_context(premises(settings, telemetry, serves=True, forward_url=forward_url))
+        opened = stack.enter_context(open_service(settings, telemetry, serves=True, forward_url=forward_url))
         watch(opened.replica)
         if settings.preload:
             threading.Thread(target=opened.replica.preload, name="preload", daemon=True).start()
@@ -101,10 +101,10 @@ def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, 
     end_on_signals()
     started = threading.Event()
     with quiet_when_cut(), ExitStack() as stack:
-        listener = stack.enter_context(bound(host, port))
+        listener = stack.enter_context(bound_socket(host, port))
         forwarded, forward_url = stack.enter_context(_forwarded(settings))
-        opened = stack.enter_context(premises(settings, serves=True, forward_url=forward_url))
-        server = _server(opened.replica, settings, started.set, SILENT)
+        opened = stack.enter_context(open_service(settings, serves=True, forward_url=forward_url))
+        server = _server(opened.replica, settings, started.set, NULL_TELEMETRY)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener, *forwarded]}, name="uvicorn")
         thread.start()
         try:
@@ -131,7 +131,7 @@ def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | 
     if settings.release_slot_ms == 0:
         yield [], None
         return
-    with forward_door(settings.forward_url) as (listener, url):
+    with open_forward_listener(settings.forward_url) as (listener, url):
         yield [listener], url
 
 
@@ -139,7 +139,7 @@ def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | 
 def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watch]]:
     """Where the counts go, the URL at which they are served, if they are, and how a house is watched besides."""
     if settings.metrics_port is None:
-        yield SILENT, None, lambda _: None
+        yield NULL_TELEMETRY, None, lambda _: None
         return
     from service.metrics import PrometheusTelemetry, metrics_served  # noqa: PLC0415 - few serve them
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from service.embedded import EmbeddedServerError
-from service.store.postgres.pepper_proof import OtherPepper
-from service.store.postgres.pool import UnsafeDatabase
-from service.store.postgres.store import StrangeDatabase
+from service.store.postgres.pepper_proof import PepperMismatch
+from service.store.postgres.pool import DurabilityTooWeak
+from service.store.postgres.store import SchemaMismatch
 from service.workflows.ports.store import StoreUnavailable
 
-KNOWN: Final = (EmbeddedServerError, UnsafeDatabase, StrangeDatabase, OtherPepper, StoreUnavailable, OSError)
+KNOWN: Final = (EmbeddedServerError, DurabilityTooWeak, SchemaMismatch, PepperMismatch, StoreUnavailable, OSError)

@@ -8,8 +8,8 @@ from types import FrameType
 
 import uvicorn
 
-from service.api.app import Edge, create_app
-from service.api.middleware.drain import Life
+from service.api.app import HttpOptions, create_app
+from service.api.middleware.drain import DrainState
 from service.api.middleware.release_schedule import Slots
 from service.run.listening import ENDING
 from service.settings import Settings
@@ -24,9 +24,11 @@ class GracefulServer(uvicorn.Server):
     second signal: close the door at once. Any signal after that: wait for nobody.
     """
 
-    def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None], life: Life, notice_s: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, ready: Callable[[], None], drain_state: DrainState, notice_s: float
+    ) -> None:
         super().__init__(config)
-        self._ready, self._life, self._notice_s = ready, life, notice_s
+        self._ready, self._drain_state, self._notice_s = ready, drain_state, notice_s
         self._leave_at: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -44,9 +46,9 @@ class GracefulServer(uvicorn.Server):
         """Begin to leave, or hurry."""
         if self.should_exit:
             self.force_exit = True
-        elif self._life.draining or sig == signal.SIGINT:
+        elif self._drain_state.draining or sig == signal.SIGINT:
             self.should_exit = True
-        self._life.drain()
+        self._drain_state.drain()
         self._leave_at = self._leave_at or time.monotonic() + self._notice_s
 
     async def on_tick(self, counter: int) -> bool:
@@ -59,11 +61,13 @@ def server_of(
     replica: Replica, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry
 ) -> GracefulServer:
     """The server of a house, not started; `ready` is called when it takes connections."""
-    life = Life(replica.leave)
+    drain_state = DrainState(replica.leave)
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
-    edge = Edge(slots=slots, deadline_s=settings.request_deadline_ms / 1000, life=life, telemetry=telemetry)
+    options = HttpOptions(
+        slots=slots, deadline_s=settings.request_deadline_ms / 1000, drain_state=drain_state, telemetry=telemetry
+    )
     config = uvicorn.Config(
-        create_app(replica, settings, edge),
+        create_app(replica, settings, options),
         log_level="warning",
         access_log=False,  # paths hold the keys of individuals
         proxy_headers=False,  # who asks is told by the key, not by an address
@@ -71,4 +75,4 @@ def server_of(
         date_header=False,
         timeout_graceful_shutdown=-(-settings.drain_ms // 1000),
     )
-    return GracefulServer(config, ready=ready, life=life, notice_s=settings.drain_notice_ms / 1000)
+    return GracefulServer(config, ready=ready, drain_state=drain_state, notice_s=settings.drain_notice_ms / 1000)

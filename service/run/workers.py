@@ -23,11 +23,11 @@ from service.failpoints import arm
 from service.run.home import pepper_of, servers_of
 from service.run.listening import (
     ENDING,
-    bound,
+    bound_socket,
     end_if_asked,
     end_on_signals,
+    host_and_port,
     ignore_signals,
-    parted,
     quiet_when_cut,
     url_of,
 )
@@ -44,7 +44,7 @@ class WorkersFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RestartPolicy:
     """How often, and how soon, a worker is started again."""
 
     settled_s: float = 10.0  # one that was ready for so long had started well, and its end counts as the first
@@ -84,7 +84,7 @@ class Supervisor:
     workers: int
     ready: Callable[[Sequence[str | None]], None]
     leaving: Callable[[], None]
-    patience: Patience = field(default_factory=Patience)
+    restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
     _places: list[_Place] = field(init=False, default_factory=list)
     _is_leaving: bool = field(init=False, default=False)
     _failure: str | None = field(init=False, default=None)
@@ -155,13 +155,13 @@ class Supervisor:
                 self._fail(f"worker {place.number} ended with {process.exitcode}")
             return
         now = time.monotonic()
-        has_settled = ready_at is not None and now - ready_at >= self.patience.settled_s
+        has_settled = ready_at is not None and now - ready_at >= self.restart_policy.settled_s
         place.deaths = 1 if has_settled else place.deaths + 1
-        pause_s = self.patience.pause_after(place.deaths)
+        pause_s = self.restart_policy.pause_after(place.deaths)
         place.start_at = now + pause_s
         if not place.was_ready and (process.exitcode or 0) > 0:
             self._fail("a worker could not start")  # it has said why, and would say it again
-        elif place.deaths > self.patience.deaths_max:
+        elif place.deaths > self.restart_policy.deaths_max:
             self._fail(f"worker {place.number} ended {place.deaths} times, the last time with {process.exitcode}")
         else:
             _say(f"worker {place.number} ended with {process.exitcode}; another starts in {pause_s:g} s")
@@ -190,7 +190,7 @@ def serve_with_workers(
     """
     end_on_signals()
     with quiet_when_cut(), ExitStack() as stack:
-        listener = stack.enter_context(bound(host, port))
+        listener = stack.enter_context(bound_socket(host, port))
         servers = stack.enter_context(servers_of(settings))
         theirs = replace(
             settings,
@@ -248,7 +248,7 @@ def _metrics_port(settings: Settings, number: int, report: str | None) -> int | 
 
 def _forward_url(url: str, number: int) -> str:
     """Where the other processes reach the worker of a place; without a port each worker picks one."""
-    _, port = parted(url)
+    _, port = host_and_port(url)
     return f"{url.removesuffix(f':{port}')}:{port + number}" if port else url
 
 

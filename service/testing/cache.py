@@ -1,4 +1,4 @@
-"""A shelf in one process's memory: Redis's twin. Any number of caches may stand on the same `Room`."""
+"""A shelf in one process's memory: Redis's twin. Any number of caches may stand on the same `MemoryServer`."""
 
 import queue
 import threading
@@ -12,7 +12,7 @@ from service.store.redis.sealing import Seal
 _MESSAGES_MAX: Final = 1024
 
 
-class Room:
+class MemoryServer:
     """The state that several shelves of one process have in common. Thread-safe."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -24,10 +24,10 @@ class Room:
         self.door = threading.Lock()
 
 
-class MemoryShelf:
+class MemoryKeyValueStore:
     """The shelf of one cache."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: MemoryServer) -> None:
         """Stand in a room."""
         self._room = room
         self._heard: queue.Queue[object] | None = None

@@ -14,10 +14,10 @@ class MemoryLeases:
         """Every dataset is free."""
         self._clock = clock
         self._held: dict[int, tuple[ReplicaAddress, float]] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
-        with self._door:
+        with self._lock:
             now = self._clock()
             holder, until = self._held.get(dataset_id, (replica, now))
             if holder.id == replica.id or until <= now:
@@ -25,7 +25,7 @@ class MemoryLeases:
             return Lease(dataset_id=dataset_id, replica=holder, left_s=until - now)
 
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
-        with self._door:
+        with self._lock:
             now = self._clock()
             for dataset_id, (holder, _) in self._held.items():
                 if holder.id == replica.id:
@@ -36,7 +36,7 @@ class MemoryLeases:
         return [lease for lease in leases if lease.left_s > 0]
 
     def release(self, replica: ReplicaAddress) -> None:
-        with self._door:
+        with self._lock:
             for dataset_id, (holder, until) in self._held.items():
                 if holder.id == replica.id:
                     self._held[dataset_id] = replica, min(until, self._clock())

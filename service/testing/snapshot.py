@@ -32,7 +32,7 @@ from service.workflows.model.rows import (
 _LISTED = tuple(each.name for each in fields(EntryRecord) if each.name != "follows_first")
 
 
-class MemoryReading:
+class MemorySnapshot:
     """Reads a draft of one dataset."""
 
     def __init__(self, draft: Dataset, *, asked: Sequence[Asked]) -> None:

@@ -91,7 +91,7 @@ class MemoryStore(Kept):
         yield MemoryConditionalAppend(self, dataset_id, head, asked=asked)
 
     def add_dataset(self, record: DatasetRecord) -> DatasetRecord:
-        with self._door:
+        with self._lock:
             if self.dataset(record.name) is not None:
                 raise NameTaken
             registered = replace(record, id=len(self.kept) + 1)

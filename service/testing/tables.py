@@ -140,11 +140,11 @@ class Kept:
         """Keep none."""
         self.kept: dict[int, Dataset] = {}
         self.principal_records: dict[UUID, PrincipalRecord] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def keep(self, dataset_id: int, draft: Dataset) -> None:
         """Put a draft in the place of what it was drafted from, whose pages may have been written meanwhile."""
-        with self._door:
+        with self._lock:
             self.kept[dataset_id] = replace(draft, pages=self.kept[dataset_id].pages)
 
     def forget_principals(self, dataset: str, key: str | None) -> None:
@@ -157,7 +157,7 @@ class Kept:
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         """Keep a page of a checkpoint whose entry the ledger has, unless it is kept as of later already."""
-        with self._door:
+        with self._lock:
             kept = self.kept[dataset_id]
             held = kept.pages.get(page)
             if kept.has_come_to(checkpoint) and (held is None or held.seq < checkpoint.seq):
@@ -166,7 +166,7 @@ class Kept:
 
     def move_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         """As `finish_checkpoint`, for a caller that has the dataset's lock."""
-        with self._door:
+        with self._lock:
             kept = self.kept[dataset_id]
             stored = [kept.pages[page].seq if page in kept.pages else 0 for page in checkpoint.pages]
             is_between = checkpoint.since <= kept.head.checkpoint_seq < checkpoint.seq

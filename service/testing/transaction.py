@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.testing.snapshot import MemoryReading
+from service.testing.snapshot import MemorySnapshot
 from service.testing.tables import Dataset, Kept
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct
@@ -21,7 +21,7 @@ CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
 """The codes that Postgres gives for the same."""
 
 
-class MemoryTransaction(MemoryReading):
+class MemoryTransaction(MemorySnapshot):
     """The port's Transaction on a draft."""
 
     def __init__(

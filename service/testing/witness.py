@@ -13,14 +13,14 @@ class MemoryWitness:
     def __init__(self) -> None:
         """Know nothing."""
         self.kept: dict[str, list[WitnessRecord]] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def history(self, dataset: str) -> list[WitnessRecord]:
-        with self._door:
+        with self._lock:
             return list(self.kept.get(dataset, ()))
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        with self._door:
+        with self._lock:
             records = self.kept.setdefault(dataset, [])
             before = records[-1] if records else None
             if before is None or before.position < record.position:

@@ -6,19 +6,19 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation
-from service.workflows.writer.prepared import Ground
+from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 
 
 def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
     """Delete an individual's rows. The slot is never another's; the same person coming back resumes its spending."""
 
-    def prepare(transaction: LongAct, ground: Ground) -> Act[None]:
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:
         slot = slot_of(transaction, key)
         transaction.delete_records(slot)
-        change = ground.memory.changed(emptied=np.array([slot]))
+        change = base.memory.changed(emptied=np.array([slot]))
 
         def act(transaction: Transaction, state: DatasetState) -> None:
             # Only now: an act that lowers this limit holds the dataset's lock and waits for the account's row.

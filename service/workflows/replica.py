@@ -38,24 +38,24 @@ from service.workflows.model.views import (
 )
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import Store, Witness
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.preloading import preload
 from service.workflows.principals import Principals
-from service.workflows.queries.answer_lookup import Recall
+from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.queries.preview import allowances, preview
 from service.workflows.queries.releases import releases
-from service.workflows.queries.submit import Submitting, compiled
+from service.workflows.queries.submit import QuerySubmitter, compiled
 from service.workflows.readiness import Readiness
 from service.workflows.reads import accounts
 from service.workflows.reads import ledger as ledger_reads
 from service.workflows.reads.act_log import ActLog
-from service.workflows.reads.budget_summary import standing, summary
-from service.workflows.replication.exchange import UNSHARED, Exchange
+from service.workflows.reads.budget_summary import all_accounts, summary
+from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.uploads import placing, read_upload
 from service.workflows.writer.batch import stored_answer
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.low_priority import in_background
 from service.workflows.writer.operations import Result, act_beside, next_epoch
 from service.workflows.writer.registry import DatasetRegistry
@@ -74,7 +74,7 @@ class Replica:
         pepper: Pepper,
         entropy: Entropy,
         clock: Callable[[], datetime],
-        telemetry: Telemetry = SILENT,
+        telemetry: Telemetry = NULL_TELEMETRY,
         cache: Cache | None = None,
         admission: Admission | None = None,
     ) -> None:
@@ -85,14 +85,14 @@ class Replica:
         self.admission = admission or Admission()
         self.limiter = self.admission.limiter
         self.ownership: Ownership | None = None  # every process works on every dataset
-        self._exchange = UNSHARED if cache is None else Exchange(cache)
+        self._exchange = NO_EXCHANGE if cache is None else ReplicaExchange(cache)
         self._store, self._pepper, self._entropy, self._clock = store, pepper, entropy, clock
         self._telemetry = telemetry
         self._counts = Counts(store)
         self._amender: Amender | None = None
         self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer, admits=self._admits)
-        recall = None if cache is None else Recall(cache, self._exchange.hints)
-        self._submitting = Submitting(registry=self.registry, admission=self.admission, recall=recall, clock=clock)
+        lookup = None if cache is None else AnswerLookup(cache, self._exchange.hints)
+        self._submitter = QuerySubmitter(registry=self.registry, admission=self.admission, lookup=lookup, clock=clock)
         principals = Principals(store=store, pepper=pepper, clock=clock)
         self._principals = principals
         self.authenticate = principals.authenticate
@@ -107,7 +107,7 @@ class Replica:
 
     def close(self) -> None:
         """Take nothing new, finish what waits, and stop. The store must outlive this call."""
-        self._submitting.close()
+        self._submitter.close()
         self.registry.close()
         self._exchange.close()
 
@@ -123,12 +123,12 @@ class Replica:
 
     def check_ledgers(self) -> None:
         """From now on check the end of a dataset's ledger in the background each time its writer is opened."""
-        self.registry.accompany(StartChecks(self._store))
+        self.registry.attach(StartChecks(self._store))
 
     def amend_ledgers(self) -> None:
         """From now on bring erasures to their end in the ledger, when they happen and when a writer is opened."""
         self._amender = Amender()
-        self.registry.accompany(self._amender)
+        self.registry.attach(self._amender)
 
     def waiting(self) -> int:
         """The number of things that wait in all lines together."""
@@ -189,7 +189,7 @@ class Replica:
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
         """The budgets' remains, summed up; accounts are copied page by page, while queries are answered."""
-        return summary(standing(self.registry.writer(self.registry.record(dataset))))
+        return summary(all_accounts(self.registry.writer(self.registry.record(dataset))))
 
     def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
         """The queries, newest first."""
@@ -202,7 +202,7 @@ class Replica:
 
         A query that is not valid, or not any more, is looked for under its key before it is refused.
         """
-        return self._submitting.submit(principal, self._visible(principal, dataset), key, query)
+        return self._submitter.submit(principal, self._visible(principal, dataset), key, query)
 
     def submit_all(
         self, principal: Principal, dataset: str, queries: Sequence[tuple[str, Query]]
@@ -211,7 +211,7 @@ class Replica:
 
         A query that is not valid fails its own promise alone. Raises NotFound, and InvalidRequest or Busy for the unit.
         """
-        return self._submitting.submit_all(principal, self._visible(principal, dataset), queries)
+        return self._submitter.submit_all(principal, self._visible(principal, dataset), queries)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
         """Everything public about a query; touches no record and costs nothing. Raises Fenced."""
@@ -291,7 +291,7 @@ class Replica:
             raise NotFound
         return self.registry.record(principal.dataset), principal.individual
 
-    def _do_mine(self, principal: Principal, dataset: str, act_of: Callable[[str], Act[OwnAccount]]) -> MyBudget:
+    def _do_mine(self, principal: Principal, dataset: str, act_of: Callable[[str], Operation[OwnAccount]]) -> MyBudget:
         """The act of an individual on the own account, given the key."""
         record, key = self._own(principal)
         if record.name != dataset:

@@ -18,9 +18,9 @@ from service.workflows.model.journal import told_slots
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.store import LongAct, Transaction
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation
-from service.workflows.writer.prepared import Ground
+from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 
 _UNKNOWN = -1
@@ -54,11 +54,11 @@ def read_upload(record: DatasetRecord, table_name: str, content_type: str, sourc
 def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
     """The act that gives checked rows their slots and appends them."""
 
-    def prepare(transaction: LongAct, ground: Ground) -> Act[UploadReport]:
-        upload = _Upload(record, table_name, rows, pepper, transaction, ground)
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport]:
+        upload = _UploadOperation(record, table_name, rows, pepper, transaction, base)
         upload.write()
-        change = ground.memory.changed(added=upload.added)
-        ground.memory.make_room(upload.slots_used)
+        change = base.memory.changed(added=upload.added)
+        base.memory.make_room(upload.slots_used)
         joined = as_slice(upload.joined)
         counted = {"table": table_name, "rows": len(rows.keys), "individuals": upload.joined.size}
         detail = counted | told_slots(joined=union([upload.joined]), rows=union([upload.slots]))
@@ -80,14 +80,20 @@ def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) 
     return prepare
 
 
-class _Upload:
+class _UploadOperation:
     """One upload on its way into a dataset in which nothing else changes records."""
 
     def __init__(
-        self, record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper, transaction: LongAct, ground: Ground
+        self,
+        record: DatasetRecord,
+        table_name: str,
+        rows: Rows,
+        pepper: Pepper,
+        transaction: LongAct,
+        base: BaseVersion,
     ) -> None:
         self.record, self.table_name, self.rows, self.pepper = record, table_name, rows, pepper
-        self.transaction, self.memory = transaction, ground.memory
+        self.transaction, self.memory = transaction, base.memory
         self.keys = rows.keys
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of people who join

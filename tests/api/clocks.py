@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
-from service.workflows.admission.schedule import Request, SlotRules
+from service.workflows.admission.schedule import SlotRequest, SlotRules
 from service.workflows.admission.scheduler import Committing, Dispatcher, Job
 
 
@@ -52,7 +52,7 @@ class PassingDispatcher(Dispatcher):
         super().__init__(rules, deadline_ns=deadline_ns, now_ns=time.now)
         self.time = time
 
-    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Request:
+    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> SlotRequest:
         request = super().reserve(principal, cost, job, writer)
         self._pass()
         return request

@@ -12,15 +12,15 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-from service.api.app import Edge, create_app
-from service.api.middleware.drain import Life
+from service.api.app import HttpOptions, create_app
+from service.api.middleware.drain import DrainState
 from service.store.entropy import system_entropy
 from service.testing.leases import MemoryLeases
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.telemetry import Silent
+from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from tests.api.world import PEPPER, Settings, World, build_world, client_of
@@ -30,7 +30,7 @@ POLL_S = 0.005
 NOWHERE = "http://127.0.0.1:1"
 
 
-class Counted(Silent):
+class Counted(NullTelemetry):
     """Counts requests by route and status."""
 
     def __init__(self) -> None:
@@ -125,15 +125,15 @@ async def served(app: ASGIApp, listener: socket.socket) -> AsyncIterator[uvicorn
 
 
 @asynccontextmanager
-async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = None) -> AsyncIterator[Neighbours]:
+async def neighbours(*, store: MemoryStore | None = None, edge: HttpOptions | None = None) -> AsyncIterator[Neighbours]:
     """Both, on one store; the owner can be stopped."""
     store, leases, witness = store or MemoryStore(), MortalLeases(), MemoryWitness()
-    counts, edge = (Counted(), Counted()), edge or Edge()
+    counts, edge = (Counted(), Counted()), edge or HttpOptions()
     with bound() as listener:
         owning = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=url_of(listener)), pepper=PEPPER)
         others = Ownership(leases=leases, replica=ReplicaAddress(id=uuid4(), url=NOWHERE), pepper=PEPPER)
         owner = build_world(
-            edge=replace(edge, life=Life(owning.leave), telemetry=counts[0]),
+            edge=replace(edge, drain_state=DrainState(owning.leave), telemetry=counts[0]),
             store=store,
             witness=witness,
             ownership=owning,
@@ -142,7 +142,7 @@ async def neighbours(*, store: MemoryStore | None = None, edge: Edge | None = No
             store=store, witness=witness, pepper=PEPPER, entropy=system_entropy, clock=lambda: datetime.now(UTC)
         )
         replica.share(others)
-        app = create_app(replica, Settings(), replace(edge, life=Life(others.leave), telemetry=counts[1]))
+        app = create_app(replica, Settings(), replace(edge, drain_state=DrainState(others.leave), telemetry=counts[1]))
         other = replace(owner, replica=replica, app=app, client=client_of(app))
         async with served(owner.app, listener) as server, owner.client, other.client:
             owning.open()

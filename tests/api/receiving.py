@@ -4,14 +4,16 @@ import httpx
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.middleware.drain import Life
-from service.api.middleware.request_context import Reception
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.api.middleware.drain import DrainState
+from service.api.middleware.request_context import RequestContext
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 
 
-def received(app: ASGIApp, *, life: Life | None = None, telemetry: Telemetry = SILENT) -> Reception:
+def received(
+    app: ASGIApp, *, drain_state: DrainState | None = None, telemetry: Telemetry = NULL_TELEMETRY
+) -> RequestContext:
     """The outermost layer around an application; nobody is told, and nobody leaves."""
-    return Reception(app, life=life or Life(), telemetry=telemetry)
+    return RequestContext(app, drain_state=drain_state or DrainState(), telemetry=telemetry)
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,8 +11,8 @@ from uuid import uuid4
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, Courier
-from service.api.middleware.chunked_body import Undelivered
+from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, Body, ForwardingClient
+from service.api.middleware.chunked_body import DeliveryFailed
 from service.api.problems import response_of
 from service.testing.leases import MemoryLeases
 from service.workflows.model.api_keys import Pepper
@@ -62,7 +62,7 @@ class Owner:
 class Relay:
     """A process that carries everything to the owner, and says what became of it."""
 
-    courier: Courier
+    courier: ForwardingClient
     replica: ReplicaAddress
     outcomes: list[object] = field(default_factory=list)
     url: str = ""
@@ -71,7 +71,7 @@ class Relay:
         body = Body(receive)
         try:
             is_carried = await self.courier.carry(self.replica, scope, body, send)
-        except Undelivered as gone:
+        except DeliveryFailed as gone:
             self.outcomes.append(gone)
             return
         except Unavailable as refusal:
@@ -93,7 +93,7 @@ async def carried(
         replica = ReplicaAddress(id=uuid4(), url=url_of(doors[0]))
         theirs = Ownership(leases=MemoryLeases(), replica=replica, pepper=pepper)
         ours = Ownership(leases=MemoryLeases(), replica=ReplicaAddress(id=uuid4(), url=""), pepper=PEPPER)
-        owner, relay = Owner(theirs, app), Relay(Courier(ours, clock), replica, url=url_of(doors[1]))
+        owner, relay = Owner(theirs, app), Relay(ForwardingClient(ours, clock), replica, url=url_of(doors[1]))
         owner.server = await stack.enter_async_context(served(owner, doors[0]))
         await stack.enter_async_context(served(received(relay), doors[1]))
         yield relay, owner

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.types import Message
 
-from service.api.app import Edge
+from service.api.app import HttpOptions
 from service.api.middleware.release_schedule import Slots
 from service.query.cost import Speed
 from service.workflows.admission.admission import Admission
@@ -72,7 +72,7 @@ class Slotted:
             now_ns=self.time.now,
         )
         self.admission = Admission()
-        edge = Edge(slots=Slots(length_ns=SLOT), clock=self.time.clock())
+        edge = HttpOptions(slots=Slots(length_ns=SLOT), clock=self.time.clock())
         self.world = build_world(edge=edge, admission=self.admission)  # without slots, so that nothing waits for a step
         self.admission.scheduler = self.dispatcher
         self.zero = self.time.ns

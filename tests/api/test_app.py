@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from service.api.app import SILENT, create_app
+from service.api.app import NO_TELEMETRY, create_app
 from service.api.middleware.request_context import HEADERS
 from tests.api.route_table import ROUTES, Route, served
 from tests.api.world import COUNT, CSV, World, build_world
@@ -30,7 +30,7 @@ async def test_a_slash_too_many_is_not_redirected(world: World) -> None:
 
 def test_nothing_is_recorded_by_the_framework(world: World) -> None:
     """Its telemetry would export the text of exceptions wherever an environment variable says so."""
-    assert not any(SILENT.values())
+    assert not any(NO_TELEMETRY.values())
     assert world.app._telemetry["logs"] is False
 
 

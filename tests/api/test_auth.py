@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, Depends
 
-from service.api.auth import GuardedRoute, Recognition, RouteGuard, guarded_router
+from service.api.auth import Authentication, GuardedRoute, RouteGuard, guarded_router
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import PUBLIC, ROUTES, Route, served
@@ -137,7 +137,7 @@ class TestRecognition:
 
     async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
         """All at once, answered when all have asked."""
-        recognition = Recognition()
+        recognition = Authentication()
         asking = [asyncio.ensure_future(recognition.of(key, replica)) for key in keys]  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         replica.gate.set()
@@ -172,7 +172,7 @@ class TestRecognition:
     async def test_who_goes_away_takes_nothing_with_it(self) -> None:
         """A caller that is cancelled leaves the others to look for themselves."""
         replica = _Keys()
-        recognition = Recognition()
+        recognition = Authentication()
         first, second = [
             asyncio.ensure_future(recognition.of("known", replica))  # type: ignore[arg-type]
             for _ in range(2)

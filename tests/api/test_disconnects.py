@@ -13,7 +13,7 @@ import httpx
 import pytest
 import uvicorn
 
-from service.api.app import Edge
+from service.api.app import HttpOptions
 from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_schedule import Slots
 from service.query.parse import parse_query
@@ -76,7 +76,7 @@ def server() -> Iterator[Server]:
 def served(*, deadline_s: float) -> Iterator[Server]:
     """The same with a deadline."""
     store = GatedStore()
-    edge = Edge(slots=Slots(length_ns=10_000_000), clock=system_clock(), deadline_s=deadline_s)
+    edge = HttpOptions(slots=Slots(length_ns=10_000_000), clock=system_clock(), deadline_s=deadline_s)
     world = build_world(edge=edge, store=store)
     config = uvicorn.Config(world.app, log_level="critical", timeout_graceful_shutdown=WAIT_S)
     uvicorn_server = uvicorn.Server(config)

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.api.models import AuditedRow, CuratedDataset, NewPrincipal
+from service.api.models import AuditedRow, CuratorDataset, NewPrincipal
 from service.workflows.model.views import DatasetCounts, LedgerRow, Principal, PublicDataset
 
 
@@ -16,7 +16,7 @@ def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:
 def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
     """Every field of both."""
     expected = {each.name for view in (PublicDataset, DatasetCounts) for each in fields(view)}
-    assert {each.name for each in fields(CuratedDataset)} == expected
+    assert {each.name for each in fields(CuratorDataset)} == expected
 
 
 def test_a_new_key_does_not_show_itself() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.api.problems import Refusal
-from service.api.query_requests import arrived, checked_key
+from service.api.query_requests import checked_key, wait_for_answer
 from service.workflows.model.errors import AllowanceExceeded
 from service.workflows.model.views import StoredAnswer
 from service.workflows.writer.submission import PendingAnswer
@@ -46,7 +46,7 @@ async def test_the_answer_arrives_from_another_thread() -> None:
     """A future of the writer's, awaited."""
     future = PendingAnswer(1)
     asyncio.get_running_loop().call_later(0.01, future.set_result, ANSWER)
-    assert await arrived(future) is ANSWER
+    assert await wait_for_answer(future) is ANSWER
 
 
 async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytes
         return call_soon_threadsafe(*call)
 
     futures = [PendingAnswer(1) for _ in range(50)]
-    waiting = [asyncio.ensure_future(arrived(future)) for future in futures]
+    waiting = [asyncio.ensure_future(wait_for_answer(future)) for future in futures]
     await asyncio.sleep(0)
     monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
     for number, future in enumerate(futures):
@@ -74,7 +74,7 @@ def test_an_answer_for_a_loop_that_has_ended_harms_nobody() -> None:
     future = PendingAnswer(1)
 
     async def give_up() -> None:
-        waiting = asyncio.ensure_future(arrived(future))
+        waiting = asyncio.ensure_future(wait_for_answer(future))
         await asyncio.sleep(0)
         waiting.cancel()
 
@@ -86,7 +86,7 @@ def test_an_answer_for_a_loop_that_has_ended_harms_nobody() -> None:
 async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     """The wait is cancelled, the query is not: it is charged and stored, to be fetched under its key."""
     future = PendingAnswer(1)
-    waiting = asyncio.create_task(arrived(future))
+    waiting = asyncio.create_task(wait_for_answer(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -99,7 +99,7 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
 async def test_a_refusal_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The event loop would write its text into the log."""
     future = PendingAnswer(1)
-    waiting = asyncio.create_task(arrived(future))
+    waiting = asyncio.create_task(wait_for_answer(future))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with caplog.at_level(logging.DEBUG), pytest.raises(asyncio.CancelledError):
@@ -114,7 +114,7 @@ async def test_a_refusal_reaches_the_caller() -> None:
     future = PendingAnswer(1)
     future.set_exception(AllowanceExceeded())
     with pytest.raises(AllowanceExceeded):
-        await arrived(future)
+        await wait_for_answer(future)
 
 
 ASK = "/v1/datasets/care/queries"

@@ -3,7 +3,7 @@
 from math import ceil
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.ports.cache import NoCache
 from tests.api.test_problems import check_shape
@@ -26,7 +26,9 @@ class Counting(NoCache):
 
 async def test_too_many_requests_are_refused_before_anything_is_read(world: World) -> None:
     """With Retry-After, by role alike, each principal for itself; and the ledger does not know of them."""
-    world.replica.limiter = Limiter(RATE, SealedCache(MemoryShelf(Room()), bytes(32)), clock=lambda: 5.0)
+    world.replica.limiter = Limiter(
+        RATE, SealedCache(MemoryKeyValueStore(MemoryServer()), bytes(32)), clock=lambda: 5.0
+    )
     replies = [await world.ask(f"k{n}", FRESH) for n in range(6)]
     assert [reply.status_code for reply in replies] == [200, 200, 200, 429, 429, 429]
     for reply in replies[3:]:

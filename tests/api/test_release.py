@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.api.app import Edge
+from service.api.app import HttpOptions
 from service.api.middleware.release_schedule import Slots
 from service.query.cost import Speed
 from service.testing.store import MemoryStore
@@ -17,7 +17,7 @@ from service.workflows.admission.admission import Admission
 from service.workflows.admission.scheduler import slot_rules
 from service.workflows.model.rows import Asked
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
-from service.workflows.ports.telemetry import Silent
+from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.route_table import ROUTES
 from tests.api.world import COUNT, World, build_world
@@ -54,7 +54,7 @@ def _unclear() -> None:
     raise CommitUnclear
 
 
-class Overruns(Silent):
+class Overruns(NullTelemetry):
     """Counts what was late."""
 
     count = 0
@@ -72,7 +72,7 @@ class Timed:
     def __init__(self, *, deadline_ms: int = 30_000) -> None:
         self.time, self.overruns = FakeTime(passing=True), Overruns()
         self.store = TakingStore(self.time)
-        edge = Edge(slots=Slots(length_ns=SLOT), clock=self.time.clock(), telemetry=self.overruns)
+        edge = HttpOptions(slots=Slots(length_ns=SLOT), clock=self.time.clock(), telemetry=self.overruns)
         dispatcher = PassingDispatcher(slot_rules(SLOT, SPEED), self.time, deadline_ns=deadline_ms * MS)
         admission = Admission(speed=SPEED, scheduler=dispatcher)
         self.world: World = build_world(edge=edge, store=self.store, admission=admission)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.app import Edge
+from service.api.app import HttpOptions
 from service.api.middleware.release_clock import ReleaseClock, TimerFd
 from service.api.middleware.release_schedule import Slots
 from service.api.middleware.release_slots import tickets_of
@@ -19,7 +19,7 @@ from service.query.cost import Speed
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.workflows.admission.admission import Admission
-from service.workflows.admission.schedule import Request
+from service.workflows.admission.schedule import SlotRequest
 from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.model.rows import Asked as Looked
 from service.workflows.ports.store import StoreUnavailable
@@ -48,10 +48,10 @@ class Stack:
     """A world behind slots, the requests that its schedule was told of, and when each response began to leave."""
 
     def __init__(self, store: MemoryStore | None = None, *, has_slots: bool = True) -> None:
-        self.clock, self.requests = Watched(), list[Request]()
+        self.clock, self.requests = Watched(), list[SlotRequest]()
         scheduler = Scheduler(RULES, deadline_ns=25_000 * MS, observe=self._observe) if has_slots else None
         self.admission = Admission(scheduler=scheduler)
-        edge = Edge(slots=Slots(length_ns=SLOT) if has_slots else None, clock=self.clock)
+        edge = HttpOptions(slots=Slots(length_ns=SLOT) if has_slots else None, clock=self.clock)
         self.world: World = build_world(edge=edge, admission=self.admission, store=store)
         self.left: list[tuple[int, int | None]] = []  # when, and when its reservation ended
         self.world.client = httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url="http://sparing")
@@ -67,7 +67,7 @@ class Stack:
 
         await self.world.app(scope, receive, send_noted)
 
-    def _observe(self, request: Request, event: str) -> None:
+    def _observe(self, request: SlotRequest, event: str) -> None:
         if event == "arrived":
             self.requests.append(request)
 
@@ -99,7 +99,7 @@ def batch(name: str, size: int, *, sigma: float = 30) -> bytes:
     return json.dumps({"queries": entries}).encode()
 
 
-def simulated(requests: Sequence[Request]) -> list[tuple[int, int] | None]:
+def simulated(requests: Sequence[SlotRequest]) -> list[tuple[int, int] | None]:
     """The reservations that the plain simulation gives for what was told to a schedule."""
     zero_ns = requests[0].arrived_ns // SLOT * SLOT
     plain = [

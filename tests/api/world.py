@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from service.api.app import Edge, create_app
+from service.api.app import HttpOptions, create_app
 from service.query.parse import parse_query
 from service.store.entropy import system_entropy
 from service.testing.store import MemoryStore
@@ -86,7 +86,7 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 def build_world(
     *,
-    edge: Edge | None = None,
+    edge: HttpOptions | None = None,
     store: MemoryStore | None = None,
     witness: Witness | None = None,
     admission: Admission | None = None,

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import numpy as np
 
-from service.store.redis.client import RedisShelf
+from service.store.redis.client import RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Head
-from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
 from tests.contracts.stores import entry, reply
 
 GENESIS = bytes(31) + b"g"
@@ -30,12 +30,14 @@ def caches(
     redis_url: str | None = None, *, key: bytes = KEY, timeout_s: float = 5.0
 ) -> Iterator[Callable[[], SealedCache]]:
     """Makes caches that stand before the same shelf: in this process's memory, or the given server."""
-    room = Room()
+    room = MemoryServer()
     with ExitStack() as opened:
 
         def make() -> SealedCache:
-            shelf = MemoryShelf(room) if redis_url is None else RedisShelf(redis_url, timeout_s=timeout_s)
-            return opened.enter_context(closing(SealedCache(shelf, key)))
+            values = (
+                MemoryKeyValueStore(room) if redis_url is None else RedisKeyValueStore(redis_url, timeout_s=timeout_s)
+            )
+            return opened.enter_context(closing(SealedCache(values, key)))
 
         yield make
 
@@ -60,7 +62,7 @@ def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more
 
 def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: int = 1) -> AccountSlice:
     """Three accounts at a place."""
-    place = Place(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
+    place = LedgerPosition(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
     limits, spent = np.array([2**62, 7, 0], dtype=np.int64), np.array([seq, 7, 0], dtype=np.int64)
     paused = np.array([False, True, False])
     charged, left_out = np.array([[seq, 2**32 - 1, 0], [0, 1, 2]], dtype=np.uint32)
@@ -69,6 +71,6 @@ def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: in
     )
 
 
-def news(seq: int, *hints: int) -> News:
+def notice(seq: int, *hints: int) -> CommitNotice:
     """News of the dataset."""
-    return News(genesis=GENESIS, fence=1, seq=seq, data_version=1, hints=hints)
+    return CommitNotice(genesis=GENESIS, fence=1, seq=seq, data_version=1, hints=hints)

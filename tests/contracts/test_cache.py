@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
-from service.workflows.ports.cache import Cache, News, SharedEntry
-from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, news, shared_reply
+from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry
+from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, notice, shared_reply
 from tests.contracts.stores import ANALYST
 
 Make = Callable[[], SealedCache]
@@ -29,9 +29,9 @@ def cache(make: Make) -> Cache:
     return make()
 
 
-def heard(cache: Cache, count: int) -> list[News]:
+def heard(cache: Cache, count: int) -> list[CommitNotice]:
     """The next news, as many as must come."""
-    found: list[News] = []
+    found: list[CommitNotice] = []
     while len(found) < count:
         came = cache.listen(within_s=PATIENCE_S)
         assert came, "the news did not come"
@@ -109,14 +109,14 @@ def test_a_slice_is_not_put_over_one_that_came_meanwhile(make: Make) -> None:
     """Between the look at what lies there and the putting, another replica may leave its own."""
     ours, theirs = make(), make()
     ours.share([account_slice(3)], [])
-    look = ours._shelf.get
+    look = ours._values.get
 
     def look_early(names: Sequence[str]) -> list[object]:
         seen = look(names)
         theirs.share([account_slice(9)], [])
         return seen
 
-    ours._shelf.get = look_early  # type: ignore[method-assign]
+    ours._values.get = look_early  # type: ignore[method-assign]
     ours.share([account_slice(5), account_slice(4)], [])
     (found,) = theirs.slices(GENESIS, [0])
     assert found.place.seq == 9
@@ -136,13 +136,13 @@ def test_news_reach_everybody_who_listens(make: Make) -> None:
     """The sender too; what came before somebody listened is not told."""
     ours, theirs = make(), make()
     assert ours.audience() == 0
-    ours.share([], [news(1)])
+    ours.share([], [notice(1)])
     for each in (ours, theirs):
         assert each.listen(within_s=0.01) == []
     assert ours.audience() == 2
-    ours.share([], [news(2, 5, 6), news(3)])
+    ours.share([], [notice(2, 5, 6), notice(3)])
     for each in (ours, theirs):
-        assert heard(each, 2) == [news(2, 5, 6), news(3)]
+        assert heard(each, 2) == [notice(2, 5, 6), notice(3)]
 
 
 def test_who_has_closed_listens_no_more(make: Make) -> None:
@@ -153,8 +153,8 @@ def test_who_has_closed_listens_no_more(make: Make) -> None:
     theirs.close()
     while ours.audience() > 1:  # a server notices in its own time
         pass
-    ours.share([], [news(1)])
-    assert heard(ours, 1) == [news(1)]
+    ours.share([], [notice(1)])
+    assert heard(ours, 1) == [notice(1)]
 
 
 def test_a_bucket_is_shared_and_runs_out(make: Make) -> None:

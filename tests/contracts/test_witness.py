@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.store.witness.file import FileWitness
 from service.store.witness.redis import RedisWitness
 from service.testing.witness import MemoryWitness
@@ -27,7 +27,7 @@ def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]
     made: dict[str, Callable[[], Witness]] = {
         "memory": MemoryWitness,
         "file": lambda: FileWitness(tmp_path / "witness"),
-        "several": lambda: SeveralWitnesses(FileWitness(tmp_path / "witness"), [MemoryWitness()]),
+        "several": lambda: CombinedWitness(FileWitness(tmp_path / "witness"), [MemoryWitness()]),
     }
     if request.param != "redis":
         yield made[request.param]()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.few import FEW, marked, picked
+from service.core.few import FEW, compress, take
 from tests.gil_probe import bystander
 
 TAKES_MAX = 1_000_000
@@ -16,11 +16,13 @@ def test_few_give_what_many_give(seed: int, count: int) -> None:
     """Below the bound and beyond it, in any order, with repeats."""
     source = np.random.default_rng(seed)
     column, places = source.integers(0, 2**16, 5000).astype(np.uint16), source.integers(0, 5000, count)
-    found = picked(column, places)
+    found = take(column, places)
     assert found.dtype == np.uint16
     assert found.tolist() == [column[place] for place in places.tolist()]
     mask = source.integers(0, 2, count).astype(np.bool_)
-    assert marked(places, mask).tolist() == [place for place, is_marked in zip(places, mask, strict=True) if is_marked]
+    assert compress(places, mask).tolist() == [
+        place for place, is_marked in zip(places, mask, strict=True) if is_marked
+    ]
 
 
 @pytest.mark.parametrize("count", [FEW, FEW + 1])
@@ -28,9 +30,9 @@ def test_a_place_beyond_the_end_is_nobody(count: int) -> None:
     """However many there are; a mask of another length is refused as well."""
     column = np.zeros(count, dtype=np.int64)
     with pytest.raises(IndexError):
-        picked(column, np.full(count, count))
+        take(column, np.full(count, count))
     with pytest.raises(IndexError):
-        marked(column[:-1], np.ones(count, dtype=np.bool_))
+        compress(column[:-1], np.ones(count, dtype=np.bool_))
 
 
 def test_few_keep_the_lock() -> None:
@@ -40,8 +42,8 @@ def test_few_keep_the_lock() -> None:
     with bystander() as turns:
         before = turns()
         for _ in range(1000):
-            picked(column, slots)
-            marked(slots, mask)
+            take(column, slots)
+            compress(slots, mask)
         assert turns() == before
         takes = 0
         while turns() == before and takes < TAKES_MAX:

@@ -19,7 +19,7 @@ import pytest
 import service
 from service.embedded.home import ACCOUNTS, find_home
 from service.embedded.postgres import EmbeddedPostgres, _mark
-from service.embedded.process import Account, processes_where
+from service.embedded.process import OsAccount, processes_where
 
 REPOSITORY = Path(service.__file__).parent.parent
 
@@ -145,10 +145,10 @@ def private_root(place: Path) -> Path:
 
 
 @pytest.fixture
-def account() -> Account | None:
+def account() -> OsAccount | None:
     """Who servers run as when these tests start them."""
     if os.geteuid() != 0:
         return None
     entries = {entry.pw_name: entry for entry in pwd.getpwall()}
     entry = next(entries[name] for name in ACCOUNTS if name in entries)
-    return Account(uid=entry.pw_uid, gid=entry.pw_gid)
+    return OsAccount(uid=entry.pw_uid, gid=entry.pw_gid)

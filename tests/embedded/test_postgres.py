@@ -12,7 +12,7 @@ import pytest
 from service.embedded.binaries import postgres_candidates
 from service.embedded.errors import EmbeddedServerError
 from service.embedded.postgres import attach
-from service.embedded.process import Account
+from service.embedded.process import OsAccount
 
 COLLATION = """
     SELECT concat_ws(' ', datlocprovider, coalesce(to_jsonb(d) ->> 'datlocale', datcollate))
@@ -132,7 +132,7 @@ def test_the_log_keeps_nobodys_values(used: Any) -> None:
     assert "alice-0123" not in log
 
 
-def test_the_last_resort_serves(bench: Any, account: Account | None) -> None:
+def test_the_last_resort_serves(bench: Any, account: OsAccount | None) -> None:
     """When the wheel's Postgres does not start the system's does, where there is one, and its data stays its own."""
     candidates = list(postgres_candidates(account, private_root=bench.private_root))
     with bench.server(programs=[bench.home / "broken", candidates[-1]]) as server:

@@ -19,7 +19,7 @@ from service.embedded.errors import EmbeddedServerError, HomeInUseError
 from service.embedded.home import make_runtime, reachable, remove_runtime
 from service.embedded.lock import HomeLock
 from service.embedded.postgres import _mark, attach
-from service.embedded.process import LAUNCHER, Account, arguments_of, start_child, stop_child
+from service.embedded.process import LAUNCHER, OsAccount, arguments_of, start_child, stop_child
 
 OWNER = """
 import json, sys
@@ -48,7 +48,7 @@ from service.embedded.postgres import EmbeddedPostgres
 home, private_root, launcher, interpreter, account = sys.argv[1:]
 programs = None
 if account != "null":
-    account = process.Account(**json.loads(account))
+    account = process.OsAccount(**json.loads(account))
     programs = list(postgres_candidates(account, private_root=Path(private_root)))
     try:
         psycopg.connect("host=/nonexistent")
@@ -99,14 +99,14 @@ def test_a_start_waits_for_a_server_whose_owner_was_just_killed(used: Any, start
     assert not old.exists()
 
 
-def test_an_orphan_is_shut_down_and_replaced(used: Any, account: Account | None) -> None:
+def test_an_orphan_is_shut_down_and_replaced(used: Any, account: OsAccount | None) -> None:
     """A server of ours that somehow outlived its owner is ended in order before the next one starts."""
     with start_postgres(used, account, "-c", f"cluster_name={_mark(used.data)}") as orphan, used.server() as server:
         assert orphan.wait(30) == 0
         assert used.ask(server.url_of("sparing"), "SELECT 1") == 1
 
 
-def test_a_server_that_somebody_else_started_is_left_alone(used: Any, account: Account | None) -> None:
+def test_a_server_that_somebody_else_started_is_left_alone(used: Any, account: OsAccount | None) -> None:
     """A Postgres started by hand on our data is an error with its pid, not a victim."""
     with start_postgres(used, account) as foreign:
         with pytest.raises(EmbeddedServerError, match=f"process {foreign.pid}, which we did not start"):
@@ -114,7 +114,7 @@ def test_a_server_that_somebody_else_started_is_left_alone(used: Any, account: A
         assert foreign.poll() is None
 
 
-def test_a_pid_file_that_means_nothing_is_cleared_away(used: Any, account: Account | None) -> None:
+def test_a_pid_file_that_means_nothing_is_cleared_away(used: Any, account: OsAccount | None) -> None:
     """After a crash a reused pid does not keep Postgres from starting, and neither does a dead or an empty one."""
     pid_file = used.data / "postmaster.pid"
     bystander = start_child(["/bin/sleep", "60"], account=account, death_signal=signal.SIGKILL, output=DEVNULL)
@@ -159,7 +159,7 @@ def test_attaching_asks_the_server_whose_it_is(bench: Any, used: Any) -> None:
         lock.release()
 
 
-def test_it_serves_without_root(bench: Any, account: Account | None, start_owner: Callable[..., Any]) -> None:
+def test_it_serves_without_root(bench: Any, account: OsAccount | None, start_owner: Callable[..., Any]) -> None:
     """An ordinary account starts it, loses nothing to kill -9, and root may take the same home over."""
     launcher = bench.home.with_name("launch.py")
     interpreter = prepare_for(account, bench.home, launcher)
@@ -178,7 +178,7 @@ def test_it_serves_without_root(bench: Any, account: Account | None, start_owner
 
 
 @contextmanager
-def start_postgres(bench: Any, account: Account | None, *options: str) -> Iterator[Popen[bytes]]:
+def start_postgres(bench: Any, account: OsAccount | None, *options: str) -> Iterator[Popen[bytes]]:
     """Run a Postgres behind the supervisor's back, from the moment when it has its socket."""
     programs = choose_postgres(postgres_candidates(account, private_root=bench.private_root), account, None)
     runtime = make_runtime(account)
@@ -195,7 +195,7 @@ def start_postgres(bench: Any, account: Account | None, *options: str) -> Iterat
         remove_runtime(runtime)
 
 
-def prepare_for(account: Account | None, home: Path, launcher: Path) -> str:
+def prepare_for(account: OsAccount | None, home: Path, launcher: Path) -> str:
     """Give an account a home, a launcher it can read and, where there is one, an interpreter it can run."""
     home.mkdir(mode=0o700)
     shutil.copy(LAUNCHER, launcher)
@@ -207,7 +207,7 @@ def prepare_for(account: Account | None, home: Path, launcher: Path) -> str:
     return next((path for path in interpreters if can_run(path, account)), sys.executable)
 
 
-def can_run(interpreter: str, account: Account) -> bool:
+def can_run(interpreter: str, account: OsAccount) -> bool:
     """Whether the account can reach an interpreter that exists."""
     path = Path(interpreter)
     return path.exists() and reachable(path.parent, account) and reachable(path.resolve().parent, account)

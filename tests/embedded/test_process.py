@@ -16,7 +16,7 @@ import pytest
 from service.embedded.errors import EmbeddedServerError
 from service.embedded.process import (
     LAUNCHER,
-    Account,
+    OsAccount,
     arguments_of,
     processes_where,
     run_program,
@@ -61,7 +61,7 @@ def test_a_launcher_whose_owner_is_gone_starts_nothing() -> None:
 
 
 def test_a_child_gets_its_account_its_session_and_none_of_our_secrets(
-    account: Account | None, monkeypatch: pytest.MonkeyPatch
+    account: OsAccount | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A child runs as the account, with no other groups, alone in its session, with a short environment."""
     monkeypatch.setenv("PGPORT", "1")

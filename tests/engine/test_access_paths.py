@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from service.engine import access_paths
-from service.engine.access_paths import Cover, Stretch, candidates, covers, listings_of, shortest
+from service.engine.access_paths import CodeRange, Cover, candidates, covers, listings_of, shortest
 from service.engine.inverted import Codes, Inverted, InvertedPages, Listing
 from service.query.coding import Coding
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
 A, B, X = Within("a", 3, 3), Within("b", 1, 2), Within("x", 0, 9)
-OF_A, OF_B = Stretch(("a",), 3, 3), Stretch(("b",), 1, 2)
+OF_A, OF_B = CodeRange(("a",), 3, 3), CodeRange(("b",), 1, 2)
 CODINGS = {name: Coding(offset=0, span=span, step_log2=0) for name, span in {"a": 9, "b": 4, "c": 2, "x": 99}.items()}
 
 
@@ -32,16 +32,16 @@ def together(listing: Listing) -> bool:
         (X, []),
         (All(), []),
         (Nothing(), [()]),
-        (Among("a", (1, 5)), [(Stretch(("a",), 1, 1), Stretch(("a",), 5, 5))]),
+        (Among("a", (1, 5)), [(CodeRange(("a",), 1, 1), CodeRange(("a",), 5, 5))]),
         (Among("x", (1, 5)), []),
-        (And((A, X)), [(OF_A,)]),
-        (And((X, Or((A, B)))), [(OF_A, OF_B)]),
-        (And((A, B)), [(OF_A,), (OF_B,)]),
-        (And((Within("a", 0, 4), Within("a", 3, 9))), [(Stretch(("a",), 3, 4),)]),
-        (And((Within("a", 0, 2), Within("a", 3, 9))), [()]),
-        (Or((A, B)), [(OF_A, OF_B)]),
-        (Or((A, X)), []),
-        (Or((And((A, B)), B)), [(OF_A, OF_B)]),
+        (Conjunction((A, X)), [(OF_A,)]),
+        (Conjunction((X, Disjunction((A, B)))), [(OF_A, OF_B)]),
+        (Conjunction((A, B)), [(OF_A,), (OF_B,)]),
+        (Conjunction((Within("a", 0, 4), Within("a", 3, 9))), [(CodeRange(("a",), 3, 4),)]),
+        (Conjunction((Within("a", 0, 2), Within("a", 3, 9))), [()]),
+        (Disjunction((A, B)), [(OF_A, OF_B)]),
+        (Disjunction((A, X)), []),
+        (Disjunction((Conjunction((A, B)), B)), [(OF_A, OF_B)]),
     ],
 )
 def test_a_cover_lists_every_row_of_its_predicate(predicate: Predicate, expected: list[Cover]) -> None:
@@ -49,24 +49,24 @@ def test_a_cover_lists_every_row_of_its_predicate(predicate: Predicate, expected
     assert list(covers(predicate, CODINGS, apart)) == expected
 
 
-def pairs(first: int, low: int, high: int) -> Stretch:
+def pairs(first: int, low: int, high: int) -> CodeRange:
     """Of one value of a and those of b from `low` to `high`; b has five."""
-    return Stretch(("a", "b"), 5 * first + low, 5 * first + high)
+    return CodeRange(("a", "b"), 5 * first + low, 5 * first + high)
 
 
 @pytest.mark.parametrize(
     ("predicate", "expected"),
     [
-        (And((A, B)), [(pairs(3, 1, 2),)]),
-        (And((B, A)), [(pairs(3, 1, 2),)]),
-        (And((A, Within("b", 4, 4))), [(pairs(3, 4, 4),)]),
-        (And((A, Among("b", (0, 4)))), [(pairs(3, 0, 0), pairs(3, 4, 4))]),
-        (And((Within("a", 1, 2), Within("b", 3, 3))), [(Stretch(("b", "a"), 31, 32),)]),
-        (And((Within("a", 1, 2), B)), [(Stretch(("a",), 1, 2),), (OF_B,)]),  # neither has one value
-        (And((A, X)), [(OF_A,)]),
-        (And((A, Or((B, A)))), [(OF_A,), (OF_B, OF_A)]),
-        (And((Within("c", 1, 1), A, B)), [(pairs(3, 1, 2),), (Stretch(("c",), 1, 1),)]),
-        (Or((And((A, B)), B)), [(pairs(3, 1, 2), OF_B)]),
+        (Conjunction((A, B)), [(pairs(3, 1, 2),)]),
+        (Conjunction((B, A)), [(pairs(3, 1, 2),)]),
+        (Conjunction((A, Within("b", 4, 4))), [(pairs(3, 4, 4),)]),
+        (Conjunction((A, Among("b", (0, 4)))), [(pairs(3, 0, 0), pairs(3, 4, 4))]),
+        (Conjunction((Within("a", 1, 2), Within("b", 3, 3))), [(CodeRange(("b", "a"), 31, 32),)]),
+        (Conjunction((Within("a", 1, 2), B)), [(CodeRange(("a",), 1, 2),), (OF_B,)]),  # neither has one value
+        (Conjunction((A, X)), [(OF_A,)]),
+        (Conjunction((A, Disjunction((B, A)))), [(OF_A,), (OF_B, OF_A)]),
+        (Conjunction((Within("c", 1, 1), A, B)), [(pairs(3, 1, 2),), (CodeRange(("c",), 1, 1),)]),
+        (Disjunction((Conjunction((A, B)), B)), [(pairs(3, 1, 2), OF_B)]),
     ],
 )
 def test_two_conditions_are_listed_together_where_one_is_for_one_value(
@@ -85,7 +85,9 @@ def test_a_conjunction_of_very_many_conditions_is_not_searched_for_pairs() -> No
         return len(listing) == 1
 
     codings = {f"c{n}": CODINGS["a"] for n in range(4000)}
-    assert len(covers(And(tuple(Within(name, 1, 1) for name in codings)), codings, nothing_together)) == len(codings)
+    assert len(covers(Conjunction(tuple(Within(name, 1, 1) for name in codings)), codings, nothing_together)) == len(
+        codings
+    )
     assert sum(len(listing) > 1 for listing in asked) <= 16
 
 
@@ -102,8 +104,8 @@ def test_the_shortest_cover_is_taken_if_it_is_short_enough() -> None:
     coding = Coding(offset=0, span=6, step_log2=0)
     listed: dict[Listing, Codes] = {("a",): codes, ("b",): 0 * codes}
     indexes = {listing: InvertedPages([Inverted.of(each, coding)]) for listing, each in listed.items()}
-    rare: Cover = (Stretch(("a",), 1, 1),)
-    common: Cover = (Stretch(("b",), 0, 0),)
+    rare: Cover = (CodeRange(("a",), 1, 1),)
+    common: Cover = (CodeRange(("b",), 0, 0),)
     assert shortest([common, rare], indexes, rows=size) == rare
     assert candidates(rare, indexes, page_rows=size).tolist() == [0, 1, 2]
     assert shortest([common, rare], indexes, rows=size - 1) is None
@@ -118,7 +120,7 @@ def test_more_rows_than_are_looked_up_at_a_time_are_looked_for(monkeypatch: pyte
     indexes: dict[Listing, InvertedPages] = {
         ("a",): InvertedPages([Inverted.of(codes, Coding(offset=0, span=6, step_log2=0))])
     }
-    rare: Cover = (Stretch(("a",), 1, 1),)
+    rare: Cover = (CodeRange(("a",), 1, 1),)
     for listed_max, found in ((3, rare), (2, None)):
         monkeypatch.setattr(access_paths, "LISTED_MAX", listed_max)
         assert shortest([rare], indexes, rows=size) == found
@@ -132,7 +134,7 @@ def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
         ("a",): InvertedPages([Inverted.of(codes, coding) for codes in pages]),
         ("b",): InvertedPages([Inverted.of(codes[::-1].copy(), coding) for codes in pages]),
     }
-    cover = (Stretch(("a",), 1, 1), Stretch(("b",), 1, 1))
+    cover = (CodeRange(("a",), 1, 1), CodeRange(("b",), 1, 1))
     assert candidates(cover, indexes, page_rows=4).tolist() == [0, 1, 2, 3, 4, 7]
 
 

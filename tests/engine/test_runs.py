@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.runs import Piece, cuts, runs
+from service.engine.runs import ChosenRows, cuts, runs
 
 ROWS_MAX = st.integers(1, 9)
 PEOPLE = st.lists(st.integers(0, 12), max_size=12)
@@ -19,13 +19,13 @@ def owners_of(people: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.repeat(np.arange(len(people)) * 3, people)
 
 
-def pieces_of(people: list[int], sizes: list[int]) -> Iterator[Piece]:
+def pieces_of(people: list[int], sizes: list[int]) -> Iterator[ChosenRows]:
     """The rows of these people in pieces of so many people each, the rest in one more; each has a column of its own."""
     for start, stop in zip([0, *np.cumsum(sizes)], [*np.cumsum(sizes), len(people)], strict=True):
         before = sum(people[:start])
         slots = owners_of(people)[before : sum(people[:stop])]
         rows = np.arange(slots.size)
-        yield Piece(columns={"place": np.uint64(before) + rows.astype(np.uint64)}, rows=rows, slots=slots)
+        yield ChosenRows(columns={"place": np.uint64(before) + rows.astype(np.uint64)}, rows=rows, slots=slots)
 
 
 @given(people=PEOPLE, rows_max=ROWS_MAX)

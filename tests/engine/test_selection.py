@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from service.engine.selection import columns_of, conjuncts, selection, selects_nulls
 from service.query.coding import Coding
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 SPANS = (0, 1, 5, 253, 254, 255, 65_534, 2**20, 2**32, 2**52)
@@ -24,9 +24,9 @@ def holds(predicate: Predicate, row: dict[str, int]) -> bool:
             return low <= row[column] <= high
         case Among(column, codes):
             return row[column] in codes
-        case And(parts):
+        case Conjunction(parts):
             return all(holds(part, row) for part in parts)
-        case Or(parts):
+        case Disjunction(parts):
             return any(holds(part, row) for part in parts)
         case _:
             return isinstance(predicate, All)
@@ -50,7 +50,9 @@ def leaves(draw: st.DrawFn) -> Predicate:
 
 PREDICATES = st.recursive(
     leaves() | st.just(All()) | st.just(Nothing()),
-    lambda inner: st.builds(And, st.tuples(inner, inner)) | st.builds(Or, st.tuples(inner, inner, inner)),
+    lambda inner: (
+        st.builds(Conjunction, st.tuples(inner, inner)) | st.builds(Disjunction, st.tuples(inner, inner, inner))
+    ),
     max_leaves=5,
 )
 ROWS = st.fixed_dictionaries({name: codes_of(name) | st.just(CODINGS[name].null_code) for name in CODINGS})
@@ -115,6 +117,6 @@ def test_codes_outside_the_domain_are_refused(predicate: Predicate) -> None:
 def test_every_part_of_a_conjunction_has_to_hold_and_anything_else_is_its_own_part() -> None:
     """So that rows can be sifted by one part after the other."""
     first, second = Within("a", 0, 1), Within("b", 2, 2)
-    assert conjuncts(And((first, second))) == (first, second)
+    assert conjuncts(Conjunction((first, second))) == (first, second)
     assert conjuncts(first) == (first,)
-    assert conjuncts(Or((first, second))) == (Or((first, second)),)
+    assert conjuncts(Disjunction((first, second))) == (Disjunction((first, second)),)

@@ -22,7 +22,7 @@ CODINGS = DatasetMemory(SCHEMA).codings("people")
 ROWS = 3
 
 
-def plan_of(**fields: Any) -> Plan:
+def reconcile_plan(**fields: Any) -> Plan:
     """A plan over the table of individuals."""
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10.0}} | fields)
     assert plan is not None
@@ -47,7 +47,7 @@ def test_a_value_is_rounded_half_up_to_the_grid(codes: list[int], offset: int, s
 def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
     """Groups outermost, in the order of group_by; then the items; then an item's own coordinates."""
     select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
-    plan = plan_of(select=select, group_by=["country", "member"])
+    plan = reconcile_plan(select=select, group_by=["country", "member"])
     columns = {
         "country": np.array([0, 2, 1], dtype=np.uint8),
         "member": np.array([1, 0, 1], dtype=np.uint8),
@@ -70,7 +70,7 @@ def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
 def test_null_is_known_to_be_none() -> None:
     """A term without a column has no NULL, and one with a column has one: the code above the domain."""
     select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
-    stack = stacked(terms_of(plan_of(select=select), CODINGS, rows_max=1), CODINGS)
+    stack = stacked(terms_of(reconcile_plan(select=select), CODINGS, rows_max=1), CODINGS)
     nulls = {name: np.array([0, CODINGS[name].null_code], dtype=CODINGS[name].dtype) for name in ("area", "level")}
     assert stack.known(stack.codes(nulls, 2)).tolist() == [[True, True], [True, False], [True, False]]
     swapped = nulls | {"area": nulls["area"][::-1]}
@@ -80,7 +80,7 @@ def test_null_is_known_to_be_none() -> None:
 def test_what_is_the_same_for_all_is_one_number() -> None:
     """A count without groups is a view of one coordinate and one value, whatever the number of people."""
     count = Unit(offset=3, column=None, value=5)
-    bases = groups_of(plan_of(), CODINGS).bases({}, ROWS)
+    bases = groups_of(reconcile_plan(), CODINGS).bases({}, ROWS)
     for numbers, number in ((count.coordinates({}, bases), 3), (count.values({}, ROWS), 5)):
         assert numbers.strides == (0,)
         assert numbers.tolist() == [number] * 3
@@ -98,7 +98,7 @@ def test_what_is_the_same_for_all_is_one_number() -> None:
 )
 def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: int, message: str | None) -> None:
     """A plan that could leave int64 is not evaluated; one that just cannot is."""
-    plan = replace(plan_of(), **change)
+    plan = replace(reconcile_plan(), **change)
     if message is None:
         assert terms_of(plan, CODINGS, rows_max=rows_max)
         return
@@ -109,6 +109,6 @@ def test_bounds_are_checked_on_public_numbers(change: dict[str, Any], rows_max: 
 def test_a_grid_coarser_than_a_columns_steps_by_63_bits_is_refused() -> None:
     """Such a shift is not defined in int64; no plan has one."""
     codings = {"spend": Coding(offset=0, span=2**52, step_log2=-100)}
-    plan = replace(plan_of(select=[{"sum": {"column": "spend"}}]), grid_log2=-30)
+    plan = replace(reconcile_plan(select=[{"sum": {"column": "spend"}}]), grid_log2=-30)
     with pytest.raises(BrokenInvariant, match="too coarse for the column"):
         terms_of(plan, codings, rows_max=1)

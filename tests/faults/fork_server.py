@@ -65,7 +65,7 @@ def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> N
     from service.store.postgres.store import PostgresStore  # noqa: PLC0415 - the same
 
     if environment.get("TRUST_ANY_DATABASE"):  # for settings that lose data, which are to be seen losing them
-        PostgresStore.refuse_unsafe = lambda _: None  # type: ignore[method-assign, assignment]
+        PostgresStore.check_durability = lambda _: None  # type: ignore[method-assign, assignment]
     if environment.get("STRETCH_ENTRIES"):
         _shorten_stretches(int(environment["STRETCH_ENTRIES"]))
     if arguments[0] != "serve":  # which arms its drills by itself

@@ -84,7 +84,7 @@ class Nursery:
         self._directory, self.home = directory, directory / "home"
         directory.mkdir(exist_ok=True)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket, self._door = ours, threading.Lock()
+        self._socket, self._lock = ours, threading.Lock()
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         with (directory / "replicas.log").open("ab") as log, theirs:
             self._process = subprocess.Popen(
@@ -139,7 +139,7 @@ class Nursery:
         }
         request = {"arguments": [*arguments, "--home", str(self.home)], "environment": environment}
         reading, writing = os.pipe()
-        with self._door:
+        with self._lock:
             socket.send_fds(self._socket, [json.dumps(request).encode()], [writing])
             os.close(writing)
             pid = json.loads(self._socket.recv(2**16))["pid"]
@@ -147,7 +147,7 @@ class Nursery:
 
     def status_of(self, pid: int) -> int:
         """The exit status of a child that has ended."""
-        with self._door:
+        with self._lock:
             self._socket.send(json.dumps({"wait": pid}).encode())
             status: int = json.loads(self._socket.recv(2**16))["status"]
         return status

@@ -13,7 +13,7 @@ import pytest
 
 from service.core.units import rho_of_units
 from service.store.postgres.store import PostgresStore
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
 from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
@@ -55,9 +55,9 @@ def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
     pepper, folder = Pepper(bytes(32)), MemoryWitness()
     with ExitStack() as opened:
 
-        def witness() -> SeveralWitnesses:
+        def witness() -> CombinedWitness:
             second = RedisWitness(server.url, pepper.witness_key(), pepper.clear_witness_mac)
-            return SeveralWitnesses(folder, [opened.enter_context(closing(second))])
+            return CombinedWitness(folder, [opened.enter_context(closing(second))])
 
         make = opened.enter_context(caches(server.url, timeout_s=0.05))
         yield opened.enter_context(replicas(store, shelves=make, witnesses=witness))
@@ -115,7 +115,7 @@ class Drill:
         if self.random.random() < 0.5:  # a replica that has just come, and must find the account elsewhere or load it
             number = self.world.replicas.index(replica)
             replica.registry.writer(replica.registry.record("survey")).act(
-                lambda _transaction, state: state.doubt_all()
+                lambda _transaction, state: state.invalidate_all()
             )
             self.counts["unloaded"] += self.world.writer(number).position is None
         spent = str(rho_of_units(truth(self.world.store)[person]))

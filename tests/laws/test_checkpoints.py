@@ -73,7 +73,7 @@ class CheckpointMachine(RuleBasedStateMachine):
             if ok:
                 transaction.commit()
             else:
-                state.doubt()
+                state.invalidate()
 
     @rule(who=REPLICAS)
     def look(self, who: int) -> None:
@@ -149,8 +149,8 @@ class CheckpointMachine(RuleBasedStateMachine):
     def verified_pages(self, transaction: MemoryTransaction) -> list[str]:
         """What the verifier finds in pages; of the acts and replies that are made up here it would find much."""
         acts = transaction.acts(after=0)
-        _, standing, _ = check_journal(self.record, transaction.head, acts)
-        checked = LedgerReplay(Stored.of(self.record, transaction, standing=standing, acts=acts))
+        _, journal_state, _ = check_journal(self.record, transaction.head, acts)
+        checked = LedgerReplay(Stored.of(self.record, transaction, journal_state=journal_state, acts=acts))
         for following in transaction.entries(after=0):
             checked.apply(following)
         checked.end({})

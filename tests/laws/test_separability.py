@@ -66,14 +66,14 @@ TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def plan_of(fields: dict[str, Any]) -> Plan:
+def reconcile_plan(fields: dict[str, Any]) -> Plan:
     """The plan of a type of query."""
     plan = planned({"version": 1, "noise": {"sigma": SIGMA}} | fields)
     assert plan is not None
     return plan
 
 
-PLANS = {name: plan_of(fields) for name, fields in TYPES.items()}
+PLANS = {name: reconcile_plan(fields) for name, fields in TYPES.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +212,7 @@ def scaled_by_the_largest(plan: Plan, memory: DatasetMemory) -> Iterator[Contrib
 
 def test_the_law_catches_values_that_are_normalised_by_the_data() -> None:
     """Negative control for T0.1."""
-    plan = plan_of({"select": [{"sum": {"column": "spend"}}]})
+    plan = reconcile_plan({"select": [{"sum": {"column": "spend"}}]})
     with pytest.raises(AssertionError):
         check_vectors_are_ones_own(plan, CROWD, scaled_by_the_largest)
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtests.wires import Reply, Wire
+from loadtests.wires import PeerConnection, Reply
 
 THINKS_S = 0.02
 GOES = 0.03
 GOES_WITHIN_S = 0.03
 
-Ask = Callable[[Wire, str], bytes]
+Ask = Callable[[PeerConnection, str], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Heard:
 
 @dataclass(slots=True)
 class _Asker:
-    wire: Wire
+    wire: PeerConnection
     kind: str = ""
     key: str = ""
     sent_ns: int = 0
@@ -57,7 +57,7 @@ class Crowd:
 
     def ask(self, count: int, kinds: dict[str, Ask]) -> None:
         """Ask until so many requests have been sent, and wait for all answers."""
-        askers = [_Asker(Wire(self.url, self.keys[n % len(self.keys)])) for n in range(self.connections)]
+        askers = [_Asker(PeerConnection(self.url, self.keys[n % len(self.keys)])) for n in range(self.connections)]
         try:
             self._ask(count, kinds, askers)
         finally:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from loadtests.probes import encoded
-from loadtests.wires import Wire
+from loadtests.wires import PeerConnection
 from tests.e2e.processes import environment, new_key
 from tests.leaks.crowd import Ask, Crowd, Heard
 from tests.leaks.oracle import Oracle, Rules
@@ -145,7 +145,7 @@ def _single(**query: Any) -> Ask:
     return lambda wire, key: wire.request("POST", path, body, {"Idempotency-Key": key})
 
 
-def _batch(wire: Wire, key: str) -> bytes:
+def _batch(wire: PeerConnection, key: str) -> bytes:
     """Some queries to the second dataset."""
     entries = [{"idempotency_key": f"{key}-{n}", "query": COUNT} for n in range(BATCH)]
     return wire.request("POST", "/v1/datasets/batches/queries/batch", encoded({"queries": entries}))

@@ -19,7 +19,7 @@ from service.api.middleware.release_slots import ReleaseSlots
 from service.run import adapters
 from service.run.serve import serve
 from service.settings import Settings
-from service.workflows.admission.schedule import Request, SlotRules
+from service.workflows.admission.schedule import SlotRequest, SlotRules
 from service.workflows.admission.scheduler import Scheduler
 from service.workflows.writer.submission import Submission
 
@@ -32,14 +32,14 @@ class Events:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self._numbers: dict[str, dict[object, int]] = {"request": {}, "principal": {}, "dataset": {}}
-        self._kept: list[Request] = []  # so that no two have the same identity
+        self._kept: list[SlotRequest] = []  # so that no two have the same identity
 
     def scheduler(self, rules: SlotRules, **more: Any) -> Scheduler:
         """A schedule that is listened to."""
         self.events.append({"event": "rules", **asdict(rules)})
         return Scheduler(rules, observe=self.observe, **more)
 
-    def observe(self, request: Request, event: str) -> None:
+    def observe(self, request: SlotRequest, event: str) -> None:
         """Note one event of a request."""
         self._kept.append(request)
         told: dict[str, Any] = {"event": event, "request": self._number("request", id(request))}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.store.redis.sealed import Item, SealedCache, Swap
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.factories import ask, open_replica, register, upload
 from tests.workflows.replicas import analyst_like, eventually
 
@@ -14,11 +14,11 @@ PEOPLE = [(f"p{n}", "NO" if n % 3 else "SE", 20 + n, n) for n in range(30)]
 QUESTIONS = 12
 
 
-class Watched(MemoryShelf):
+class Watched(MemoryKeyValueStore):
     """A shelf that remembers what was laid on it, and says that somebody else listens."""
 
     def __init__(self) -> None:
-        super().__init__(Room())
+        super().__init__(MemoryServer())
         self.names: list[str] = []
         self.journeys = 0
 
@@ -32,8 +32,8 @@ class Watched(MemoryShelf):
 
 def watched(people: Sequence[Sequence[object]]) -> list[str]:
     """Every name that was seen while the same questions were asked about these people, until they could not pay."""
-    shelf = Watched()
-    with open_replica(cache=SealedCache(shelf, bytes(32))) as replica:
+    values = Watched()
+    with open_replica(cache=SealedCache(values, bytes(32))) as replica:
         register(replica, rho="0.5")
         upload(replica, "people", people)
         who = analyst_like(replica.create_principal(role="analyst", name="ana")[0], 7)
@@ -41,9 +41,9 @@ def watched(people: Sequence[Sequence[object]]) -> list[str]:
         swedes = everybody | {"where": {"eq": [{"col": "country"}, "SE"]}}
         for n in range(QUESTIONS):
             ask(replica, who, f"k{n}", **(swedes if n % 2 else everybody))
-        eventually(lambda: len(shelf.names) >= 2 * QUESTIONS)
-        assert shelf.journeys >= 1
-    return sorted(shelf.names)
+        eventually(lambda: len(values.names) >= 2 * QUESTIONS)
+        assert values.journeys >= 1
+    return sorted(values.names)
 
 
 @pytest.mark.parametrize("without", [0, 17, 29])

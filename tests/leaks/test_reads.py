@@ -19,7 +19,7 @@ import httpx
 import orjson
 import pytest
 
-from service.api.app import Edge, create_app
+from service.api.app import HttpOptions, create_app
 from service.core.release import Release
 from service.core.uniform import uniform
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
@@ -155,7 +155,7 @@ async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]
     """One analyst's questions, and then the calls, each by itself."""
     roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
     keys = {role: _key(replica, role) for role in roles}
-    app = create_app(replica, SETTINGS, Edge())
+    app = create_app(replica, SETTINGS, HttpOptions())
     common: dict[str, Any] = {"Authorization": f"Bearer {keys['analyst']}", "Content-Type": "application/json"}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     noted: dict[str, list[Note]] = {}
@@ -219,7 +219,7 @@ def whole_listing(monkeypatch: pytest.MonkeyPatch) -> None:
             "SELECT l.* FROM answers a JOIN ledger l USING (dataset_id, seq) WHERE a.principal_id = %s"
             " ORDER BY a.at DESC, a.query_id DESC LIMIT %s"
         )
-        self._sessions.rows(statement, [principal_id, page["limit"]])
+        self._pool.rows(statement, [principal_id, page["limit"]])
         return real(self, principal_id, **page)
 
     monkeypatch.setattr(PostgresStore, "releases_of", leaky)

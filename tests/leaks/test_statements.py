@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from service.store.postgres.store import PostgresStore
-from service.workflows.ports.telemetry import SILENT
+from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy
-from tests.leaks.worlds import KINDS, Exchange, furnish, public_parts, session
+from tests.leaks.worlds import KINDS, ReplicaExchange, furnish, public_parts, session
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ ASKED_ONCE = "SELECT 'ledger'::regtype"
 Statements = list[tuple[str, bytes, Any]]
 
 
-def lived(database_url: str, kind: str) -> tuple[list[Exchange], list[Statements]]:
+def lived(database_url: str, kind: str) -> tuple[list[ReplicaExchange], list[Statements]]:
     """The exchanges of a session in a world on Postgres, and the statements of each."""
     with opened(database_url) as replica:
         furnish(replica, ONE, KINDS[kind])
@@ -40,7 +40,9 @@ def lived(database_url: str, kind: str) -> tuple[list[Exchange], list[Statements
         def note() -> None:
             noted.append(statements(proxy.taken()))
 
-        exchanges = asyncio.run(session(replica, SILENT, amid=lambda: KINDS[kind].amid(replica, ONE), each=note))
+        exchanges = asyncio.run(
+            session(replica, NULL_TELEMETRY, amid=lambda: KINDS[kind].amid(replica, ONE), each=note)
+        )
     return exchanges, noted[1::2]  # between two requests the person acts
 
 

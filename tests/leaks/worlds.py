@@ -17,10 +17,10 @@ import httpx
 import numpy as np
 import orjson
 
-from service.api.app import Edge, create_app
+from service.api.app import HttpOptions, create_app
 from service.testing.store import MemoryStore
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.ports.telemetry import SILENT, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, open_replica, register, upload
 
@@ -36,7 +36,7 @@ RANDOM = ("analyst_id",)  # a principal of each world has an id of its own
 _VALUES = re.compile(rb'"values":\[[^]]*\]')
 
 Row = list[Any]
-Exchange = tuple[int, list[tuple[str, str]], bytes]
+ReplicaExchange = tuple[int, list[tuple[str, str]], bytes]
 
 SESSION: list[dict[str, Any]] = [
     {"noise": {"sigma": 3.0}},
@@ -139,7 +139,7 @@ QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and
 class World:
     """One dataset, all that was said about it, and what is in it at the end."""
 
-    exchanges: list[Exchange]
+    exchanges: list[ReplicaExchange]
     entries: list[LedgerEntry]
     accounts: dict[str, int]
 
@@ -164,7 +164,7 @@ def visits() -> list[Row]:
     return [[f"p{n}", int(source.integers(0, 60))] for n in source.integers(0, N, size=120)]
 
 
-def lived(one: str, kind: str, telemetry: Telemetry = SILENT, *, is_last: bool = True) -> World:
+def lived(one: str, kind: str, telemetry: Telemetry = NULL_TELEMETRY, *, is_last: bool = True) -> World:
     """Register, upload, let the whole session happen, and look at everything.
 
     A slot is a matter of order of arrival: the one person comes last, and so has the highest, or in the middle.
@@ -247,7 +247,7 @@ def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
 
 async def session(
     replica: Replica, telemetry: Telemetry, *, amid: Callable[[], object], each: Callable[[], object] = lambda: None
-) -> list[Exchange]:
+) -> list[ReplicaExchange]:
     """All the calls of an analyst, an auditor and another individual, over HTTP; `amid` happens after a few.
 
     `each` is called before and after every exchange.
@@ -266,9 +266,9 @@ async def session(
         *(("auditor", call) for call in auditor_calls()),
         *(("individual", call) for call in individual_calls()),
     ]
-    app = create_app(replica, SETTINGS, Edge(telemetry=telemetry))
+    app = create_app(replica, SETTINGS, HttpOptions(telemetry=telemetry))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    exchanges: list[Exchange] = []
+    exchanges: list[ReplicaExchange] = []
     async with httpx.AsyncClient(transport=transport, base_url="http://sparing", headers=JSON) as client:
         for n, (role, (method, path, body, headers)) in enumerate(said):
             if n == AMID:
@@ -284,7 +284,7 @@ async def session(
 # What may differ
 
 
-def public_part(exchange: Exchange) -> Exchange:
+def public_part(exchange: ReplicaExchange) -> ReplicaExchange:
     """An exchange without released numbers, which are the mechanism's output, and without the ledger's digests.
 
     Those of an auditor's page are of released values, or salted.
@@ -300,12 +300,12 @@ def public_part(exchange: Exchange) -> Exchange:
     return exchange
 
 
-def public_parts(exchanges: Sequence[Exchange]) -> list[Exchange]:
+def public_parts(exchanges: Sequence[ReplicaExchange]) -> list[ReplicaExchange]:
     """The same of each."""
     return [public_part(exchange) for exchange in exchanges]
 
 
-def released(exchange: Exchange) -> list[float] | None:
+def released(exchange: ReplicaExchange) -> list[float] | None:
     """The values of an answer."""
     status, _, body = exchange
     document = orjson.loads(body) if status == 200 and body.startswith(b"{") else {}

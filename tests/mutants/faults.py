@@ -54,8 +54,8 @@ MUTANTS = [
         file="service/store/postgres/store.py",
         find="        tables = self._tables_of(dataset_id)  # first:"
         " whoever holds a connection must not wait for another one\n"
-        "        with self._sessions.one(for_writing=lock) as session:\n            yield",
-        put="        with self._sessions.one(for_writing=lock) as session:\n"
+        "        with self._pool.one(for_writing=lock) as session:\n            yield",
+        put="        with self._pool.one(for_writing=lock) as session:\n"
         "            tables = self._tables_of(dataset_id)\n            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
     ),

@@ -64,7 +64,7 @@ MUTANTS = [
         name="nobody looks at the pepper",
         incident="A home's pepper is lost and made anew; every entry then looks damaged, and answers leave meanwhile.",
         file="service/run/adapters.py",
-        find="        store.refuse_other_pepper(pepper.database_proof)\n",
+        find="        store.check_pepper(pepper.database_proof)\n",
         put="",
         killed_by="tests/e2e/test_pepper.py::test_another_pepper_is_refused_and_the_first_goes_on",
     ),

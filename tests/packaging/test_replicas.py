@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from service.run.listening import parted
+from service.run.listening import host_and_port
 from service.settings import Settings
 from tests.architecture.source import ROOT
 
@@ -28,7 +28,7 @@ def test_each_replica_is_reached_by_the_others_under_its_own_name() -> None:
     service = yaml.safe_load(TEXT.replace("!override", ""))["services"]["service"]
     assert service["environment"].keys() == {"SPARING_FORWARD_URL"}
     settings = Settings.of(service["environment"], home=ROOT)
-    host, port = parted(settings.forward_url)
+    host, port = host_and_port(settings.forward_url)
     assert host == socket.gethostname().lower()
     assert port not in {8000, 0}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.schema import Schema
 
 CAPACITY = 1_000_000
@@ -212,7 +212,7 @@ def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
             return low <= codes[column] <= high
         case Among(column, listed):
             return codes[column] in listed
-        case And(parts):
+        case Conjunction(parts):
             return all(holds(part, codes) for part in parts)
-        case Or(parts):
+        case Disjunction(parts):
             return any(holds(part, codes) for part in parts)

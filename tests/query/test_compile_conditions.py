@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from service.query.coding import coding_of
 from service.query.compile_conditions import predicate_of
 from service.query.conditions_ast import Condition, Eq, Not
-from service.query.predicate import All, Among, And, Nothing, Or, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.problems import FieldError, QueryProblem
 from tests.query.samples import ODD_LITERALS, PEOPLE, VALUES, comparisons, conditions, holds, truth
 
@@ -103,12 +103,12 @@ def test_nothing_is_selected_of_a_row_of_nothing_but_null(where: dict[str, Any])
         ({"in": [{"col": "country"}, ["NO", "DK", "NO"]]}, Among("country", (0, 2))),
         ({"in": [{"col": "grade"}, [1, "1"]]}, Within("grade", 1, 2)),
         ({"eq": [{"col": "area"}, 4]}, Within("area", 4, 4)),
-        ({"ne": [{"col": "area"}, 2]}, Or((Within("area", 0, 1), Within("area", 3, 4)))),
+        ({"ne": [{"col": "area"}, 2]}, Disjunction((Within("area", 0, 1), Within("area", 3, 4)))),
         ({"ge": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43), 500 * 2**43)),
         ({"gt": [{"col": "spend"}, 12.5]}, Within("spend", int(12.5 * 2**43) + 1, 500 * 2**43)),
         (
             {"and": [{"ge": [{"col": "age"}, 18]}, {"and": [{"eq": [{"col": "area"}, 0]}]}]},
-            And((Within("age", 18, 120), Within("area", 0, 0))),
+            Conjunction((Within("age", 18, 120), Within("area", 0, 0))),
         ),
         ({"and": [{"ge": [{"col": "age"}, 18]}, {"gt": [{"col": "age"}, 200]}]}, Nothing()),
     ],
@@ -185,7 +185,7 @@ def test_conditions_and_literals_are_counted() -> None:
     """4,096 together; the count is of the whole tree, not of one list."""
     leaf = {"in": [{"col": "age"}, list(range(100))]}
 
-    assert isinstance(predicate({"or": [leaf] * 40}), Or)
+    assert isinstance(predicate({"or": [leaf] * 40}), Disjunction)
     assert problem({"or": [leaf] * 41}).field == "where"
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.charge import worst_case_units
-from service.query.grid import NORM_SQUARED_MAX, TOTAL_MAX, Extent, Request, Scale, scale_of
+from service.query.grid import NORM_SQUARED_MAX, TOTAL_MAX, Extent, Scale, ScaleRequest, scale_of
 from service.query.precision import FixedHalfWidth, FixedSigma, Precision, WorstCase
 from service.query.problems import QueryProblem
 
@@ -35,12 +35,12 @@ def real(largest: float, low: float = 0) -> Extent:
 
 def request(
     *extents: Extent, clip: float | None = None, noise: Precision = SIGMA_20, rows: int = 1, capacity: int = 10**6
-) -> Request:
+) -> ScaleRequest:
     """A request for one of these sums."""
-    return Request(extents=extents, rows=rows, capacity=capacity, l2_clip=clip, precision=noise)
+    return ScaleRequest(extents=extents, rows=rows, capacity=capacity, l2_clip=clip, precision=noise)
 
 
-def refused(asked: Request) -> str:
+def refused(asked: ScaleRequest) -> str:
     """The field for which a request is refused."""
     with pytest.raises(QueryProblem) as refusal:
         scale_of(asked)
@@ -176,7 +176,7 @@ def test_a_count_is_not_lost_beside_a_large_sum() -> None:
         (request(ONE, integer(0, 2**53), rows=4096), "select"),
     ],
 )
-def test_what_fits_no_grid_is_refused_by_its_field(asked: Request, field: str) -> None:
+def test_what_fits_no_grid_is_refused_by_its_field(asked: ScaleRequest, field: str) -> None:
     """Public numbers decide, and the field that the analyst can change is named."""
     assert refused(asked) == field
 
@@ -190,7 +190,7 @@ def test_the_refusal_says_which_sigma_will_do() -> None:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> ScaleRequest:
     """Requests over the whole range that schema and language allow."""
     columns = st.one_of(
         st.just(ONE),
@@ -205,7 +205,7 @@ def requests(draw: st.DrawFn) -> Request:
     sigma = st.floats(1e-30, 1e40).map(lambda value: FixedSigma(field="noise.sigma", sigma=value))
     width = st.builds(within, st.floats(1e-30, 1e40), st.floats(1e-9, 1 - 2**-53))
     units = st.integers(0, 61).map(lambda log2: WorstCase(field="noise.rho", units=2**log2))
-    return Request(
+    return ScaleRequest(
         extents=draw(st.lists(columns, min_size=1, max_size=3).map(tuple)),
         rows=draw(st.sampled_from([1, 2, 4096, 2**20])),
         capacity=draw(st.sampled_from([1, 10**6, 2**31])),
@@ -216,7 +216,7 @@ def requests(draw: st.DrawFn) -> Request:
 
 @settings(max_examples=300)
 @given(requests())
-def test_every_scale_keeps_its_bounds(asked: Request) -> None:
+def test_every_scale_keeps_its_bounds(asked: ScaleRequest) -> None:
     """Overflow, range of sigma, steps of the clip, and the charge: for whatever is not refused."""
     try:
         scale = scale_of(asked)

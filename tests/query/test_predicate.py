@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from service.query.predicate import (
     All,
     Among,
-    And,
+    Conjunction,
+    Disjunction,
     Nothing,
-    Or,
     Predicate,
     Within,
     among,
@@ -56,10 +56,10 @@ def test_lists_take_the_smallest_shape() -> None:
     assert among("a", [3, 1], span=SPAN) == Among("a", (1, 3))
     assert among("a", [], span=SPAN) == Nothing()
     assert among("a", [], span=SPAN, negated=True) == Within("a", 0, SPAN)
-    assert among("a", [3], span=SPAN, negated=True) == Or((Within("a", 0, 2), Within("a", 4, SPAN)))
+    assert among("a", [3], span=SPAN, negated=True) == Disjunction((Within("a", 0, 2), Within("a", 4, SPAN)))
     assert among("a", range(SPAN + 1), span=SPAN, negated=True) == Nothing()
     assert among("a", every_other, span=99, negated=True) == Among("a", tuple(range(1, 100, 2)))
-    assert isinstance(among("a", every_other, span=2**31, negated=True), Or)
+    assert isinstance(among("a", every_other, span=2**31, negated=True), Disjunction)
 
 
 @given(st.lists(predicates, max_size=4), rows)
@@ -74,7 +74,7 @@ def test_what_is_joined_is_flat(predicate: Predicate) -> None:
     """No part of an And is an And or a constant, and there are at least two; likewise Or."""
 
     def check(part: Predicate) -> None:
-        if isinstance(part, (And, Or)):
+        if isinstance(part, (Conjunction, Disjunction)):
             assert len(part.parts) >= 2
             assert not any(isinstance(inner, (type(part), All, Nothing)) for inner in part.parts)
             for inner in part.parts:

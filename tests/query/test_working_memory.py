@@ -52,7 +52,7 @@ def memory_of(people: int, rows_each: int) -> DatasetMemory:
     return _MEMORIES[people, rows_each]
 
 
-def plan_of(schema: Schema, capacity: int, **query: Any) -> Plan:
+def reconcile_plan(schema: Schema, capacity: int, **query: Any) -> Plan:
     """The plan of a query."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 1000.0}} | query
     return compile_query(parse_query(json.dumps(document).encode()), schema, capacity=capacity)
@@ -105,7 +105,7 @@ def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
     """Read off what is allocated from the plan to the release, on data as large as is declared."""
     worst = WORST[name]
     memory = memory_of(worst.people, worst.rows_each)
-    plan = plan_of(memory.schema, worst.people, **worst.query)
+    plan = reconcile_plan(memory.schema, worst.people, **worst.query)
     evaluated(plan, memory)  # what is made once, such as indexes, is the dataset's
     tracemalloc.start()
     try:
@@ -123,7 +123,7 @@ def test_the_peak_is_below_the_bound_and_above_a_tenth_of_it(name: str) -> None:
 def test_the_bound_holds_for_one_individual_too(query: dict[str, Any]) -> None:
     """Where objects count and not what is in them."""
     memory = memory_of(1, 1)
-    plan = plan_of(memory.schema, 1, **query)
+    plan = reconcile_plan(memory.schema, 1, **query)
     evaluated(plan, memory)
     tracemalloc.start()
     try:
@@ -139,7 +139,7 @@ def test_more_rows_than_are_worked_on_at_a_time_take_no_more_memory() -> None:
     bounds = []
     for rows in (RUN_ENTRIES, 64 * RUN_ENTRIES):
         schema = schema_of(4096, rows_capacity=rows)
-        plan = plan_of(schema, 10_000, **{"from": "visits", "select": ITEMS} | SHORT)
+        plan = reconcile_plan(schema, 10_000, **{"from": "visits", "select": ITEMS} | SHORT)
         bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
 
     assert bounds[1] - bounds[0] <= 40 * LISTED_MAX
@@ -151,7 +151,7 @@ def test_one_individual_may_have_any_number_of_rows() -> None:
     bounds = []
     for rows_per_individual in (4096, 2**14, 2**20):
         schema = schema_of(rows_per_individual, rows_capacity=2**20)
-        plan = plan_of(schema, 10_000, **{"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT)
+        plan = reconcile_plan(schema, 10_000, **{"from": "visits", "select": ITEMS, "group_by": ["age"]} | SHORT)
         bounds.append(working_bytes(plan, schema.table("visits"), capacity=10_000))
 
     assert bounds[0] < bounds[1]
@@ -161,7 +161,7 @@ def test_one_individual_may_have_any_number_of_rows() -> None:
 def test_equal_charges_take_less_than_charges_that_differ() -> None:
     """A count of individuals keeps one charge for all of them while it works."""
     schema = schema_of(1)
-    count, total = plan_of(schema, 10**6), plan_of(schema, 10**6, select=SUMS[:1])
+    count, total = reconcile_plan(schema, 10**6), reconcile_plan(schema, 10**6, select=SUMS[:1])
 
     assert working_bytes(count, schema.table("people"), capacity=10**6) < working_bytes(
         total, schema.table("people"), capacity=10**6

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from service.api.middleware.drain import Life
+from service.api.middleware.drain import DrainState
 from service.api.middleware.release_slots import ReleaseSlots
 from service.run.uvicorn_server import GracefulServer, server_of
 from service.settings import Settings
-from service.workflows.ports.telemetry import SILENT
+from service.workflows.ports.telemetry import NULL_TELEMETRY
 from tests.factories import open_replica
 
 
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def server() -> GracefulServer:
     """A server that was not started, with three seconds of notice."""
-    return GracefulServer(uvicorn.Config(lambda: None), ready=lambda: None, life=Life(), notice_s=3)
+    return GracefulServer(uvicorn.Config(lambda: None), ready=lambda: None, drain_state=DrainState(), notice_s=3)
 
 
 async def leaving(server: GracefulServer) -> bool:
@@ -47,7 +47,7 @@ async def test_sigterm_gives_notice_and_then_leaves(server: GracefulServer, cloc
     """New requests are refused at once; the door closes when the notice is over, and waits for what is inside."""
     assert not await leaving(server)
     server.handle_exit(signal.SIGTERM, None)
-    assert server._life.draining
+    assert server._drain_state.draining
     assert not await leaving(server)
     clock.now += 2.9
     assert not await leaving(server)
@@ -69,7 +69,7 @@ async def test_a_second_signal_hastens_and_a_third_waits_for_nobody(server: Grac
 async def test_ctrl_c_closes_the_door_at_once(server: GracefulServer, clock: Clock) -> None:
     """A person waits; what is inside is finished all the same."""
     server.handle_exit(signal.SIGINT, None)
-    assert server._life.draining
+    assert server._drain_state.draining
     assert await leaving(server)
     assert not server.force_exit
 
@@ -78,7 +78,7 @@ def layers(**environment: str) -> dict[Any, Any]:
     """The layers of the application that these settings give, with their options."""
     settings = Settings.of(environment, home=Path("/nowhere"))
     with open_replica() as replica:
-        server = server_of(replica, settings, ready=lambda: None, telemetry=SILENT)
+        server = server_of(replica, settings, ready=lambda: None, telemetry=NULL_TELEMETRY)
         assert server.config.timeout_graceful_shutdown == -(-settings.drain_ms // 1000)
         return {layer.cls: layer.kwargs for layer in server.config.app.user_middleware}  # type: ignore[union-attr]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from service.run.listening import ENDING, _Start, end_on_signals
-from service.run.workers import _SPAWN, Patience, Supervisor, WorkersFailed, _forward_url, _metrics_port
+from service.run.workers import _SPAWN, RestartPolicy, Supervisor, WorkersFailed, _forward_url, _metrics_port
 from service.settings import Settings
 from tests.fake_workers import be_hurried, die, die_early, leave_badly, refuse, stay
 from tests.starts import drop_signal
 
 pytestmark = pytest.mark.slow
 
-Life = Callable[[Connection, str | None], None]
-AT_ONCE = Patience(settled_s=3600, deaths_max=2, pause_s=0)
+DrainState = Callable[[Connection, str | None], None]
+AT_ONCE = RestartPolicy(settled_s=3600, deaths_max=2, pause_s=0)
 
 
 @pytest.fixture(autouse=True)
@@ -35,15 +35,15 @@ def _own_signals() -> Iterator[None]:
 class Stage:
     """Workers whose lives are given place by place, and what was told of them."""
 
-    lives: Sequence[Sequence[Life]]
+    lives: Sequence[Sequence[DrainState]]
     told: list[Sequence[str | None]] = field(default_factory=list)
     left: int = 0
     started: list[tuple[int, str | None, SpawnProcess]] = field(default_factory=list)
 
     def start(self, number: int, report: str | None, reports: Connection) -> SpawnProcess:
         earlier = sum(place == number for place, _, _ in self.started)
-        life = self.lives[number][min(earlier, len(self.lives[number]) - 1)]
-        process = _SPAWN.Process(target=life, args=(reports, f"w{number}"))
+        drain_state = self.lives[number][min(earlier, len(self.lives[number]) - 1)]
+        process = _SPAWN.Process(target=drain_state, args=(reports, f"w{number}"))
         process.start()
         self.started.append((number, report, process))
         return process
@@ -59,7 +59,7 @@ class Stage:
             ready()
 
         places = len(self.lives)
-        Supervisor(start=self.start, workers=places, ready=tell, leaving=self.leave, patience=AT_ONCE).run()
+        Supervisor(start=self.start, workers=places, ready=tell, leaving=self.leave, restart_policy=AT_ONCE).run()
 
     def places_started(self) -> list[int]:
         return sorted(number for number, _, _ in self.started)
@@ -146,8 +146,8 @@ def test_nobody_outlives_an_error_of_the_parent() -> None:
 
 def test_the_pauses_double_up_to_a_bound() -> None:
     """Eight deaths in a row are waited out for some ten seconds, and no pause is longer than ten."""
-    patience = Patience()
-    pauses = [patience.pause_after(deaths) for deaths in range(1, patience.deaths_max + 1)]
+    restart_policy = RestartPolicy()
+    pauses = [restart_policy.pause_after(deaths) for deaths in range(1, restart_policy.deaths_max + 1)]
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
 
 

@@ -111,7 +111,7 @@ class Disk:
     holder: "SimulatedTransaction | None" = None
     actor: "SimulatedTransaction | None" = None
     limbo: "SimulatedTransaction | None" = None
-    life: int = 0
+    drain_state: int = 0
     rejects: Callable[[bytes], bool] = lambda _canonical: False
     faults: Counter[str] = field(default_factory=Counter)
     versions: list[Any] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Disk:
         """A COMMIT whose sender has given up comes to its end, one way or the other; only now the lock is free."""
         late, self.limbo = self.limbo, None
         if late is not None:
-            durable = late.life == self.life and self.random.random() < 0.5
+            durable = late.drain_state == self.drain_state and self.random.random() < 0.5
             self.trace(f"{late.owner.name}: the slow commit {'took effect' if durable else 'was lost'}")
             if durable:
                 self.keep(late)
@@ -149,7 +149,7 @@ class Disk:
     def crash(self) -> None:
         """The server restarts: open transactions are gone, committed ones are not."""
         self.settle()
-        self.life += 1
+        self.drain_state += 1
         self.holder = self.actor = None
         if self.flaws.asynchronous_commit and len(self.versions) > 1:
             self.versions.pop()
@@ -171,7 +171,7 @@ class SimulatedTransaction(MemoryTransaction):
 
     def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked] = ()) -> None:
         """As of now, unless the database is one that shows old states: behind its witness it must be refused."""
-        self.owner, self.disk, self.life = owner, owner.disk, owner.disk.life
+        self.owner, self.disk, self.drain_state = owner, owner.disk, owner.disk.drain_state
         super().__init__(self.disk.store, 1, lock=lock, asked=asked, wait_for_lock=self._await_lock)
         if self.disk.flaws.old_locked_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
             self._draft = self.disk.versions[-self.disk.random.randint(2, min(4, len(self.disk.versions)))].draft()
@@ -196,7 +196,7 @@ class SimulatedTransaction(MemoryTransaction):
     def called(self, name: str) -> None:
         """One journey to the server."""
         self.disk.scheduler.pause()
-        if self.life != self.disk.life or self.disk.happens("unavailable"):
+        if self.drain_state != self.disk.drain_state or self.disk.happens("unavailable"):
             raise StoreUnavailable(name)
 
     def _await_lock(self) -> None:
@@ -207,7 +207,7 @@ class SimulatedTransaction(MemoryTransaction):
     def commit(self) -> None:
         disk = self.disk
         disk.scheduler.pause()
-        if self.life != disk.life or disk.happens("lost_request"):
+        if self.drain_state != disk.drain_state or disk.happens("lost_request"):
             raise CommitUnclear
         if any(disk.rejects(entry.canonical) for entry in self._draft.entries[len(self.dataset.entries) :]):
             disk.faults["rejected_commit"] += 1

@@ -12,18 +12,18 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow, Page
 from service.workflows.ports.store import Transaction, Witness
-from service.workflows.queries.answer_lookup import Recall
+from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.replica import Replica
-from service.workflows.replication.exchange import Exchange
+from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.committer import Act
-from service.workflows.writer.prepared import Prepared
+from service.workflows.writer.committer import Operation
+from service.workflows.writer.prepared import PreparedOperation
 from service.workflows.writer.queue import Look, WriterQueue
 from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.shelf import Liar, LyingShelf, SteppedThreads
+from tests.simulation.values import Liar, LyingShelf, SteppedThreads
 from tests.simulation.witnesses import SteppedDoor
 
 Result = TypeVar("Result")
@@ -35,13 +35,19 @@ class SteppedLine(WriterQueue):
     checkpoint_every = 4
 
     def __init__(
-        self, *, record: DatasetRecord, guard: RollbackGuard, entropy: Entropy, scheduler: Scheduler, exchange: Exchange
+        self,
+        *,
+        record: DatasetRecord,
+        guard: RollbackGuard,
+        entropy: Entropy,
+        scheduler: Scheduler,
+        exchange: ReplicaExchange,
     ) -> None:
         super().__init__(record=record, guard=guard, entropy=entropy, exchange=exchange)
         self._scheduler = scheduler
         self.is_idle = True
 
-    def act(self, act: Act[Result]) -> Result:
+    def act(self, act: Operation[Result]) -> Result:
         """The act of the client whose task this is; its transaction says so to the laws."""
         task = self._scheduler.current
         request = task.note if task is not None else None
@@ -50,7 +56,7 @@ class SteppedLine(WriterQueue):
             transaction.act = request  # type: ignore[attr-defined]
             return act(transaction, state)
 
-        wanted: Act[Result] = replace(act, act=noted) if isinstance(act, Prepared) else noted
+        wanted: Operation[Result] = replace(act, act=noted) if isinstance(act, PreparedOperation) else noted
         return self.wait(self.submit_act(wanted))
 
     def catch_up(self) -> None:
@@ -107,10 +113,10 @@ class SteppedReplica(Replica):
 
     def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
         """Share with the other replicas from now on, through a cache that lies."""
-        shelf = LyingShelf(liar)
-        cache = SealedCache(shelf, bytes(32))
-        exchange = self._exchange = Exchange(cache, clock=clock)
-        self._submitting.recall = Recall(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
+        values = LyingShelf(liar)
+        cache = SealedCache(values, bytes(32))
+        exchange = self._exchange = ReplicaExchange(cache, clock=clock)
+        self._submitter.lookup = AnswerLookup(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
         exchange.hear(within_s=0)
 
         def publish() -> None:
@@ -120,7 +126,7 @@ class SteppedReplica(Replica):
 
         def listen() -> None:
             while True:
-                self._scheduler.pause(lambda: shelf.has_news)
+                self._scheduler.pause(lambda: values.has_news)
                 exchange.hear(within_s=0)
 
         self._scheduler.spawn(f"{self.name} shares", self.name, publish)
@@ -141,7 +147,7 @@ class SteppedReplica(Replica):
         self.writer = SteppedLine(
             record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
         )
-        guard._door = SteppedDoor(self._scheduler)  # type: ignore[assignment]
+        guard._lock = SteppedDoor(self._scheduler)  # type: ignore[assignment]
         self._exchange.follow(record.genesis, self.writer)
         self._scheduler.spawn(f"{self.name} line", self.name, self.writer.run)
         self._scheduler.spawn(f"{self.name} pages", self.name, self.writer.write_pages)

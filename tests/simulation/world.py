@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from zlib import crc32
 
-from service.store.witness.combined import SeveralWitnesses
+from tests.simulation.values import Liar
+
+from service.store.witness.combined import CombinedWitness
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration, register
@@ -22,7 +24,6 @@ from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.replica import SteppedReplica
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.shelf import Liar
 from tests.simulation.witnesses import FirstWitness, SecondWitness
 
 REQUESTS = 25
@@ -130,7 +131,7 @@ class World:
         replica = SteppedReplica(
             name=name,
             store=store,
-            witness=self.witness if self.first is None else SeveralWitnesses(self.first, [self._second]),
+            witness=self.witness if self.first is None else CombinedWitness(self.first, [self._second]),
             scheduler=self.scheduler,
             clock=lambda: self.now,
             laws=self.laws,

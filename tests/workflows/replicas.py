@@ -49,7 +49,7 @@ class Replicas:
         """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
         writer, head = self.writer(number), self.store.head(1)
         eventually(lambda: writer.position == (head.fence, head.seq, head.data_version))
-        writer.submit_look(lambda state: state.doubt_all()).result(timeout=PATIENCE_S)
+        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=PATIENCE_S)
 
 
 def eventually(holds: Callable[[], bool]) -> None:

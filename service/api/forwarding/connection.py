@@ -19,11 +19,11 @@ SILENCE_MS: Final = 10_000
 RawHeaders = list[tuple[bytes, bytes]]
 
 
-class WireLost(Exception):
+class ConnectionLost(Exception):
     """The connection ended before the response was whole, or what came is not HTTP."""
 
 
-class Wire(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     """A connection: write a request, await `head`, then `take` until the response is whole, and `begin` anew."""
 
     def __init__(self) -> None:
@@ -56,15 +56,15 @@ class Wire(asyncio.Protocol):
     # The response
 
     async def head(self) -> tuple[int, RawHeaders]:
-        """Status and headers. Raises WireLost."""
+        """Status and headers. Raises ConnectionLost."""
         while not self._has_head:
-            await self._news()
+            await self._notice()
         return self._parser.get_status_code(), self._headers
 
     async def take(self) -> tuple[bytes, bool]:
-        """The next part of the body, and whether it is the last. Raises WireLost."""
+        """The next part of the body, and whether it is the last. Raises ConnectionLost."""
         while not (self._parts or self.is_whole):
-            await self._news()
+            await self._notice()
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts = []
         if self._waiting_bytes > BUFFERED_BYTES_MAX and self._transport is not None:
@@ -138,9 +138,9 @@ class Wire(asyncio.Protocol):
 
     # Within
 
-    async def _news(self) -> None:
+    async def _notice(self) -> None:
         if self.is_lost:
-            raise WireLost
+            raise ConnectionLost
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
 

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.forwarding.connection import RawHeaders, Wire, WireLost
-from service.api.middleware.chunked_body import DELIVERED_BYTES_PER_S, DELIVERY_S, Undelivered
+from service.api.forwarding.connection import ConnectionLost, PeerConnection, RawHeaders
+from service.api.middleware.chunked_body import DELIVERED_BYTES_PER_S, DELIVERY_S, DeliveryFailed
 from service.api.middleware.drain import NOT_STARTED
 from service.api.problems import request_id_of
 from service.incidents import report_incident
@@ -39,7 +39,7 @@ _FOR_ONE_HOP: Final = frozenset(
 )
 
 
-class StrangeReplica(Exception):
+class UnexpectedReplica(Exception):
     """The process at a replica's address is not that replica."""
 
 
@@ -86,13 +86,13 @@ class Body:
         return await self._receive()
 
 
-class Courier:
+class ForwardingClient:
     """Keeps connections to other replicas. Belongs to one event loop."""
 
     def __init__(self, ownership: Ownership, clock: Callable[[], float] = time.monotonic) -> None:
         """`ownership` proves and checks proofs; `clock` counts seconds."""
         self._ownership, self._clock = ownership, clock
-        self._idle: dict[UUID, list[tuple[Wire, float]]] = {}
+        self._idle: dict[UUID, list[tuple[PeerConnection, float]]] = {}
 
     async def carry(self, replica: ReplicaAddress, scope: Scope, body: Body, send: Send) -> bool:
         """Have `replica` answer. False when it has not started with the request, and `body` can be rewound.
@@ -114,7 +114,7 @@ class Courier:
                 has_begun = True
                 await send({"type": "http.response.start", "status": status, "headers": _without_hop(headers)})
                 await _relay(wire, send)
-            except WireLost:
+            except ConnectionLost:
                 if not (has_begun or body.is_abandoned):
                     raise Unavailable from None
                 # Either the client has left, or the server cuts the connection of a response that has no end.
@@ -122,7 +122,7 @@ class Courier:
                 self._put_back(replica, wire, is_free=wire.is_whole and body.is_whole)
         return True
 
-    async def _wire(self, replica: ReplicaAddress) -> Wire | None:
+    async def _wire(self, replica: ReplicaAddress) -> PeerConnection | None:
         """A connection to a replica; None when it cannot be reached."""
         idle = self._idle.get(replica.id, [])
         while idle:
@@ -134,15 +134,17 @@ class Courier:
         try:
             async with asyncio.timeout(CONNECT_S):
                 return await self._connected(replica)
-        except (OSError, TimeoutError, WireLost):
+        except (OSError, TimeoutError, ConnectionLost):
             return None
-        except StrangeReplica as strange:
+        except UnexpectedReplica as strange:
             report_incident(strange, "forwarding: another process answers at a replica's address")
             return None
 
-    async def _connected(self, replica: ReplicaAddress) -> Wire:
+    async def _connected(self, replica: ReplicaAddress) -> PeerConnection:
         parts = urlsplit(replica.url)
-        _, wire = await asyncio.get_running_loop().create_connection(Wire, parts.hostname or "", parts.port or 80)
+        _, wire = await asyncio.get_running_loop().create_connection(
+            PeerConnection, parts.hostname or "", parts.port or 80
+        )
         try:
             await self._greet(replica, wire)
         except BaseException:
@@ -150,8 +152,8 @@ class Courier:
             raise
         return wire
 
-    async def _greet(self, replica: ReplicaAddress, wire: Wire) -> None:
-        """Raises StrangeReplica, WireLost."""
+    async def _greet(self, replica: ReplicaAddress, wire: PeerConnection) -> None:
+        """Raises UnexpectedReplica, ConnectionLost."""
         challenge = secrets.token_bytes(_CHALLENGE_BYTES)
         wire.write(
             b"GET %b HTTP/1.1\r\nhost: sparing\r\n%b: %b\r\n\r\n"
@@ -163,20 +165,20 @@ class Courier:
             data, is_last = await wire.take()
             proof += data
         if status == 503:
-            raise WireLost  # it is leaving
+            raise ConnectionLost  # it is leaving
         if not self._ownership.is_proof(replica, challenge.hex().encode(), proof):
-            raise StrangeReplica
+            raise UnexpectedReplica
         wire.begin()
 
-    def _put_back(self, replica: ReplicaAddress, wire: Wire, *, is_free: bool) -> None:
+    def _put_back(self, replica: ReplicaAddress, wire: PeerConnection, *, is_free: bool) -> None:
         if is_free and wire.is_kept_alive and not wire.is_lost:
             self._idle.setdefault(replica.id, []).append((wire, self._clock()))
         else:
             wire.close()
 
 
-async def _relay(wire: Wire, send: Send) -> None:
-    """Pass the body on. Raises WireLost, and Undelivered when the client does not take it in time."""
+async def _relay(wire: PeerConnection, send: Send) -> None:
+    """Pass the body on. Raises ConnectionLost, and DeliveryFailed when the client does not take it in time."""
     is_last = False
     while not is_last:
         data, is_last = await wire.take()
@@ -184,11 +186,11 @@ async def _relay(wire: Wire, send: Send) -> None:
             async with asyncio.timeout(DELIVERY_S + len(data) / DELIVERED_BYTES_PER_S):
                 await send({"type": "http.response.body", "body": data, "more_body": not is_last})
         except TimeoutError:
-            raise Undelivered from None
+            raise DeliveryFailed from None
 
 
 @contextmanager
-def _sending(wire: Wire, body: Body, *, is_chunked: bool) -> Iterator[None]:
+def _sending(wire: PeerConnection, body: Body, *, is_chunked: bool) -> Iterator[None]:
     """Beside what happens within: send the body, and end the connection when the client leaves."""
     sending = asyncio.ensure_future(_send(wire, body, is_chunked=is_chunked))
     try:
@@ -197,7 +199,7 @@ def _sending(wire: Wire, body: Body, *, is_chunked: bool) -> Iterator[None]:
         sending.cancel()
 
 
-async def _send(wire: Wire, body: Body, *, is_chunked: bool) -> None:
+async def _send(wire: PeerConnection, body: Body, *, is_chunked: bool) -> None:
     while (data := await body.take()) is not None:
         if data:
             wire.write(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)

@@ -16,8 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import Recognition, current_replica, recognised
-from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, Courier
+from service.api.auth import Authentication, authenticated, current_replica
+from service.api.forwarding.exchange import CHALLENGE_HEADER, GREETING_PATH, HOP_HEADER, Body, ForwardingClient
 from service.api.middleware.drain import NOT_STARTED
 from service.api.middleware.request_metrics import COUNTED_AS, FORWARDED, GREETING
 from service.api.problems import REFUSALS, Refusal, request_id_of, response_of
@@ -39,8 +39,8 @@ class Forwarding:
     def __init__(self, app: ASGIApp, *, ownership: Ownership) -> None:
         self.app = app
         self._ownership = ownership
-        self._courier = Courier(ownership)
-        self._recognition = Recognition()
+        self._client = ForwardingClient(ownership)
+        self._recognition = Authentication()
         self._claims: dict[int, asyncio.Future[ReplicaAddress]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,9 +73,9 @@ class Forwarding:
         scope["state"][COUNTED_AS] = FORWARDED
         try:
             for _ in range(ATTEMPTS):
-                if await self._courier.carry(owner, scope, body, send):
+                if await self._client.carry(owner, scope, body, send):
                     return
-                self._ownership.doubt(record.id, owner)
+                self._ownership.invalidate(record.id, owner)
                 owner, body = await self._owner(record), body.rewound()
                 if self._ownership.is_here(owner):
                     break
@@ -92,7 +92,7 @@ class Forwarding:
         if not scope["path"].startswith(_CONCERNED):
             return None
         request = Request(scope)
-        principal = await recognised(request, self._recognition)
+        principal = await authenticated(request, self._recognition)
         if principal is None:
             return None
         named = _NAMED.fullmatch(scope["path"])

@@ -10,7 +10,7 @@ from service.failpoints import reach
 _FLUSH_S: Final = 0.002
 
 
-class DrilledAnswers:
+class ChaosMiddleware:
     """Hands the answer to a query over as headers and two halves; each is on the wire before its point is reached."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -17,12 +17,12 @@ DELIVERED_BYTES_PER_S: Final = 2**20
 """A client has `DELIVERY_S` to take a response, and a second more for so many bytes."""
 
 
-class Undelivered(ClientDisconnect):
+class DeliveryFailed(ClientDisconnect):
     """The client has not taken its response in time. A response that is not completed makes the server disconnect."""
 
 
 async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S) -> None:
-    """Send a message. Raises Undelivered when a large body is not taken in time."""
+    """Send a message. Raises DeliveryFailed when a large body is not taken in time."""
     body = message.get("body", b"")
     if len(body) <= PIECE_BYTES:
         await send(message)
@@ -31,7 +31,7 @@ async def deliver(message: Message, send: Send, *, within_s: float = DELIVERY_S)
         async with asyncio.timeout(within_s + len(body) / DELIVERED_BYTES_PER_S):
             await _in_pieces(message, memoryview(body), send)
     except TimeoutError:
-        raise Undelivered from None
+        raise DeliveryFailed from None
 
 
 async def _in_pieces(message: Message, body: memoryview, send: Send) -> None:

@@ -14,7 +14,7 @@ NOT_STARTED: Final = "X-Not-Started"
 PROBES = frozenset({"/livez", "/readyz"})
 
 
-class Life:
+class DrainState:
     """Whether new requests are taken. Set from a signal handler, read by every request."""
 
     def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:

@@ -12,13 +12,13 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.auth import GuardedRoute, admitted
+from service.api.auth import GuardedRoute, authenticate
 from service.api.problems import REFUSALS, refusal_of
 
 Answering = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class HotRoute(GuardedRoute):
+class FastRoute(GuardedRoute):
     """A guarded route whose endpoint is `(request, caller, **path parameters)` and answers with a Response.
 
     It reads what it needs off the request by itself, the body with `whole_body`. The parameters of its path are text.
@@ -33,16 +33,16 @@ class HotRoute(GuardedRoute):
         guard, ask = self.guard(), self.endpoint
 
         async def guarded(request: Request) -> Response:
-            response: Response = await ask(request, await admitted(request, guard), **request.path_params)
+            response: Response = await ask(request, await authenticate(request, guard), **request.path_params)
             return response
 
         return guarded
 
 
-class HotRoutes:
+class FastPath:
     """The innermost layer: answers what is for a hot route, and leaves everything else to the framework."""
 
-    def __init__(self, app: ASGIApp, *, routes: Sequence[HotRoute]) -> None:
+    def __init__(self, app: ASGIApp, *, routes: Sequence[FastRoute]) -> None:
         self.app = app
         self.routes = [(route, route.get_route_handler()) for route in routes]
 

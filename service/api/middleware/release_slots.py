@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import ReleaseClock
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.shared_timeout import Patience
+from service.api.middleware.shared_timeout import SharedTimeout
 from service.api.problems import request_id_of, response_of
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.errors import Unavailable
@@ -28,7 +28,7 @@ WINDOW_LATE_MAX: Final = 100
 """So many late responses within a window are worth a line in the log, once."""
 
 
-def declare(scope: Scope, *tickets: Ticket) -> None:
+def declare_public_work(scope: Scope, *tickets: Ticket) -> None:
     """Attach the request's places in the schedule: its response leaves when the last ends, and frees its memory."""
     scope["state"]["tickets"] = tickets
 
@@ -40,7 +40,7 @@ def tickets_of(scope: Scope) -> Sequence[Ticket]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldRoutes:
     """Paths whose responses are held, and after how many slots they leave where nothing was reserved."""
 
     paths: Sequence[re.Pattern[str]]
@@ -51,7 +51,7 @@ class ReleaseSlots:
     """Holds every response of the given paths until its instant (`service.api.middleware.release_schedule`)."""
 
     def __init__(
-        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, held: Sequence[Held], telemetry: Telemetry
+        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, held: Sequence[HeldRoutes], telemetry: Telemetry
     ) -> None:
         self.app = app
         self.slots, self.clock, self.held, self.telemetry = slots, clock, held, telemetry
@@ -122,27 +122,27 @@ class Deadline:
     def __init__(self, app: ASGIApp, *, deadline_s: float, exempt: Sequence[re.Pattern[str]]) -> None:
         self.app = app
         self.exempt = exempt
-        self._patience: Patience[_Exchange] = Patience(deadline_s, _Exchange.take_away)
+        self._shared_timeout: SharedTimeout[_HeldResponse] = SharedTimeout(deadline_s, _HeldResponse.take_away)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, watch the time, and answer for what is late."""
         if scope["type"] != "http" or any(path.fullmatch(scope["path"]) for path in self.exempt):
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send)
-        self._patience.begin(exchange)
+        exchange = _HeldResponse(scope, receive, send)
+        self._shared_timeout.begin(exchange)
         try:
             await self.app(scope, exchange.receive, exchange.send)
         except Exception:
             if exchange.refusal is None:
                 raise  # else nobody is left to hear of it
         finally:
-            self._patience.end(exchange)
+            self._shared_timeout.end(exchange)
         if exchange.refusal is not None:
             await exchange.refusal  # a server takes a request that has returned without an answer for a broken one
 
 
-class _Exchange:
+class _HeldResponse:
     """A request's two ends, which can be taken away from the work on it."""
 
     __slots__ = ("_receive", "_scope", "_send", "_started", "refusal")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.chunked_body import deliver
-from service.api.middleware.drain import Life, draining
+from service.api.middleware.drain import DrainState, draining
 from service.api.middleware.release_slots import tickets_of
 from service.api.middleware.request_metrics import RequestCount
 from service.api.problems import response_of
@@ -37,12 +37,12 @@ _drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the lat
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 
-class Reception:
+class RequestContext:
     """Receives what comes and sees off what leaves; in between the layers within have the word."""
 
-    def __init__(self, app: ASGIApp, *, life: Life, telemetry: Telemetry) -> None:
+    def __init__(self, app: ASGIApp, *, drain_state: DrainState, telemetry: Telemetry) -> None:
         self.app = app
-        self.life, self.telemetry = life, telemetry
+        self.drain_state, self.telemetry = drain_state, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Name the request and count it in; pass it on, unless it comes too late."""
@@ -56,7 +56,7 @@ class Reception:
         async def see_off(message: Message) -> None:
             if message["type"] == "http.response.start":
                 count.status = message["status"]
-                message["headers"] = dressed(message["headers"], request_id, is_last=self.life.draining)
+                message["headers"] = dressed(message["headers"], request_id, is_last=self.drain_state.draining)
                 await send(message)
                 return
             await deliver(message, send)
@@ -64,7 +64,7 @@ class Reception:
                 count.end()  # late work may go on after that
 
         try:
-            if self.life.refuses(scope["path"]):
+            if self.drain_state.refuses(scope["path"]):
                 await response_of(draining(), request_id)(scope, receive, see_off)
             else:
                 await self.app(scope, receive, see_off)

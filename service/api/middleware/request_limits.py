@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.shared_timeout import Patience
+from service.api.middleware.shared_timeout import SharedTimeout
 from service.api.problems import internal_error, request_id_of, response_of
 from service.incidents import report_incident
 
@@ -74,7 +74,7 @@ class RequestLimits:
         self.app = app
         self.body_bytes_max = body_bytes_max
         self.bodies = bodies
-        self._patience: Patience[_Silence] = Patience(silence_s_max, _Silence.break_off)
+        self._shared_timeout: SharedTimeout[_Silence] = SharedTimeout(silence_s_max, _Silence.break_off)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse at once what says it is too large; watch over the rest."""
@@ -127,7 +127,7 @@ class RequestLimits:
 
     async def _in_time(self, receive: Receive) -> Message:
         silence = _Silence(asyncio.current_task())
-        self._patience.begin(silence)
+        self._shared_timeout.begin(silence)
         try:
             return await receive()
         except asyncio.CancelledError:
@@ -135,7 +135,7 @@ class RequestLimits:
                 raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
             raise
         finally:
-            self._patience.end(silence)
+            self._shared_timeout.end(silence)
 
 
 class _Silence:

@@ -22,7 +22,7 @@ class Loop(Protocol):
         """Call once, when the clock shows `when`."""
 
 
-class Patience(Generic[T]):
+class SharedTimeout(Generic[T]):
     """Waits for each for `limit_s`, and calls `lose` with each that has not ended by then, once.
 
     Belongs to one event loop at a time.

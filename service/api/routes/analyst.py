@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Header, Request, Response
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
-from service.api.middleware.fast_path import HotRoute, whole_body
+from service.api.middleware.fast_path import FastRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.query_requests import (
     KEYED_QUERY,
@@ -14,9 +14,9 @@ from service.api.query_requests import (
     SMALL_BODY_BYTES,
     Admitted,
     SentQuery,
-    arrived,
     sent_key,
-    submitted,
+    submit,
+    wait_for_answer,
 )
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
@@ -36,9 +36,9 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     query = parse_query(body)
     reach("validated")
     is_small = len(body) <= SMALL_BODY_BYTES
-    pending = await submitted(current_replica(request), caller, dataset, key, query, is_small=is_small)
+    pending = await submit(current_replica(request), caller, dataset, key, query, is_small=is_small)
     with Admitted(request, [pending]) as admitted:
-        answer = await arrived(pending)
+        answer = await wait_for_answer(pending)
     reach("awaiting-release")
     return respond(answer, request.headers.get("accept"), *admitted.tickets)
 
@@ -50,7 +50,7 @@ router.add_api_route(
     response_class=Response,
     responses=ANSWER,
     openapi_extra=KEYED_QUERY,
-    route_class_override=HotRoute,
+    route_class_override=FastRoute,
 )
 
 
@@ -74,7 +74,7 @@ router.add_api_route(
     response_class=Response,
     responses=BATCH_ANSWERS,
     openapi_extra=BATCH_BODY,
-    route_class_override=HotRoute,
+    route_class_override=FastRoute,
 )
 
 

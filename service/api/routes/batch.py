@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from service.api.auth import current_replica
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
-from service.api.query_requests import Admitted, arrived, checked_key
+from service.api.query_requests import Admitted, checked_key, wait_for_answer
 from service.api.responses import Answer
 from service.incidents import report_incident
 from service.query.language import Query
@@ -117,13 +117,13 @@ def _submit(replica: Replica, principal: Principal, dataset: str, entries: Seque
             promises.append(None)
         except REFUSALS as refusal:
             promises.append(refused(refusal))
-    submitted = iter(replica.submit_all(principal, dataset, readable))
-    return [next(submitted) if promise is None else promise for promise in promises]
+    waiting = iter(replica.submit_all(principal, dataset, readable))
+    return [next(waiting) if promise is None else promise for promise in promises]
 
 
 async def _outcome(pending: PendingAnswer, request_id: str) -> bytes:
     try:
-        return (await arrived(pending)).body
+        return (await wait_for_answer(pending)).body
     except ClientDisconnect:
         raise
     except Exception as error:  # noqa: BLE001 - the same

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
 from service.api.auth import CurrentReplica, guarded_router
-from service.api.models import CuratedDataset, Epoch, NewPrincipal, Rho, for_curator
+from service.api.models import CuratorDataset, Epoch, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import UPLOAD_BODY, Spooled
 from service.workflows.datasets import Registration
@@ -34,7 +34,7 @@ class PrincipalRequest(BaseModel):
 
 
 @all_datasets_router.post("/datasets", status_code=201)
-def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratedDataset:
+def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
     return for_curator(replica.register(registration))
 

@@ -1,14 +1,14 @@
 """The datasets that can be asked about: the public schema for analysts, with counts for curators."""
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.models import CuratedDataset, for_curator
+from service.api.models import CuratorDataset, for_curator
 from service.workflows.model.views import PublicDataset
 
 router = guarded_router("curator", "analyst")
 
 
 @router.get("/datasets")
-def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratedDataset | PublicDataset]:
+def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDataset | PublicDataset]:
     """Every dataset that the caller may see."""
     if caller.role != "curator":
         return list(replica.visible_datasets(caller))
@@ -16,7 +16,7 @@ def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratedDatase
 
 
 @router.get("/datasets/{dataset}")
-def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> CuratedDataset | PublicDataset:
+def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> CuratorDataset | PublicDataset:
     """One dataset: its guarantee, budget and tables."""
     if caller.role != "curator":
         return replica.visible_dataset(caller, dataset)

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from service.api.auth import CurrentReplica
-from service.api.middleware.drain import Life
+from service.api.middleware.drain import DrainState
 from service.api.problems import Refusal
 
 router = APIRouter(tags=["ops"])
@@ -18,8 +18,8 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz")
 def readyz(request: Request, replica: CurrentReplica) -> dict[str, str]:
     """Whether queries can be answered. 503 with public codes while they cannot."""
-    life: Life = request.app.state.life
-    codes = ["draining"] if life.draining else replica.ready()
+    drain_state: DrainState = request.app.state.drain_state
+    codes = ["draining"] if drain_state.draining else replica.ready()
     if codes:
         raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
     return {"status": "ready"}

@@ -30,7 +30,7 @@ FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s
 """
 """How many accounts, whose record is gone, who has paused, and who has another limit, and which.
 
-Takes what `Accounts.ranges` gives.
+Takes what `AccountRows.ranges` gives.
 """
 
 SLOTS: Final = "SELECT slot FROM individuals WHERE dataset_id = %s"
@@ -50,7 +50,7 @@ Exceptions = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
+class AccountRows:
     """The accounts of one dataset, as far as `EXTENT` tells."""
 
     dataset_id: int

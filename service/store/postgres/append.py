@@ -91,7 +91,7 @@ MORE_PIECES: Final = f"INSERT INTO pieces SELECT dataset_id, {PIECE_COLUMNS} FRO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extension:
+class LedgerAppend:
     """An addition to a dataset's ledger, made if its head is the `assumed` one.
 
     And if no question of this epoch has one of `new_hashes`.

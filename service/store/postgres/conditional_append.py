@@ -5,7 +5,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from service.store.postgres.append import Extension
+from service.store.postgres.append import LedgerAppend
 from service.store.postgres.connection import Session
 from service.store.postgres.errors import committing
 from service.store.postgres.sealing import LedgerSeal
@@ -22,7 +22,7 @@ class PostgresConditionalAppend:
     ) -> None:
         """Assume the head."""
         self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
-        self._extension: Extension | None = None
+        self._extension: LedgerAppend | None = None
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
 
     def append(
@@ -31,7 +31,7 @@ class PostgresConditionalAppend:
         replied = {(each.principal_id, each.key) for each in answers}
         if not replied.issuperset(each.address for each in self._asked):
             return  # the table of replies refuses a key that is taken; of one that gets no reply it says nothing
-        self._extension = Extension(
+        self._extension = LedgerAppend(
             dataset_id=self._dataset_id,
             assumed=self.head,
             seal=self._seal,

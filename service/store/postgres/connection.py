@@ -13,7 +13,7 @@ from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from service.store.postgres.append import EXTEND, LAYOUTS, MORE_PIECES, Extension, RowTypes
+from service.store.postgres.append import EXTEND, LAYOUTS, MORE_PIECES, LedgerAppend, RowTypes
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -29,7 +29,7 @@ class Session(Connection):
     _row_types: RowTypes | None = None
     _extend_name: bytes | None = None
 
-    def extend(self, extension: Extension) -> bool:
+    def extend(self, extension: LedgerAppend) -> bool:
         """Append all of an extension; False, and nothing, when what it assumes is not so.
 
         Durable at once outside of a transaction, with it inside. Raises psycopg.Error.
@@ -76,7 +76,7 @@ class Session(Connection):
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
 
-    def _extended(self, extension: Extension) -> bool:
+    def _extended(self, extension: LedgerAppend) -> bool:
         if self._row_types is None:
             found = _rows(self.pgconn.exec_(_ROW_TYPES.encode()))
             self._row_types = {table: int(found.get_value(0, n) or b"") for n, table in enumerate(LAYOUTS)}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from service.store.postgres.pool import Sessions
+from service.store.postgres.pool import SessionPool
 from service.workflows.model.rows import Lease, ReplicaAddress
 from service.workflows.ports.store import StoreUnavailable
 
@@ -39,14 +39,14 @@ class PostgresLeases:
 
     def __init__(self, database_url: str, replica: ReplicaAddress) -> None:
         """Open the sessions of one replica. Raises StoreUnavailable when none comes."""
-        self._sessions = _LockedSessions(database_url, replica)
+        self._pool = _LockedConnections(database_url, replica)
 
     def close(self) -> None:
         """Close every session, which frees the replica's leases."""
-        self._sessions.close()
+        self._pool.close()
 
     def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:
-        with self._sessions.one() as session:
+        with self._pool.one() as session:
             session.execute(_CLAIM, [dataset_id, replica.id, replica.url, lease_s])
             rows = session.execute(f"{_LEASES} WHERE dataset_id = %s", [dataset_id]).fetchall()
         if not rows:
@@ -54,16 +54,16 @@ class PostgresLeases:
         return _lease_of(rows[0])
 
     def renew(self, replica: ReplicaAddress, *, lease_s: float) -> list[Lease]:
-        with self._sessions.one() as session:
+        with self._pool.one() as session:
             session.execute(_RENEW, [lease_s, replica.id])
             rows = session.execute(f"{_LEASES} WHERE expires_at > clock_timestamp()").fetchall()
         return [_lease_of(row) for row in rows]
 
     def release(self, replica: ReplicaAddress) -> None:
-        self._sessions.commit(_RELEASE, [replica.id])
+        self._pool.commit(_RELEASE, [replica.id])
 
 
-class _LockedSessions(Sessions):
+class _LockedConnections(SessionPool):
     """Sessions that show that their replica lives: each holds its advisory lock, shared, for as long as it lasts."""
 
     def __init__(self, database_url: str, replica: ReplicaAddress) -> None:

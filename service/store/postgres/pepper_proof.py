@@ -8,11 +8,11 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from service.store.postgres.pool import Sessions
+from service.store.postgres.pool import SessionPool
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.pieces import WHOLE
 
-__all__ = ["OtherPepper", "refuse_other_pepper"]
+__all__ = ["PepperMismatch", "check_pepper"]
 
 _SALT_BYTES: Final = 32
 _PROOF: Final = "SELECT salt, proof FROM pepper"
@@ -27,34 +27,34 @@ _SEALED: Final = (
 )
 
 
-class OtherPepper(Exception):
+class PepperMismatch(Exception):
     """This pepper is not the one that the database was begun with."""
 
 
-def refuse_other_pepper(sessions: Sessions, seal: LedgerSeal, proof_of: Callable[[bytes], bytes]) -> None:
-    """Raise OtherPepper unless `proof_of` a salt is the proof that is kept; keep it where there is none yet.
+def check_pepper(pool: SessionPool, seal: LedgerSeal, proof_of: Callable[[bytes], bytes]) -> None:
+    """Raise PepperMismatch unless `proof_of` a salt is the proof that is kept; keep it where there is none yet.
 
     A database that is older than the proof, and has sealed entries, must have a newest entry that `seal` opens.
     """
-    if not sessions.rows(_PROOF, []):
-        if not _opens_any(sessions, seal):
-            raise OtherPepper(
+    if not pool.rows(_PROOF, []):
+        if not _opens_any(pool, seal):
+            raise PepperMismatch(
                 "the pepper (SPARING_PEPPER, or the file pepper in the home) opens none of the newest ledger entries:"
                 " put back the one that this database was begun with"
             )
         salt = secrets.token_bytes(_SALT_BYTES)
-        sessions.commit(_KEEP, [salt, proof_of(salt)])
-    ((salt, proof),) = sessions.rows(_PROOF, [])  # another replica's, if that was quicker
+        pool.commit(_KEEP, [salt, proof_of(salt)])
+    ((salt, proof),) = pool.rows(_PROOF, [])  # another replica's, if that was quicker
     if proof_of(bytes(salt)) != bytes(proof):
-        raise OtherPepper(
+        raise PepperMismatch(
             "the pepper (SPARING_PEPPER, or the file pepper in the home) is not the one that this database was begun"
             " with: put that one back"
         )
 
 
-def _opens_any(sessions: Sessions, seal: LedgerSeal) -> bool:
+def _opens_any(pool: SessionPool, seal: LedgerSeal) -> bool:
     """Whether one of the newest entries can be opened, if any is sealed."""
-    sealed = sessions.rows(_SEALED, [WHOLE])
+    sealed = pool.rows(_SEALED, [WHOLE])
     return not sealed or any(_opens(seal, bytes(salt), number, bytes(piece)) for salt, number, piece in sealed)
 
 

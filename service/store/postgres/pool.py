@@ -26,11 +26,11 @@ _WAIT_S: Final = 5.0
 _FOR_WRITING: Final = 4
 
 
-class UnsafeDatabase(Exception):
+class DurabilityTooWeak(Exception):
     """The database may forget what it has acknowledged; the service does not serve from it."""
 
 
-class Sessions:
+class SessionPool:
     """One pool, one role without DELETE on the ledger. Every fault is StoreUnavailable."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Sessions:
         Readers leave some connections to those who lock a dataset: however many read, no query waits behind them.
         """
         self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
-        self.silence_ms = idle_timeout_ms
+        self.idle_timeout_ms = idle_timeout_ms
         self._long = BoundedSemaphore(LONG_MAX)
         self._limits = {
             "statement_timeout": statement_timeout_ms,
@@ -136,13 +136,13 @@ class Sessions:
         with self.one() as session:
             return session.execute(statement, values).rowcount
 
-    def refuse_unsafe(self) -> None:
-        """Raise UnsafeDatabase unless an acknowledged commit survives a power cut on this database."""
+    def check_durability(self) -> None:
+        """Raise DurabilityTooWeak unless an acknowledged commit survives a power cut on this database."""
         with self.one() as session:
             for setting in _MUST_BE_ON:
                 value = session.execute(sql.SQL("SHOW {}").format(sql.Identifier(setting))).fetchall()[0][0]
                 if value == "off" or (setting == "synchronous_commit" and value == "local"):
-                    raise UnsafeDatabase(f"{setting} = {value}: a crash could forget charges that were answered")
+                    raise DurabilityTooWeak(f"{setting} = {value}: a crash could forget charges that were answered")
 
     def _await_end(self, backend: int) -> None:
         """Give a backend whose connection is lost the time to finish, so that a caller now reads what it did.

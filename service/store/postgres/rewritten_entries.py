@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from service.store.postgres.errors import translated
 from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
-from service.store.postgres.snapshot import PostgresReading
+from service.store.postgres.snapshot import PostgresSnapshot
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.pieces import WHOLE, Piece, number_for
@@ -54,7 +54,7 @@ _KEEP_TOTALS: Final = f"INSERT INTO pruned_totals (dataset_id, {PAGE_COLUMNS}) V
 _DROP_PIECES: Final = "DELETE FROM pieces WHERE dataset_id = %s AND seq > %s AND seq <= %s"
 
 
-class PostgresAmending(PostgresReading):
+class RewrittenEntries(PostgresSnapshot):
     """The part of the port's Transaction that reaches into entries that are there."""
 
     def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:

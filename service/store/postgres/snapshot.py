@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from service.engine.pages import PAGE_SLOTS
-from service.store.postgres.account_rows import EXCEPTIONS, EXTENT, SLOTS, SOME, Accounts, accounts_of
+from service.store.postgres.account_rows import EXCEPTIONS, EXTENT, SLOTS, SOME, AccountRows, accounts_of
 from service.store.postgres.connection import Session
 from service.store.postgres.data_tables import RecordsTable, chosen, in_pieces, runs_in, unpacked
 from service.store.postgres.errors import translated
@@ -74,7 +74,7 @@ FETCH_ANSWERS: Final = "FETCH 16 FROM answers_by_seq"
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 
 
-class PostgresReading:
+class PostgresSnapshot:
     """The half of the port's Transaction that changes nothing."""
 
     def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable], seal: LedgerSeal) -> None:
@@ -181,7 +181,7 @@ class PostgresReading:
         if of is not None:
             return accounts_of([self._rows(SOME, [*runs, self._dataset_id])[0] for runs in in_pieces(of)])
         usual, last = self._rows(EXTENT, [self._dataset_id])[0]
-        accounts = Accounts(dataset_id=self._dataset_id, usual_units=usual, last=last)
+        accounts = AccountRows(dataset_id=self._dataset_id, usual_units=usual, last=last)
         parts = [self._rows(EXCEPTIONS, values)[0] for values in accounts.ranges]
         if accounts.are_all(parts):
             return accounts.read(parts, None)

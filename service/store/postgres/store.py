@@ -15,8 +15,8 @@ from service.store.postgres.append import LAYOUTS
 from service.store.postgres.conditional_append import PostgresConditionalAppend
 from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.errors import translated
-from service.store.postgres.pepper_proof import refuse_other_pepper
-from service.store.postgres.pool import Sessions
+from service.store.postgres.pepper_proof import check_pepper
+from service.store.postgres.pool import SessionPool
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
@@ -59,48 +59,54 @@ _COLUMNS: Final = (
 )
 
 
-class StrangeDatabase(Exception):
+class SchemaMismatch(Exception):
     """The tables were changed, perhaps by a later version; what this one writes would not fit them."""
 
 
 class PostgresStore:
-    """The port's Store; check `refuse_unsafe`, `refuse_strange` and `refuse_other_pepper` before serving."""
+    """The port's Store; check `check_durability`, `check_schema` and `check_pepper` before serving."""
 
     def __init__(self, database_url: str, ledger_key: bytes, **options: int) -> None:
         """Open sessions, with their `options`; raises StoreUnavailable when none comes.
 
         `ledger_key` is 32 secret bytes, under which pieces of the ledger are sealed.
         """
-        self._sessions = Sessions(database_url, **options)
+        self._pool = SessionPool(database_url, **options)
         self._seal = LedgerSeal(ledger_key)
         self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._act_doors: dict[int, threading.Lock] = {}
 
     def close(self) -> None:
         """Close every session."""
-        self._sessions.close()
+        self._pool.close()
 
-    def refuse_unsafe(self) -> None:
-        """Raise UnsafeDatabase unless an acknowledged commit survives a power cut on this database."""
-        self._sessions.refuse_unsafe()
+    def check_durability(self) -> None:
+        """Raise DurabilityTooWeak unless an acknowledged commit survives a power cut on this database."""
+        self._pool.check_durability()
 
-    def refuse_strange(self) -> None:
-        """Raise StrangeDatabase unless the tables that are written by rows are those that this version knows."""
+    def check_schema(self) -> None:
+        """Raise SchemaMismatch unless the tables that are written by rows are those that this version knows."""
         for table, layout in LAYOUTS.items():
-            if [(name, kind) for name, kind in self._sessions.rows(_COLUMNS, [table])] != layout:
-                raise StrangeDatabase(f"the table {table} has other columns than this version of the service writes")
+            if [(name, kind) for name, kind in self._pool.rows(_COLUMNS, [table])] != layout:
+                raise SchemaMismatch(f"the table {table} has other columns than this version of the service writes")
 
-    def refuse_other_pepper(self, proof_of: Callable[[bytes], bytes]) -> None:
-        """Raise OtherPepper unless the database was begun under the pepper of `proof_of` and of the ledger's key."""
-        refuse_other_pepper(self._sessions, self._seal, proof_of)
+    def check_pepper(self, proof_of: Callable[[bytes], bytes]) -> None:
+        """Raise PepperMismatch unless the database was begun under the pepper of `proof_of` and of the ledger's key."""
+        check_pepper(self._pool, self._seal, proof_of)
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
         tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
-        with self._sessions.one(for_writing=lock) as session:
+        with self._pool.one(for_writing=lock) as session:
             yield PostgresTransaction(
-                session, dataset_id, tables, self._seal, lock=lock, asked=asked, silence_ms=self._sessions.silence_ms
+                session,
+                dataset_id,
+                tables,
+                self._seal,
+                lock=lock,
+                asked=asked,
+                idle_timeout_ms=self._pool.idle_timeout_ms,
             )
             with translated():
                 session.rollback()
@@ -109,7 +115,7 @@ class PostgresStore:
     def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
         """An act's transaction. Those of one process wait here, where they hold no connection."""
         tables = self._tables_of(dataset_id)
-        with self._act_doors.setdefault(dataset_id, threading.Lock()), self._sessions.long() as session:
+        with self._act_doors.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
             yield PostgresTransaction(session, dataset_id, tables, self._seal, lock=False, hasten=self._flush)
             with translated():
                 session.rollback()
@@ -119,7 +125,7 @@ class PostgresStore:
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
     ) -> Iterator[PostgresConditionalAppend]:
         """A proposal, in a session of its own. Whether an unclear one lasts is settled when this is left."""
-        with self._sessions.settled() as session:
+        with self._pool.settled() as session:
             yield PostgresConditionalAppend(session, dataset_id, head, self._seal, asked=asked)
 
     def _flush(self) -> None:
@@ -128,7 +134,7 @@ class PostgresStore:
 
     def probe_commit(self, payload: bytes) -> None:
         """Make a payload durable in the write-ahead log and in no table: for measuring how long a commit takes."""
-        self._sessions.commit("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
+        self._pool.commit("SELECT pg_logical_emit_message(true, 'sparing', %s::bytea)", [payload])
 
     # Datasets
 
@@ -144,7 +150,7 @@ class PostgresStore:
             Jsonb(record.schema.model_dump(mode="json", exclude_none=True)),
             record.genesis,
         )
-        with self._sessions.one() as session:
+        with self._pool.one() as session:
             rows = session.execute(
                 f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')})"
                 f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -165,29 +171,29 @@ class PostgresStore:
 
     def dataset(self, name: str) -> DatasetRecord | None:
         found = [
-            _dataset_of(row) for row in self._sessions.rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])
+            _dataset_of(row) for row in self._pool.rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])
         ]
         return found[0] if found else None
 
     def datasets(self) -> list[DatasetRecord]:
-        return [_dataset_of(row) for row in self._sessions.rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
+        return [_dataset_of(row) for row in self._pool.rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
 
     def head(self, dataset_id: int) -> Head:
-        return head_of(self._sessions.rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
+        return head_of(self._pool.rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         totals = page_row(checkpoint.pages[page])
-        with self._sessions.one() as session:
+        with self._pool.one() as session:
             session.change(WRITE_PAGE, [page, *totals, dataset_id, checkpoint.seq, checkpoint.hash])
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:
         since, seq, pages = checkpoint.since, checkpoint.seq, list(checkpoint.pages)
         values = [seq, dataset_id, since, seq, seq, checkpoint.hash, pages, seq, len(pages)]
-        return self._sessions.commit(FINISH_CHECKPOINT, values) == 1
+        return self._pool.commit(FINISH_CHECKPOINT, values) == 1
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         tables = self._tables_of(dataset_id)
-        with self._sessions.one() as session:
+        with self._pool.one() as session:
             people = session.execute(
                 "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
             ).fetchall()
@@ -208,23 +214,21 @@ class PostgresStore:
             record.created_at,
             record.revoked_at,
         )
-        self._sessions.commit(
-            f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values
-        )
+        self._pool.commit(f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values)
 
     def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        rows = self._sessions.rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
+        rows = self._pool.rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
         return _principal_of(rows[0]) if rows else None
 
     def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = self._sessions.rows(
+        rows = self._pool.rows(
             f"SELECT {_PRINCIPAL} FROM principals WHERE %s::uuid IS NULL OR id > %s ORDER BY id LIMIT %s",
             [after, after, limit],
         )
         return [_principal_of(row) for row in rows]
 
     def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        changed = self._sessions.commit(
+        changed = self._pool.commit(
             "UPDATE principals SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL", [at, principal_id]
         )
         return changed == 1
@@ -232,18 +236,18 @@ class PostgresStore:
     # An analyst's own replies
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
-        rows = self._sessions.rows(SHOWN_FIRST, [principal_id, principal_id, query_id])
-        rows = rows or self._sessions.rows(SHOWN_LATER, [principal_id, query_id])
+        rows = self._pool.rows(SHOWN_FIRST, [principal_id, principal_id, query_id])
+        rows = rows or self._pool.rows(SHOWN_LATER, [principal_id, query_id])
         return own_answer(rows[0]) if rows else None
 
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
     ) -> list[ReleaseRecord]:
-        rows = self._sessions.rows(LISTED, listed_values(principal_id, before, limit, bytes_max))
+        rows = self._pool.rows(LISTED, listed_values(principal_id, before, limit, bytes_max))
         return [release_of(row) for row in rows]
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
-        rows = self._sessions.rows(
+        rows = self._pool.rows(
             "SELECT name, units FROM worst_cases JOIN datasets ON id = dataset_id WHERE principal_id = %s",
             [principal_id],
         )
@@ -251,7 +255,7 @@ class PostgresStore:
 
     def problems(self) -> list[str]:
         try:
-            self._sessions.rows("SELECT 1", [])
+            self._pool.rows("SELECT 1", [])
         except StoreUnavailable:
             return ["database-unavailable"]
         return []
@@ -260,7 +264,7 @@ class PostgresStore:
 
     def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
         if dataset_id not in self._tables:
-            rows = self._sessions.rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
+            rows = self._pool.rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
             self._tables[dataset_id] = records_tables(dataset_id, Schema.model_validate(rows[0][0]))
         return self._tables[dataset_id]
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from service.store.postgres.append import Extension
+from service.store.postgres.append import LedgerAppend
 from service.store.postgres.connection import Session
 from service.store.postgres.data_tables import RecordsTable
 from service.store.postgres.errors import committing, translated
 from service.store.postgres.new_individuals import COPY_INDIVIDUALS, copy_individuals
-from service.store.postgres.rewritten_entries import PostgresAmending
+from service.store.postgres.rewritten_entries import RewrittenEntries
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import JournalAct
@@ -63,7 +63,7 @@ KNOWN_WORST_CASES: Final = (
 )
 
 
-class PostgresTransaction(PostgresAmending):
+class PostgresTransaction(RewrittenEntries):
     """The port's Transaction; everything runs in one session, and the pool undoes what was not committed."""
 
     def __init__(
@@ -75,15 +75,15 @@ class PostgresTransaction(PostgresAmending):
         *,
         lock: bool,
         asked: Sequence[Asked] = (),
-        silence_ms: int = 60_000,
+        idle_timeout_ms: int = 60_000,
         hasten: Callable[[], None] | None = None,
     ) -> None:
         """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey.
 
-        A locked transaction for questions has `silence_ms` in all. With `hasten` it is a long act's.
+        A locked transaction for questions has `idle_timeout_ms` in all. With `hasten` it is a long act's.
         """
         super().__init__(connection, dataset_id, tables, seal)
-        self._pending: list[Extension] = []
+        self._pending: list[LedgerAppend] = []
         self._hasten = hasten
         with translated(), connection.pipeline():
             if hasten is not None:
@@ -93,7 +93,7 @@ class PostgresTransaction(PostgresAmending):
             elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
                 # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: a process that
                 # falls silent between the questions and the commit would keep the lock for ever.
-                connection.execute(f"SET LOCAL transaction_timeout = {silence_ms:d}")
+                connection.execute(f"SET LOCAL transaction_timeout = {idle_timeout_ms:d}")
             head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
             self.head = head_of(head.fetchall()[0])
@@ -109,7 +109,7 @@ class PostgresTransaction(PostgresAmending):
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
     ) -> None:
-        extension = Extension(
+        extension = LedgerAppend(
             dataset_id=self._dataset_id,
             assumed=self.head,
             seal=self._seal,

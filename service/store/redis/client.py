@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.incidents import report_incident
-from service.store.redis.deadline_socket import punctual_connections
+from service.store.redis.deadline_socket import deadline_connections
 from service.store.redis.sealed import Item, Swap
 from service.store.redis.sealing import STAMP_BYTES
 
@@ -47,18 +47,18 @@ _MESSAGES_MAX: Final = 1024
 Result = TypeVar("Result")
 
 
-class RedisShelf:
+class RedisKeyValueStore:
     """The shelf of one process. Thread-safe, but for `listen`, which one thread calls."""
 
     def __init__(self, url: str, *, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is asked of the server before it is needed. `clock` counts the seconds of its rests."""
         options = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": Retry(NoBackoff(), 0)}
-        self._client = redis.Redis.from_url(url, **options, **punctual_connections(url))
+        self._client = redis.Redis.from_url(url, **options, **deadline_connections(url))
         self._listener = redis.Redis.from_url(url, **options)  # news come when they come
         self._clock, self._resting_until = clock, float("-inf")
         self._swap = self._client.register_script(_SWAP)
         self._take = self._client.register_script(_TAKE)
-        self._news: redis.client.PubSub | None = None
+        self._notice: redis.client.PubSub | None = None
         self._closed = threading.Event()
 
     def close(self) -> None:
@@ -100,21 +100,21 @@ class RedisShelf:
         return self._ask(lambda: self._take(keys=[name], args=[interval_us, burst]), None)
 
     def _heard(self, within_s: float) -> list[object]:
-        if self._news is None:
-            self._news = self._listener.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-            self._news.subscribe(_CHANNEL)
+        if self._notice is None:
+            self._notice = self._listener.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            self._notice.subscribe(_CHANNEL)
         messages: list[object] = []
-        message = self._news.get_message(timeout=within_s)
+        message = self._notice.get_message(timeout=within_s)
         while message is not None and len(messages) < _MESSAGES_MAX:
             messages.append(message["data"])
-            message = self._news.get_message()
+            message = self._notice.get_message()
         return messages
 
     def _unsubscribe(self) -> None:
-        news, self._news = self._news, None
-        if news is not None:
+        notice, self._notice = self._notice, None
+        if notice is not None:
             with suppress(Exception):
-                news.close()
+                notice.close()
 
     def _ask(
         self, request: Callable[[], Result], unknown: Result, *, otherwise: Callable[[], None] | None = None

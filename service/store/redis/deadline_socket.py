@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import redis
 
 
-class PunctualSocket(socket.socket):
+class DeadlineSocket(socket.socket):
     """Everything that is received must come within `timeout_s` of what was sent last."""
 
     timeout_s = 0.0
@@ -41,27 +41,27 @@ class PunctualSocket(socket.socket):
 
 
 class _Tcp(redis.Connection):
-    def _connect(self) -> PunctualSocket:
+    def _connect(self) -> DeadlineSocket:
         return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
 
 
 class _Unix(redis.UnixDomainSocketConnection):
-    def _connect(self) -> PunctualSocket:
+    def _connect(self) -> DeadlineSocket:
         return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
 
 
 _KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection]]] = {"redis": _Tcp, "unix": _Unix}
 
 
-def punctual_connections(url: str) -> dict[str, Any]:
+def deadline_connections(url: str) -> dict[str, Any]:
     """The options with which a client of this URL makes such connections."""
     kind = _KINDS.get(urlsplit(url).scheme)
     return {} if kind is None else {"connection_class": kind}
 
 
-def _punctual(plain: socket.socket, timeout_s: float | None) -> PunctualSocket:
+def _punctual(plain: socket.socket, timeout_s: float | None) -> DeadlineSocket:
     usual = plain.gettimeout()
-    made = PunctualSocket(fileno=plain.detach())
+    made = DeadlineSocket(fileno=plain.detach())
     made.settimeout(usual)
     made.timeout_s = timeout_s or 0.0
     return made

@@ -13,7 +13,7 @@ from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Piece
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1
@@ -102,7 +102,7 @@ def slice_of(data: bytes) -> AccountSlice:
     facts, (genesis, head_hash, limits, spent, paused, charged, left_out) = _unpack(data)
     number = facts.pop("number")
     return AccountSlice(
-        place=Place(genesis=_there(genesis), hash=_there(head_hash), **facts),
+        place=LedgerPosition(genesis=_there(genesis), hash=_there(head_hash), **facts),
         number=number,
         limits=np.frombuffer(_there(limits), dtype=">i8").astype(np.int64),
         spent=np.frombuffer(_there(spent), dtype=">i8").astype(np.int64),
@@ -112,16 +112,16 @@ def slice_of(data: bytes) -> AccountSlice:
     )
 
 
-def news_bytes(news: News) -> bytes:
+def notice_bytes(notice: CommitNotice) -> bytes:
     """News."""
-    facts = {"fence": news.fence, "seq": news.seq, "data_version": news.data_version, "hints": news.hints}
-    return _pack(facts, [news.genesis])
+    facts = {"fence": notice.fence, "seq": notice.seq, "data_version": notice.data_version, "hints": notice.hints}
+    return _pack(facts, [notice.genesis])
 
 
-def news_of(data: bytes) -> News:
+def notice_of(data: bytes) -> CommitNotice:
     """And back."""
     facts, (genesis,) = _unpack(data)
-    return News(genesis=_there(genesis), hints=tuple(facts.pop("hints")), **facts)
+    return CommitNotice(genesis=_there(genesis), hints=tuple(facts.pop("hints")), **facts)
 
 
 def _pack(facts: dict[str, Any], blobs: Sequence[bytes | None]) -> bytes:

@@ -9,7 +9,7 @@ from service.store.redis import encoding
 from service.store.redis.sealing import Seal
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Address
-from service.workflows.ports.cache import AccountSlice, News, Shared, SharedEntry, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedReply
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""
@@ -25,7 +25,7 @@ Swap = tuple[str, bytes, bytes]
 """The same, and how what lies there now begins; empty for nothing."""
 
 
-class Shelf(Protocol):
+class KeyValueStore(Protocol):
     """Where sealed bytes lie. No method raises; whatever comes back may be anything."""
 
     def get(self, names: Sequence[str]) -> list[object]:
@@ -50,17 +50,17 @@ class Shelf(Protocol):
 class SealedCache:
     """The port's Cache."""
 
-    def __init__(self, shelf: Shelf, key: bytes) -> None:
+    def __init__(self, values: KeyValueStore, key: bytes) -> None:
         """`key` is the pepper's for caches."""
-        self._shelf, self._seal = shelf, Seal(key)
+        self._values, self._seal = values, Seal(key)
 
     def close(self) -> None:
-        self._shelf.close()
+        self._values.close()
 
     def hint(self, genesis: bytes, address: Address) -> int:
         return int(self._seal.name(_reply_label(genesis, address))[:13], 16)
 
-    def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
+    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         items: list[Item] = []
         newest: dict[bytes, AccountSlice] = {}
         for value in values:
@@ -71,32 +71,32 @@ class SealedCache:
             label, data = _shelved(value)
             if len(data) <= VALUE_BYTES_MAX:
                 items.append((self._name(label), self._seal.close(label, data)))
-        messages = [self._seal.close(_NEWS, encoding.news_bytes(each)) for each in news]
-        self._shelf.put(items, [*self._swaps(newest)], messages)
+        messages = [self._seal.close(_NEWS, encoding.notice_bytes(each)) for each in notice]
+        self._values.put(items, [*self._swaps(newest)], messages)
 
     def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
         label = _reply_label(genesis, address)
-        held = self._shelf.get([self._name(label)])
+        held = self._values.get([self._name(label)])
         return next(self._opened([label], held, encoding.reply_of), None)
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
         labels = [_entry_label(genesis, seq) for seq in range(after + 1, to + 1)]
-        return list(self._opened(labels, self._shelf.get([*map(self._name, labels)]), encoding.entry_of))
+        return list(self._opened(labels, self._values.get([*map(self._name, labels)]), encoding.entry_of))
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
         labels = [_slice_label(genesis, number) for number in numbers]
-        return list(self._opened(labels, self._shelf.get([*map(self._name, labels)]), encoding.slice_of))
+        return list(self._opened(labels, self._values.get([*map(self._name, labels)]), encoding.slice_of))
 
     def audience(self) -> int:
-        return self._shelf.audience()
+        return self._values.audience()
 
-    def listen(self, *, within_s: float) -> list[News]:
-        messages = self._shelf.listen(within_s=within_s)
-        return list(self._opened([_NEWS] * len(messages), messages, encoding.news_of))
+    def listen(self, *, within_s: float) -> list[CommitNotice]:
+        messages = self._values.listen(within_s=within_s)
+        return list(self._opened([_NEWS] * len(messages), messages, encoding.notice_of))
 
     def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
         name = self._name(_label("bucket", bucket))
-        wait_us = self._shelf.take(name, interval_us=1_000_000 // per_s, burst=burst)
+        wait_us = self._values.take(name, interval_us=1_000_000 // per_s, burst=burst)
         if not isinstance(wait_us, int):
             return None
         return min(max(wait_us / 1_000_000, 0.0), burst / per_s)
@@ -106,7 +106,7 @@ class SealedCache:
         for first in range(0, len(slices), _SEEN_AT_ONCE):
             labels = list(slices)[first : first + _SEEN_AT_ONCE]
             names = [*map(self._name, labels)]
-            for label, name, held in zip(labels, names, self._shelf.get(names), strict=False):
+            for label, name, held in zip(labels, names, self._values.get(names), strict=False):
                 before = next(self._opened([label], [held], encoding.slice_of), None)
                 if before is None or _position(before) < _position(slices[label]):
                     yield name, Seal.stamp(held), self._seal.close(label, encoding.slice_bytes(slices[label]))

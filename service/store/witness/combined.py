@@ -24,7 +24,7 @@ class Secondary(Witness, Protocol):
         """
 
 
-class SeveralWitnesses:
+class CombinedWitness:
     """The port's Witness. What any of them has seen counts; a secondary that fails is left alone for a while."""
 
     def __init__(

@@ -18,7 +18,7 @@ from redis.connection import ConnectionInterface
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from service.store.redis.deadline_socket import punctual_connections
+from service.store.redis.deadline_socket import deadline_connections
 from service.store.redis.sealing import STAMP_BYTES, Seal
 from service.store.witness.plain_records import clear_name, clear_record
 from service.store.witness.record_format import decode, encode
@@ -85,7 +85,7 @@ class RedisWitness:
             socket_timeout=_TIMEOUT_S,
             socket_connect_timeout=_TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
-            **punctual_connections(url),
+            **deadline_connections(url),
         )
         self._seal, self._clear_mac = Seal(key), clear_mac
         self._idle: list[ConnectionInterface] = []

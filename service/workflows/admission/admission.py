@@ -11,7 +11,7 @@ from service.query.cost import Costs, PublicCost, Speed
 from service.query.plan import Plan
 from service.workflows.admission.memory_bound import Hold, MemoryBound, MemoryFull, RequestTooLarge
 from service.workflows.admission.rate_limit import Limiter
-from service.workflows.admission.schedule import Request, RequestTooCostly, ScheduleFull
+from service.workflows.admission.schedule import RequestTooCostly, ScheduleFull, SlotRequest
 from service.workflows.admission.scheduler import Committing, Dispatcher, Job
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
@@ -31,7 +31,7 @@ class Ticket:
     def __init__(self, cost: PublicCost, hold: Hold, scheduler: Dispatcher | None) -> None:
         self.cost = cost
         self._hold, self._scheduler = hold, scheduler
-        self._request: Request | None = None
+        self._request: SlotRequest | None = None
 
     @property
     def leaves_ns(self) -> int | None:

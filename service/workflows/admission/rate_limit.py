@@ -41,7 +41,7 @@ class Limiter:
         """`clock` counts seconds."""
         self._rate, self._cache, self._clock = rate, cache, clock
         self._buckets: dict[UUID, _Bucket] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def admit(self, principal: Principal) -> None:
         """Count a request. Raises RateLimited."""
@@ -55,7 +55,7 @@ class Limiter:
 
     def _take(self, principal_id: UUID, now: float) -> "_Bucket":
         """Take a token of this replica's own bucket, which is given back as it was. Raises RateLimited."""
-        with self._door:
+        with self._lock:
             if len(self._buckets) >= BUCKETS_MAX:
                 quiet_since = now - self._rate.filling_s
                 self._buckets = {each: it for each, it in self._buckets.items() if it.admitted_at > quiet_since}
@@ -68,7 +68,7 @@ class Limiter:
             return before
 
     def _give_back(self, principal_id: UUID, before: "_Bucket") -> None:
-        with self._door:
+        with self._lock:
             now = self._buckets.get(principal_id, _FULL)
             self._buckets[principal_id] = _Bucket(now.full_at - 1 / self._rate.per_s, before.admitted_at)
 

@@ -60,7 +60,7 @@ class Reservation:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Request:
+class SlotRequest:
     """One request that waits for its slots: all of it public.
 
     `commits_to` is the dataset that commits for it, None when nothing is committed. `leave_before_ns` is the instant
@@ -98,7 +98,7 @@ class Begun:
     """Requests whose slots have come, in order; those of one dataset share a commit."""
 
     reservation: Reservation
-    requests: Sequence[Request]
+    requests: Sequence[SlotRequest]
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Progress:
     """Everything that came about up to an instant: what begins, and what can no longer leave in time."""
 
     begun: list[Begun] = field(default_factory=list)
-    refused: list[Request] = field(default_factory=list)
+    refused: list[SlotRequest] = field(default_factory=list)
 
 
 class Schedule:
@@ -114,8 +114,8 @@ class Schedule:
 
     def __init__(self, rules: SlotRules) -> None:
         self.rules = rules
-        self._arriving: deque[Request] = deque()  # in order of arrival, not yet in turn
-        self._turns: FairQueue[Request] = FairQueue()
+        self._arriving: deque[SlotRequest] = deque()  # in order of arrival, not yet in turn
+        self._turns: FairQueue[SlotRequest] = FairQueue()
         self._waiting: Counter[Hashable] = Counter()  # requests, by principal
         self._free_ns = 0  # the next instant at which a reservation may begin
         self._ended_ns = 0  # the end of the last reservation
@@ -126,7 +126,7 @@ class Schedule:
         """How many requests wait for their slots."""
         return len(self._arriving) + len(self._turns)
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: SlotRequest) -> None:
         """Let a request wait. Call `advance` up to its arrival first.
 
         Raises RequestTooCostly where it could never leave in time, ScheduleFull where it cannot now.
@@ -142,7 +142,7 @@ class Schedule:
         self._arriving.append(request)
         self._waiting[request.principal] += 1
 
-    def cancel(self, request: Request, now_ns: int) -> bool:
+    def cancel(self, request: SlotRequest, now_ns: int) -> bool:
         """Remove a request that waits; False when it has begun, or is gone. Call `advance` up to `now_ns` first."""
         if request in self._arriving:
             self._arriving.remove(request)
@@ -176,7 +176,7 @@ class Schedule:
         """Whether no request works in the slot that begins at `slot_ns`, up to which the schedule has advanced."""
         return slot_ns >= self._ended_ns
 
-    def due_ns(self, request: Request) -> int:
+    def due_ns(self, request: SlotRequest) -> int:
         """The instant by which a request that arrives now leaves, if no deadline is near and none comes after it.
 
         Two reservations in a row need more slots than can be shared, or they would be one; this bounds how many there
@@ -230,9 +230,9 @@ class Schedule:
             request.reservation, request.leaves_ns = reservation, reservation.leaves_ns
         progress.begun.append(Begun(reservation, chosen))
 
-    def _choose(self, begins_ns: int, progress: Progress) -> tuple[list[Request], int]:
+    def _choose(self, begins_ns: int, progress: Progress) -> tuple[list[SlotRequest], int]:
         """The next requests in turn that fit together, and how many slots they need."""
-        chosen: list[Request] = []
+        chosen: list[SlotRequest] = []
         commits: set[Hashable] = set()
         work_ns = slots = 0
         while len(self._turns) > 0:
@@ -251,7 +251,7 @@ class Schedule:
             commits, work_ns, slots = all_commits, work_ns + request.cost.time_ns, needed
         return chosen, slots
 
-    def _refuse(self, late: Callable[[Request], bool], now_ns: int, progress: Progress) -> None:
+    def _refuse(self, late: Callable[[SlotRequest], bool], now_ns: int, progress: Progress) -> None:
         """Refuse what can no longer leave in time; the refusals leave when the present slot ends."""
         refused = self._turns.remove(late)
         self._forget(refused)
@@ -259,17 +259,17 @@ class Schedule:
         for request in refused:
             request.leaves_ns = now_ns + self.rules.slot_ns
 
-    def _forget(self, requests: Sequence[Request]) -> None:
+    def _forget(self, requests: Sequence[SlotRequest]) -> None:
         """They wait no more."""
         self._waiting -= Counter(request.principal for request in requests)
 
-    def _is_late(self, waiting: Request) -> bool:
+    def _is_late(self, waiting: SlotRequest) -> bool:
         """Whether it could not leave in time even if it were the next to begin."""
         left_ns = waiting.leave_before_ns - self._free_ns - waiting.cost.time_ns
         overhead_ns = self.rules.commit_ns + self.rules.margin_ns + self.rules.slot_ns
         return left_ns < overhead_ns and self._free_ns + self._alone_ns(waiting) > waiting.leave_before_ns
 
-    def _alone_ns(self, request: Request) -> int:
+    def _alone_ns(self, request: SlotRequest) -> int:
         """How long the slots last that the request needs if it shares them with no other."""
         commits = 0 if request.commits_to is None else 1
         return self.rules.slots(request.cost.time_ns, commits) * self.rules.slot_ns

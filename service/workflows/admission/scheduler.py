@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Begun, Progress, Request, Reservation, Schedule, SlotRules
+from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, SlotRequest, SlotRules
 from service.workflows.model.errors import Unavailable
 
 START_NS: Final = 500_000
@@ -49,7 +49,7 @@ class Committing(Protocol):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Waiting(Request):
+class _Waiting(SlotRequest):
     job: Job
     writer: Committing | None
 
@@ -65,7 +65,7 @@ class Dispatcher:
         rules: SlotRules,
         *,
         deadline_ns: int,
-        observe: Callable[[Request, str], None] = lambda _request, _event: None,
+        observe: Callable[[SlotRequest, str], None] = lambda _request, _event: None,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """`observe` is told of every public event of a request: arrived, refused, cancelled, begun."""
@@ -77,7 +77,7 @@ class Dispatcher:
         self._is_open = True
         self._changed = threading.Condition(threading.Lock())
 
-    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> Request:
+    def reserve(self, principal: Hashable, cost: PublicCost, job: Job, writer: Committing | None = None) -> SlotRequest:
         """Let a job wait for its slots; `writer` commits for it.
 
         Raises RequestTooCostly, ScheduleFull, and Unavailable after `close`.
@@ -100,7 +100,7 @@ class Dispatcher:
             self._changed.notify()
         return request
 
-    def cancel(self, request: Request) -> bool:
+    def cancel(self, request: SlotRequest) -> bool:
         """Remove a request whose client has gone; False when its slots have come."""
         with self._changed:
             is_removed = self._schedule.cancel(request, self._advance())
@@ -194,7 +194,7 @@ class Scheduler(Dispatcher):
         rules: SlotRules,
         *,
         deadline_ns: int,
-        observe: Callable[[Request, str], None] = lambda _request, _event: None,
+        observe: Callable[[SlotRequest, str], None] = lambda _request, _event: None,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         super().__init__(rules, deadline_ns=deadline_ns, observe=observe, now_ns=now_ns)
@@ -213,7 +213,7 @@ class Scheduler(Dispatcher):
                 self._changed.wait(None if wake_ns is None else max(wake_ns - self._now_ns(), 0) / 1e9)
 
 
-def _own(request: Request) -> _Waiting:
+def _own(request: SlotRequest) -> _Waiting:
     if not isinstance(request, _Waiting):
         raise TypeError("a request of another scheduler")
     return request

@@ -18,9 +18,9 @@ from service.workflows.model.journal import JournalAct
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation, act_beside
-from service.workflows.writer.prepared import Ground
+from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
@@ -40,7 +40,7 @@ class _Overtaken(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class EntryRange:
     """Entries with `after` < seq <= `to`, in which the slot of the erasure `erasure` is to be untouched."""
 
     erasure: int
@@ -70,7 +70,7 @@ def amend_erased(writer: WriterThread, *, is_over: Callable[[], bool] = lambda: 
     return done
 
 
-def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[Stretch]:
+def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[EntryRange]:
     """The next stretch of each erasure that is not done, the earliest first; `acts` are all of erasures."""
     amended = {}
     for act in acts:
@@ -80,15 +80,15 @@ def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[Stretch]:
         after = max(amended.get(act.number, 0), head.pruned_seq)
         if act.act == "erase" and after < act.at_seq:
             to = min(after + STRETCH_ENTRIES, act.at_seq)
-            yield Stretch(erasure=act.number, slot=int(act.detail["slot"]), after=after, to=to)
+            yield EntryRange(erasure=act.number, slot=int(act.detail["slot"]), after=after, to=to)
 
 
-def _next(writer: WriterThread) -> tuple[Head, Stretch | None]:
+def _next(writer: WriterThread) -> tuple[Head, EntryRange | None]:
     with snapshot(writer.guard) as transaction:
         return transaction.head, _next_of(transaction)
 
 
-def _next_of(transaction: Transaction) -> Stretch | None:
+def _next_of(transaction: Transaction) -> EntryRange | None:
     return next(stretches_left(transaction.head, transaction.acts_of("erase", "amend")), None)
 
 
@@ -105,10 +105,10 @@ def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool
     raise NoCheckpoint
 
 
-def _amending(stretch: Stretch) -> Preparation[None]:
+def _amending(stretch: EntryRange) -> Preparation[None]:
     """Rewrite the parts of a stretch beside the line, and journal it."""
 
-    def prepare(transaction: LongAct, ground: Ground) -> Act[None]:  # noqa: ARG001 - entries are not records
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:  # noqa: ARG001 - entries are not records
         if _next_of(transaction) != stretch:  # looked at again, now that no other process can amend
             raise _Overtaken
         digest = amendments_digest(_amended(transaction, stretch))
@@ -122,7 +122,7 @@ def _amending(stretch: Stretch) -> Preparation[None]:
     return prepare
 
 
-def _amended(transaction: Transaction, stretch: Stretch) -> Iterator[Amendment]:
+def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendment]:
     """Rewrite the parts of a stretch; their amendments, in order."""
     parts = transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to)
     rewritten = filter(None, (part.without(stretch.slot, erasure=stretch.erasure) for part in parts))

@@ -35,7 +35,7 @@ class Amender(JobQueue[_Erasures]):
 
     name = "amender"
 
-    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002 - a Companion
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002 - a BackgroundService
         self.ask(record, writer)
 
     def ask(self, record: DatasetRecord, writer: WriterThread) -> None:

@@ -22,7 +22,7 @@ from service.workflows.writer.state import DatasetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReconcilePlan:
     """The reconciling to be done: `missing_units` for everybody there, `joining_units` for everybody yet to come."""
 
     code: str
@@ -39,14 +39,14 @@ class Plan:
 class Reconciled:
     """The outcome of reconciling."""
 
-    plan: Plan
+    plan: ReconcilePlan
     seq: int
     charged_count: int
     charged_units: int
     exhausted_count: int
 
 
-def plan_of(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> Plan | None:
+def reconcile_plan(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> ReconcilePlan | None:
     """The plan that `reconcile` would carry out; None when all that is witnessed is accounted for."""
     record = _dataset(store, dataset)
     history = _history(witness, record)  # before the snapshot, which then holds all of it
@@ -79,7 +79,7 @@ def reconcile(
     return done
 
 
-def before(plan: Plan | None) -> list[str]:
+def before(plan: ReconcilePlan | None) -> list[str]:
     """Lines for the operator: what is wrong and what would be done."""
     if plan is None:
         return []
@@ -118,7 +118,7 @@ def _price(units: int) -> str:
 
 def _plan(
     record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int | None
-) -> Plan | None:
+) -> ReconcilePlan | None:
     verdict = judge(record, transaction, history)
     if verdict is None:
         return None
@@ -128,7 +128,7 @@ def _plan(
             raise InvalidRequest.of("burn-rho", "the witness is lost: state what to burn for everybody")
         # Who had joined is not known.
         joining = min(transaction.head.joining_units + burn_units, CHARGE_UNITS_MAX)
-        return Plan(
+        return ReconcilePlan(
             code=verdict.slug,
             missing_units=burn_units,
             joining_units=joining,
@@ -141,7 +141,9 @@ def _plan(
     return _rollback(record, transaction, history, burn_units or 0)
 
 
-def _rollback(record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int) -> Plan:
+def _rollback(
+    record: DatasetRecord, transaction: Transaction, history: list[WitnessRecord], burn_units: int
+) -> ReconcilePlan:
     head = transaction.head
     lost = unaccounted(record, transaction, history)
     # What was lost leaves our chain after the last record before it, so its worst cases are in the difference.
@@ -155,7 +157,7 @@ def _rollback(record: DatasetRecord, transaction: Transaction, history: list[Wit
         each.fence == shared.fence and each.slots <= shared.slots for each in lost
     )
     joining = head.joining_units if nobody_joined else min(head.joining_units + missing, CHARGE_UNITS_MAX)
-    return Plan(
+    return ReconcilePlan(
         code=Fenced.slug,
         missing_units=missing,
         joining_units=joining,
@@ -167,7 +169,7 @@ def _rollback(record: DatasetRecord, transaction: Transaction, history: list[Wit
     )
 
 
-def _burn(record: DatasetRecord, transaction: Transaction, plan: Plan, at: datetime) -> Reconciled:
+def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, at: datetime) -> Reconciled:
     state = DatasetState(record)
     state.catch_up(transaction)
     entry = burn(transaction, state, units=plan.missing_units, settled=plan.settled, why=plan.code, at=at)

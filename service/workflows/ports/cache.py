@@ -20,7 +20,7 @@ SLICE_SLOTS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LedgerPosition:
     """One state of one dataset: its registration, the writers' fence, the ledger's last entry, and its records."""
 
     genesis: bytes
@@ -68,7 +68,7 @@ class AccountSlice:
     m <= SLICE_SLOTS: a slot beyond m did not exist there.
     """
 
-    place: Place
+    place: LedgerPosition
     number: int
     limits: NDArray[np.int64]
     spent: NDArray[np.int64]
@@ -81,7 +81,7 @@ Shared = SharedReply | SharedEntry | AccountSlice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class CommitNotice:
     """A dataset has come to a place. `hints` tell, to who knows whereof, which replies are shared since."""
 
     genesis: bytes
@@ -97,7 +97,7 @@ class Cache(Protocol):
     def hint(self, genesis: bytes, address: Address) -> int:
         """A keyed digest of a reply's address; asks no server."""
 
-    def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
+    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Keep values for the others, if that is possible, and tell them. A slice moves only forward in position."""
 
     def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
@@ -112,7 +112,7 @@ class Cache(Protocol):
     def audience(self) -> int:
         """How many listen to news, oneself included; 0 when unknown."""
 
-    def listen(self, *, within_s: float) -> list[News]:
+    def listen(self, *, within_s: float) -> list[CommitNotice]:
         """The news that have come; waits for the first. The first call begins to listen. One thread at a time."""
 
     def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
@@ -129,7 +129,7 @@ class NoCache:
         """None is like another."""
         return 0
 
-    def share(self, values: Sequence[Shared], news: Sequence[News]) -> None:
+    def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Do nothing: no other replica is there."""
 
     def reply(self, genesis: bytes, address: Address) -> SharedReply | None:  # noqa: ARG002 - as the port
@@ -148,7 +148,7 @@ class NoCache:
         """Unknown."""
         return 0
 
-    def listen(self, *, within_s: float) -> list[News]:  # noqa: ARG002 - as the port
+    def listen(self, *, within_s: float) -> list[CommitNotice]:  # noqa: ARG002 - as the port
         """There are none."""
         return []
 

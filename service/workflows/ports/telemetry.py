@@ -36,7 +36,7 @@ class Telemetry(Protocol):
         """Around the writing of a checkpoint, which may be timed: it follows the answers and delays none."""
 
 
-class Silent:
+class NullTelemetry:
     """Tells nothing."""
 
     def request_began(self) -> None:
@@ -62,4 +62,4 @@ class Silent:
         return nullcontext()
 
 
-SILENT: Telemetry = Silent()
+NULL_TELEMETRY: Telemetry = NullTelemetry()

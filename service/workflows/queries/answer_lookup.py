@@ -32,7 +32,7 @@ class Answering(Protocol):
         """Let a submission wait for its turn."""
 
 
-class Recall:
+class AnswerLookup:
     """Looks for replies in the cache before a line is asked. Thread-safe."""
 
     def __init__(self, cache: Cache, hints: Hints, threads: Executor | None = None) -> None:

@@ -22,7 +22,7 @@ from service.workflows.model.views import StoredAnswer
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import stored_answer
-from service.workflows.writer.submission import PendingAnswer, Unit
+from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
 
 THREADS: Final = 2
 REPLY_BYTES: Final = 2**16
@@ -30,7 +30,7 @@ REPLY_BYTES: Final = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedQuery:
     """A request that is about to be refused with `refusal`. `request_hash` is not called in the caller's thread."""
 
     address: Address
@@ -38,7 +38,7 @@ class Refused:
     refusal: WorkflowError
 
 
-class Replays:
+class StoredAnswers:
     """Looks under keys before their requests are refused. Thread-safe."""
 
     def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard], admission: Admission) -> None:
@@ -50,14 +50,14 @@ class Replays:
         """Take no new request; what is under way ends by itself."""
         self._threads.shutdown(wait=False)
 
-    def stored_or_refused(self, record: DatasetRecord, requests: Sequence[Refused]) -> list[PendingAnswer]:
+    def stored_or_refused(self, record: DatasetRecord, requests: Sequence[RefusedQuery]) -> list[PendingAnswer]:
         """For each request, all of one principal, the promise of the reply that its key has for this very request.
 
         Where there is none it fails with the refusal. Looking is admitted as one unit: the promises fail with Busy when
         there is no room for it, and with Unavailable or Fenced when nothing can be known. Touches no database itself.
         """
         cost = self._admission.read_cost(REPLY_BYTES * len(requests))
-        look = _Look(requests, cost, self._guard_of(record), self._threads)
+        look = _Lookup(requests, cost, self._guard_of(record), self._threads)
         try:
             look.ticket = self._admission.admit(requests[0].address[0], cost, look)
         except Busy as busy:
@@ -70,12 +70,14 @@ class Replays:
         return look.answers
 
 
-class _Look(Unit):
+class _Lookup(AdmittedUnit):
     """One transaction in which the keys of refused requests are looked up."""
 
     __slots__ = ("_guard", "_requests", "_threads")
 
-    def __init__(self, requests: Sequence[Refused], cost: PublicCost, guard: RollbackGuard, threads: Executor) -> None:
+    def __init__(
+        self, requests: Sequence[RefusedQuery], cost: PublicCost, guard: RollbackGuard, threads: Executor
+    ) -> None:
         super().__init__([0 for _ in requests], cost)
         self._requests, self._guard, self._threads = requests, guard, threads
 
@@ -110,7 +112,7 @@ class _Look(Unit):
         return [reply or each.refusal for reply, each in zip(replies, self._requests, strict=True)]
 
 
-def _reply(request: Refused, known: AnswerRecord | None) -> StoredAnswer | None:
+def _reply(request: RefusedQuery, known: AnswerRecord | None) -> StoredAnswer | None:
     if known is None or known.request_hash != request.request_hash():
         return None
     return stored_answer(known)

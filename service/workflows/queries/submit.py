@@ -14,30 +14,35 @@ from service.workflows.admission.admission import Admission
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
-from service.workflows.queries.answer_lookup import Recall
-from service.workflows.queries.stored_answers import Refused, Replays, hash_of
+from service.workflows.queries.answer_lookup import AnswerLookup
+from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers, hash_of
 from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer, Submission
 
 
-class Submitting:
-    """The way of a house's queries to its lines. `recall` is where other replicas' replies are found, if anywhere."""
+class QuerySubmitter:
+    """The way of a house's queries to its lines. `lookup` is where other replicas' replies are found, if anywhere."""
 
     def __init__(
-        self, *, registry: DatasetRegistry, admission: Admission, recall: Recall | None, clock: Callable[[], datetime]
+        self,
+        *,
+        registry: DatasetRegistry,
+        admission: Admission,
+        lookup: AnswerLookup | None,
+        clock: Callable[[], datetime],
     ) -> None:
-        self.recall = recall
+        self.lookup = lookup
         self._registry, self._admission, self._clock = registry, admission, clock
-        self._replays = Replays(registry.guard, admission)
+        self._stored_answers = StoredAnswers(registry.guard, admission)
 
     def close(self) -> None:
         """Take nothing new. The lines must be closed after this."""
-        if self.recall is not None:
-            self.recall.close()
+        if self.lookup is not None:
+            self.lookup.close()
         if self._admission.scheduler is not None:
             self._admission.scheduler.close()
-        self._replays.close()
+        self._stored_answers.close()
 
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
         """Let a query wait for its turn. Raises Busy; the promise fails with all else.
@@ -47,14 +52,14 @@ class Submitting:
         try:
             return self._submit([self._request(principal, record, key, query)], record)[0]
         except InvalidRequest as refusal:
-            return self._replays.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
+            return self._stored_answers.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
 
     def submit_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
         """Let several queries wait as one unit. Raises InvalidRequest or Busy for the unit."""
         requests: list[QueryRequest] = []
-        refusals: list[Refused] = []
+        refusals: list[RefusedQuery] = []
         is_refused: list[bool] = []
         for key, query in queries:
             try:
@@ -64,7 +69,7 @@ class Submitting:
                 refusals.append(_refused(refusal, principal, record, key, query))
                 is_refused.append(True)
         answers = iter(self._submit(requests, record) if requests else [])
-        replies = iter(self._replays.stored_or_refused(record, refusals) if refusals else [])
+        replies = iter(self._stored_answers.stored_or_refused(record, refusals) if refusals else [])
         return [next(replies if refused else answers) for refused in is_refused]
 
     def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
@@ -85,16 +90,18 @@ class Submitting:
         submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, writer)
         if self._admission.scheduler is not None:
             return submission.answers  # the schedule hands it to the line when its slots come
-        if self.recall is not None and len(requests) == 1:
-            self.recall.submit(submission, record, writer)
+        if self.lookup is not None and len(requests) == 1:
+            self.lookup.submit(submission, record, writer)
         else:
             writer.submit(submission)
         return submission.answers
 
 
-def _refused(refusal: InvalidRequest, principal: Principal, record: DatasetRecord, key: str, query: Query) -> Refused:
+def _refused(
+    refusal: InvalidRequest, principal: Principal, record: DatasetRecord, key: str, query: Query
+) -> RefusedQuery:
     hashed = partial(hash_of, query, record.schema)
-    return Refused(address=(principal.id, key), request_hash=hashed, refusal=refusal)
+    return RefusedQuery(address=(principal.id, key), request_hash=hashed, refusal=refusal)
 
 
 def compiled(query: Query, record: DatasetRecord) -> Plan:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
 from service.workflows.model.views import BudgetRow, MyBudget, Page
-from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, Place
+from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, LedgerPosition
 from service.workflows.ports.store import Transaction
 from service.workflows.reads.ledger import budget_row, my_budget_view, slot_of, snapshot
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import promised
-from service.workflows.replication.exchange import Exchange
+from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
@@ -36,7 +36,7 @@ People = Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class AccountNumbers:
     """One individual's account."""
 
     slot: int
@@ -49,7 +49,7 @@ class Wanted:
     """The individuals whose accounts are wanted, and the head of the snapshot that says so."""
 
     people: People
-    place: Place
+    place: LedgerPosition
     head: Head
 
     @property
@@ -58,7 +58,7 @@ class Wanted:
         return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
 
 
-def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: Exchange) -> MyBudget:
+def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> MyBudget:
     """One individual's own account. Raises NotFound, Unavailable, Fenced."""
     with snapshot(writer.guard) as transaction:
         slot = slot_of(transaction, key)
@@ -72,7 +72,7 @@ def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: E
 
 
 def budgets(
-    record: DatasetRecord, writer: WriterThread, exchange: Exchange, *, cursor: str | None, limit: int
+    record: DatasetRecord, writer: WriterThread, exchange: ReplicaExchange, *, cursor: str | None, limit: int
 ) -> Page[BudgetRow]:
     """The individuals' accounts in slot order; the cursor is the last slot shown. Raises Unavailable, Fenced, Busy."""
     after = number_of(cursor, default=-1)
@@ -94,16 +94,16 @@ def _wanted(people: Callable[[Transaction], People], record: DatasetRecord, writ
 
 
 def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) -> Wanted:
-    return Wanted(people=people, place=Place.of(record, transaction.head), head=transaction.head)
+    return Wanted(people=people, place=LedgerPosition.of(record, transaction.head), head=transaction.head)
 
 
-def _at_hand(wanted: Wanted, writer: WriterThread, exchange: Exchange) -> list[Account] | None:
+def _at_hand(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
     """From memory or the cache, whichever has them, without waiting for the line; None where neither does."""
     copied = writer.peek(partial(_copied, wanted, exchange))
     return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
 
 
-def _caught_up(wanted: Wanted, writer: WriterThread, exchange: Exchange) -> list[Account]:
+def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers]:
     """From memory, once that has caught up. Raises Unavailable."""
     writer.catch_up()
     copied = writer.look(partial(_copied, wanted, exchange))
@@ -120,7 +120,7 @@ class _Copied:
     slices: Sequence[AccountSlice]
 
 
-def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied | None:
+def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _Copied | None:
     """The part of memory that is wanted; None where memory is behind the snapshot."""
     if not state.has_come_to(wanted.head):
         return None
@@ -133,16 +133,17 @@ def _copied(wanted: Wanted, exchange: Exchange, state: DatasetState) -> _Copied 
     )
 
 
-def _told(wanted: Wanted, copied: _Copied, exchange: Exchange) -> list[Account]:
+def _told(wanted: Wanted, copied: _Copied, exchange: ReplicaExchange) -> list[AccountNumbers]:
     """The accounts as copied; the slices are left in the cache."""
     exchange.read(copied.slices)
     rows = zip(*(column.tolist() for column in copied.columns), strict=True)
     return [
-        Account(slot=slot, key=key, own=OwnAccount(*own)) for (slot, key), own in zip(wanted.people, rows, strict=True)
+        AccountNumbers(slot=slot, key=key, own=OwnAccount(*own))
+        for (slot, key), own in zip(wanted.people, rows, strict=True)
     ]
 
 
-def _in_slices(wanted: Wanted, exchange: Exchange) -> list[Account] | None:
+def _in_slices(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
     """The same from the cache; None unless all of it is there, and of now."""
     if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
         return None
@@ -156,11 +157,11 @@ def _in_slices(wanted: Wanted, exchange: Exchange) -> list[Account] | None:
             return None
         columns = (held.limits, held.spent, held.paused, held.charged, held.left_out)
         own = OwnAccount(*(column[row].item() for column in columns))
-        found.append(Account(slot=slot, key=key, own=own))
+        found.append(AccountNumbers(slot=slot, key=key, own=own))
     return found
 
 
-def _slice(place: Place, number: int, state: DatasetState) -> AccountSlice:
+def _slice(place: LedgerPosition, number: int, state: DatasetState) -> AccountSlice:
     """A copy: memory goes on."""
     rows = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS)
     limits, spent, paused, charged, left_out = (column[rows].copy() for column in _columns(state))

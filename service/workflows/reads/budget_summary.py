@@ -21,7 +21,7 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Standing:
+class AllAccounts:
     """Copies of accounts by slot, in units, and which slots hold a record.
 
     A page is of one sequence, later pages of later ones: what was charged while they were copied shows in some.
@@ -35,20 +35,20 @@ class Standing:
     paused: NDArray[np.bool_]
 
 
-def standing(writer: WriterThread) -> Standing:
+def all_accounts(writer: WriterThread) -> AllAccounts:
     """A copy of every page, each at or after where the database stood before; questions are answered in between.
 
     Raises Unavailable, Fenced, Busy.
     """
     with snapshot(writer.guard) as transaction:
         head = transaction.head
-    pages: list[Standing] = []
+    pages: list[AllAccounts] = []
     for number in count():
         page, pages_used = _page(writer, head, number)
         pages.append(page)
         if number + 1 >= pages_used:
             break
-    return Standing(
+    return AllAccounts(
         seq=pages[0].seq,
         present=np.concatenate([page.present for page in pages]),
         limit=np.concatenate([page.limit for page in pages]),
@@ -57,7 +57,7 @@ def standing(writer: WriterThread) -> Standing:
     )
 
 
-def summary(taken: Standing) -> BudgetSummary:
+def summary(taken: AllAccounts) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, how many have nothing left, and how many have paused."""
     limit, spent = taken.limit[taken.present], taken.spent[taken.present]
     # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
@@ -75,7 +75,7 @@ def summary(taken: Standing) -> BudgetSummary:
     )
 
 
-def _page(writer: WriterThread, head: Head, number: int) -> tuple[Standing, int]:
+def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, int]:
     """A page, and how many there are; memory catches up where it is behind `head`."""
     copied = writer.look(partial(_copied, head, number))
     if copied is None:
@@ -86,11 +86,11 @@ def _page(writer: WriterThread, head: Head, number: int) -> tuple[Standing, int]
     return copied
 
 
-def _copied(head: Head, number: int, state: DatasetState) -> tuple[Standing, int] | None:
+def _copied(head: Head, number: int, state: DatasetState) -> tuple[AllAccounts, int] | None:
     if not state.has_come_to(head):
         return None
     memory, rows = state.memory, slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
-    page = Standing(
+    page = AllAccounts(
         seq=state.seq,
         present=memory.present[rows].copy(),
         limit=memory.accounts.limit[rows].copy(),

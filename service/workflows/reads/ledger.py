@@ -17,7 +17,7 @@ from service.workflows.ports.store import StoreUnavailable, Transaction
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import Promised, promised
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.committer import Act
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.state import DatasetState
 
 READ_BYTES_MAX: Final = 2**24
@@ -63,7 +63,7 @@ def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: s
     return Page(items=items, next=str(found[-1].seq) if has_next else None)
 
 
-def lowering(key: str, *, limit_units: int) -> Act[OwnAccount]:
+def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
     """Lower one's own limit to `limit_units`, or to what is spent already if that is more. Never raises it.
 
     The line is left before the account is put into words: an epsilon takes ten milliseconds.
@@ -88,7 +88,7 @@ def lowering(key: str, *, limit_units: int) -> Act[OwnAccount]:
     return act
 
 
-def pausing(key: str, *, paused: bool) -> Act[OwnAccount]:
+def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
     """Take part in no query from now on, or again. Nothing happens where that is so already.
 
     The limit stays: a burn during the pause takes as much as from anybody, so that nothing that a restore forgot

@@ -17,7 +17,16 @@ from typing import Final, Protocol
 from service.incidents import report_incident
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
-from service.workflows.ports.cache import AccountSlice, Cache, News, NoCache, Place, Shared, SharedEntry, SharedReply
+from service.workflows.ports.cache import (
+    AccountSlice,
+    Cache,
+    CommitNotice,
+    LedgerPosition,
+    NoCache,
+    Shared,
+    SharedEntry,
+    SharedReply,
+)
 from service.workflows.replication.tail import TAIL_MAX, Tail
 
 OUTBOX_MAX: Final = 256
@@ -75,7 +84,7 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parcel:
+class _Outgoing:
     """Values that the line hands over together. `head` is None when there is nothing to tell of."""
 
     genesis: bytes
@@ -85,7 +94,7 @@ class _Parcel:
     slices: Sequence[AccountSlice] = ()
 
 
-class Exchange:
+class ReplicaExchange:
     """One house's part in it. `publish` and `hear` are steps; `open` gives each a thread that takes them."""
 
     def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -93,10 +102,10 @@ class Exchange:
         self.hints = Hints()
         self._cache, self._clock = cache, clock
         self._followers: dict[bytes, Follower] = {}
-        self._outbox: queue.Queue[_Parcel | None] = queue.Queue(OUTBOX_MAX)
+        self._outbox: queue.Queue[_Outgoing | None] = queue.Queue(OUTBOX_MAX)
         self._is_alone, self._look_at = True, float("-inf")
         self.is_open = not isinstance(cache, NoCache)
-        self._left: dict[tuple[bytes, int], tuple[Place, float]] = {}
+        self._left: dict[tuple[bytes, int], tuple[LedgerPosition, float]] = {}
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
@@ -141,7 +150,7 @@ class Exchange:
         """A transaction is durable and witnessed: entries and the replies that show them, or an act without either."""
         if not self._is_alone or self._clock() >= self._look_at:
             small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
-            self._hand(_Parcel(genesis=record.genesis, head=head, entries=small, answers=answers))
+            self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small, answers=answers))
 
     def read(self, slices: Sequence[AccountSlice]) -> None:
         """Accounts were read, and may be wanted again."""
@@ -150,9 +159,9 @@ class Exchange:
                 self._left.clear()
             now = self._clock()
             self._left.update(((each.place.genesis, each.number), (each.place, now)) for each in slices)
-            self._hand(_Parcel(genesis=slices[0].place.genesis, head=None, slices=slices))
+            self._hand(_Outgoing(genesis=slices[0].place.genesis, head=None, slices=slices))
 
-    def wants(self, place: Place, number: int) -> bool:
+    def wants(self, place: LedgerPosition, number: int) -> bool:
         """Whether this slice of accounts was not handed over as of this place a short while ago."""
         left, at = self._left.get((place.genesis, number), (None, 0.0))
         return self.is_open and (left != place or self._clock() - at > LEFT_FOR_S)
@@ -163,50 +172,50 @@ class Exchange:
         """Those slices that a replica has left, each as of whatever place."""
         return self._cache.slices(genesis, numbers)
 
-    def _hand(self, parcel: _Parcel) -> None:
+    def _hand(self, outgoing: _Outgoing) -> None:
         if self.is_open:
             with suppress(queue.Full):
-                self._outbox.put_nowait(parcel)
+                self._outbox.put_nowait(outgoing)
 
     # The steps
 
     def publish(self) -> None:
         """Share what was handed over, at least one parcel, all of it in one go."""
-        parcels = [self._outbox.get()]
+        outgoing = [self._outbox.get()]
         while not self._outbox.empty():
-            parcels.append(self._outbox.get_nowait())
+            outgoing.append(self._outbox.get_nowait())
         is_alone = self._look_around()
         values: list[Shared] = []
-        news: dict[bytes, News] = {}
-        for parcel in parcels:
-            if parcel is None:
+        notices: dict[bytes, CommitNotice] = {}
+        for commit in outgoing:
+            if commit is None:
                 continue
-            values += parcel.slices
-            if parcel.head is not None and not is_alone:
-                replies = _replies(parcel)
-                values += [*replies, *(SharedEntry(genesis=parcel.genesis, entry=each) for each in parcel.entries)]
-                before = news.get(parcel.genesis)
-                news[parcel.genesis] = self._news(parcel.genesis, parcel.head, replies, before)
-        if values or news:
-            self._cache.share(values, list(news.values()))
+            values += commit.slices
+            if commit.head is not None and not is_alone:
+                replies = _replies(commit)
+                values += [*replies, *(SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries)]
+                before = notices.get(commit.genesis)
+                notices[commit.genesis] = self._notice(commit.genesis, commit.head, replies, before)
+        if values or notices:
+            self._cache.share(values, list(notices.values()))
 
     def hear(self, *, within_s: float) -> None:
         """Take in the news that have come: where to look for replies, and what is next in the ledgers followed."""
-        latest: dict[bytes, News] = {}
-        for news in self._cache.listen(within_s=within_s):
-            self.hints.add(news.hints)
-            if news.genesis not in latest or _position(latest[news.genesis]) < _position(news):
-                latest[news.genesis] = news
-        for genesis, news in latest.items():
+        latest: dict[bytes, CommitNotice] = {}
+        for notice in self._cache.listen(within_s=within_s):
+            self.hints.add(notice.hints)
+            if notice.genesis not in latest or _position(latest[notice.genesis]) < _position(notice):
+                latest[notice.genesis] = notice
+        for genesis, notice in latest.items():
             follower = self._followers.get(genesis)
             position = None if follower is None else follower.position
-            if follower is not None and position is not None and position < _position(news):
-                self._bring(news, follower, seq=position[1])
+            if follower is not None and position is not None and position < _position(notice):
+                self._bring(notice, follower, seq=position[1])
 
-    def _bring(self, news: News, follower: Follower, *, seq: int) -> None:
+    def _bring(self, notice: CommitNotice, follower: Follower, *, seq: int) -> None:
         after = follower.tail.last(after=seq)
-        if after < news.seq <= seq + TAIL_MAX:
-            follower.tail.offer(self._cache.entries(news.genesis, after=after, to=news.seq), after=seq)
+        if after < notice.seq <= seq + TAIL_MAX:
+            follower.tail.offer(self._cache.entries(notice.genesis, after=after, to=notice.seq), after=seq)
         follower.wake()
 
     def _look_around(self) -> bool:
@@ -216,9 +225,11 @@ class Exchange:
             self._look_at = self._clock() + LOOK_EVERY_S
         return self._is_alone
 
-    def _news(self, genesis: bytes, head: Head, replies: Sequence[SharedReply], before: News | None) -> News:
+    def _notice(
+        self, genesis: bytes, head: Head, replies: Sequence[SharedReply], before: CommitNotice | None
+    ) -> CommitNotice:
         hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in replies]
-        return News(
+        return CommitNotice(
             genesis=genesis,
             fence=head.fence,
             seq=head.seq,
@@ -236,24 +247,24 @@ class Exchange:
                 time.sleep(_LISTEN_S)
 
 
-def _replies(parcel: _Parcel) -> list[SharedReply]:
+def _replies(outgoing: _Outgoing) -> list[SharedReply]:
     """Those replies of a parcel that show an entry of the same parcel: what a reused one shows lies further back."""
-    hashes = {entry.seq: entry.hash for entry in parcel.entries}
-    fence = 0 if parcel.head is None else parcel.head.fence
+    hashes = {entry.seq: entry.hash for entry in outgoing.entries}
+    fence = 0 if outgoing.head is None else outgoing.head.fence
     return [
-        SharedReply(genesis=parcel.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
-        for answer in parcel.answers
+        SharedReply(genesis=outgoing.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
+        for answer in outgoing.answers
         if answer.seq in hashes
     ]
 
 
-def _position(news: News) -> Position:
-    return news.fence, news.seq, news.data_version
+def _position(notice: CommitNotice) -> Position:
+    return notice.fence, notice.seq, notice.data_version
 
 
 def _charges_bytes(entry: LedgerEntry) -> int:
     return sum(len(piece.content) for piece in entry.pieces)
 
 
-UNSHARED: Final = Exchange(NoCache())
+NO_EXCHANGE: Final = ReplicaExchange(NoCache())
 """For a line that has no replica to share with."""

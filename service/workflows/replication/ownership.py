@@ -48,7 +48,7 @@ class Ownership:
         self._kept: frozenset[int] = frozenset()
         self._is_leaving = False
         self._moved: Callable[[Collection[int]], None] = lambda _: None
-        self._door, self._wake = threading.Lock(), threading.Event()
+        self._lock, self._wake = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def watch(self, moved: Callable[[Collection[int]], None]) -> None:
@@ -67,7 +67,7 @@ class Ownership:
 
         Raises StoreUnavailable, and Unavailable when this process is leaving.
         """
-        with self._door:
+        with self._lock:
             if self._is_leaving:
                 raise Unavailable
             sent = self._clock()
@@ -77,9 +77,9 @@ class Ownership:
             self._moved([dataset_id])
         return lease.replica
 
-    def doubt(self, dataset_id: int, owner: ReplicaAddress) -> None:
+    def invalidate(self, dataset_id: int, owner: ReplicaAddress) -> None:
         """Forget that `owner` is the owner: it cannot be reached, or says that it is not."""
-        with self._door:
+        with self._lock:
             known = self._known.get(dataset_id)
             if known is not None and known.replica.id == owner.id:
                 self._known = {key: known for key, known in self._known.items() if key != dataset_id}
@@ -118,7 +118,7 @@ class Ownership:
 
     def step(self) -> None:
         """Renew all leases and read those of others; on the way out, release them. Raises StoreUnavailable."""
-        with self._door:
+        with self._lock:
             if self._is_leaving:
                 self._known = {}
                 self._leases.release(self.replica)

@@ -21,25 +21,25 @@ class Tail:
     def __init__(self) -> None:
         """Nothing is known."""
         self._entries: dict[int, LedgerEntry] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def offer(self, entries: Iterable[LedgerEntry], *, after: int) -> None:
         """Keep entries beyond `after`, and none up to it. One whose hash is not its own is passed over."""
         sound = {entry.seq: entry for entry in entries if entry.is_itself}
-        with self._door:
+        with self._lock:
             ahead = {seq: entry for seq, entry in (self._entries | sound).items() if seq > after}
             self._entries = {seq: ahead[seq] for seq in sorted(ahead)[:TAIL_MAX]}
 
     def last(self, *, after: int) -> int:
         """The last sequence up to which there is no hole after `after`."""
-        with self._door:
+        with self._lock:
             while after + 1 in self._entries:
                 after += 1
             return after
 
     def between(self, seq: int, own_hash: bytes, head: Head) -> list[LedgerEntry]:
         """The entries from a known hash to a head; empty unless all are there and lead from the one to the other."""
-        with self._door:
+        with self._lock:
             entries = [self._entries.get(each) for each in range(seq + 1, min(head.seq, seq + TAIL_MAX) + 1)]
         chained: list[LedgerEntry] = []
         for entry in entries:

@@ -88,7 +88,7 @@ class RollbackGuard:
         self._base: WitnessRecord | None = None  # the head that a transaction began with
         self._closed: Fenced | None = None
         self._is_unreadable = self._is_unwritable = self._is_damaged = False
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def code(self) -> str | None:
@@ -154,7 +154,7 @@ class RollbackGuard:
 
     def is_confirmed(self, head: Head) -> bool:
         """Whether `head` is the farthest that is witnessed, and nothing is in doubt."""
-        with self._door:
+        with self._lock:
             return self.code is None and self._known == WitnessRecord.of(head)
 
     def conditional_append(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[ConditionalAppend]:
@@ -229,7 +229,7 @@ class RollbackGuard:
             raise LedgerDamaged
         is_continued = len(seen) == 1 and self._is_continued(seen[0], transaction)
         verdict = None if is_continued else judge(self._record, transaction, seen)
-        with self._door:
+        with self._lock:
             self._closed = verdict
             if verdict is not None:
                 raise verdict
@@ -253,7 +253,7 @@ class RollbackGuard:
     def _tell(self, head: Head) -> WitnessRecord | None:
         """Tell the witness of a head; what somebody else has told it meanwhile, which must be confirmed."""
         ours = WitnessRecord.of(head)
-        with self._door:
+        with self._lock:
             if self._told is not None and self._told.position >= ours.position:
                 return None
             theirs = self._write(ours)
@@ -276,7 +276,7 @@ class RollbackGuard:
 
         Raises Fenced when their record is not accounted for: two histories cannot both be true.
         """
-        with self._store.transaction(self._record.id, lock=False) as transaction, self._door:
+        with self._store.transaction(self._record.id, lock=False) as transaction, self._lock:
             self._closed = judge(self._record, transaction, [theirs])
             self._known = None if self._closed else max(theirs, ours, key=lambda record: record.position)
             if self._closed is not None:

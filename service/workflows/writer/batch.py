@@ -121,7 +121,7 @@ class Batch:
         plan = request.plan
         self._spend_allowance(request)
         release = answer(
-            _passing_points(contributions(plan, self.state.memory)),
+            _with_failpoints(contributions(plan, self.state.memory)),
             self.state.memory.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
@@ -201,7 +201,7 @@ def quantities(release: Release) -> Quantities:
     )
 
 
-def _passing_points(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
+def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
     """The blocks as they come, and the failpoints that lie within the core's step, seen from outside.
 
     The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it

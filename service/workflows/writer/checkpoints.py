@@ -25,7 +25,7 @@ class Checkpointer:
         """Nothing waits."""
         self._record, self._guard, self._telemetry = record, guard, telemetry
         self._queue: queue.SimpleQueue[Checkpoint | None] = queue.SimpleQueue()
-        self._waiting, self._door = 0, threading.Lock()
+        self._waiting, self._lock = 0, threading.Lock()
 
     @property
     def is_idle(self) -> bool:
@@ -39,7 +39,7 @@ class Checkpointer:
 
     def take(self, checkpoint: Checkpoint) -> None:
         """Have a checkpoint written; dropped when others wait already, which costs only time at the next start."""
-        with self._door:
+        with self._lock:
             if self._waiting < _WAITING_MAX:
                 self._waiting += 1
                 self._queue.put(checkpoint)
@@ -56,7 +56,7 @@ class Checkpointer:
         try:
             self._write(checkpoint)
         finally:
-            with self._door:
+            with self._lock:
                 self._waiting -= 1
         return True
 

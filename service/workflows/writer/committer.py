@@ -24,17 +24,17 @@ from service.workflows.ports.store import (
     Transaction,
 )
 from service.workflows.ports.telemetry import Telemetry
-from service.workflows.replication.exchange import Exchange
+from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import Batch, Outcome, QueryRequest, stored_answer
 from service.workflows.writer.optimistic import OptimisticCommit
-from service.workflows.writer.prepared import Prepared
+from service.workflows.writer.prepared import PreparedOperation
 from service.workflows.writer.state import DatasetState
 
 _COMMIT_READS_MAX: Final = 3
 
 Result = TypeVar("Result")
-Act = Callable[[Transaction, DatasetState], Result]
+Operation = Callable[[Transaction, DatasetState], Result]
 
 
 class Committer:
@@ -48,7 +48,7 @@ class Committer:
         guard: RollbackGuard,
         entropy: Entropy,
         telemetry: Telemetry,
-        exchange: Exchange,
+        exchange: ReplicaExchange,
     ) -> None:
         """Nothing is read before it is needed."""
         self.state = state
@@ -68,16 +68,16 @@ class Committer:
             return [refusal for _ in requests]
         except CommitUnclear:
             self._telemetry.commit_unclear()
-            self.state.doubt()
+            self.state.invalidate()
             return self._read_outcomes(requests)
         except StoreUnavailable:
-            self.state.doubt()
+            self.state.invalidate()
             return [Unavailable() for _ in requests]
         except CommitRejected as rejection:
             self._report(rejection, f"batch of {len(requests)}")
             outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
         except Exception as error:  # noqa: BLE001 - every question must have an outcome, that shows nothing of the fault
-            self.state.doubt_all()
+            self.state.invalidate_all()
             self._report(error, f"batch of {len(requests)}")
             outcome = Unavailable()
         if len(requests) == 1:
@@ -102,7 +102,7 @@ class Committer:
         if proposed is None:
             return None
         try:
-            with proposed as conditional_append, self.state.trial():
+            with proposed as conditional_append, self.state.tentative():
                 batch = self._batch(conditional_append)
                 outcomes = batch.answer_all(requests)
                 if not batch.is_empty:
@@ -119,7 +119,7 @@ class Committer:
             self.state.catch_up(transaction)
             reach("budgets-read")
             batch = self._batch(transaction)
-            with self.state.trial():
+            with self.state.tentative():
                 outcomes = batch.answer_all(requests)
                 if not batch.is_empty:
                     self._commit(transaction)
@@ -154,7 +154,7 @@ class Committer:
             return [_as_stored(request, known.get(request.address)) for request in requests]
         return [Unavailable() for _ in requests]
 
-    def act(self, act: Act[Result]) -> Result:
+    def act(self, act: Operation[Result]) -> Result:
         """Run a change in a locked transaction and commit it; only then memory is changed.
 
         Raises what the act raises, Unavailable, and HeadMoved when a long act was prepared in vain.
@@ -179,19 +179,19 @@ class Committer:
             self._report(rejection, "an act")
             raise
         except BaseException:
-            self.state.doubt_all()
+            self.state.invalidate_all()
             raise
         finally:
             self.state.drop_staged()
         return result
 
     @contextmanager
-    def _transaction_of(self, act: Act[Result]) -> Iterator[Transaction]:
+    def _transaction_of(self, act: Operation[Result]) -> Iterator[Transaction]:
         """The act's own, locked, or a new one; memory has come to its head."""
-        if isinstance(act, Prepared):
+        if isinstance(act, PreparedOperation):
             self._guard.lock(act.transaction)
             self.state.catch_up(act.transaction, reads_records=False)  # it would read what the act has written
-            act.ground.check(self.state, act.transaction.head)
+            act.base.check(self.state, act.transaction.head)
             yield act.transaction
             return
         with self._guard.transaction(lock=True) as transaction:
@@ -208,7 +208,7 @@ class Committer:
             with self._guard.transaction(lock=False) as transaction:
                 self.state.catch_up(transaction)
         except StoreUnavailable as fault:
-            self.state.doubt()
+            self.state.invalidate()
             raise Unavailable from fault
 
 

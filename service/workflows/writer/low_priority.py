@@ -17,7 +17,7 @@ NICENESS: Final = 10
 SWITCH_INTERVAL_S: Final = 0.0005
 
 Result = TypeVar("Result")
-_door: Final = threading.Lock()
+_lock: Final = threading.Lock()
 _usual_s: Final[list[float]] = []
 """The switch interval to return to, once for each work that is under way."""
 
@@ -32,13 +32,13 @@ def lower_priority() -> None:
 @contextmanager
 def handing_over_soon() -> Iterator[None]:
     """Have threads hand over the interpreter's lock after SWITCH_INTERVAL_S, until no such block is left."""
-    with _door:
+    with _lock:
         _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         yield
     finally:
-        with _door:
+        with _lock:
             usual_s = _usual_s.pop()
             if not _usual_s:
                 sys.setswitchinterval(usual_s)

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import CommitUnclear, HeadMoved, LongAct, StoreUnavailable, Transaction
-from service.workflows.writer.committer import Act
-from service.workflows.writer.prepared import Ground, Prepared
+from service.workflows.writer.committer import Operation
+from service.workflows.writer.prepared import BaseVersion, PreparedOperation
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
@@ -16,7 +16,7 @@ ATTEMPTS_MAX: Final = 3
 """A preparation is in vain when the dataset was reconciled meanwhile, or had to be loaded again."""
 
 Result = TypeVar("Result")
-Preparation = Callable[[LongAct, Ground], Act[Result]]
+Preparation = Callable[[LongAct, BaseVersion], Operation[Result]]
 """The long part: writes and builds, changes nothing that queries read, and returns the short part."""
 
 
@@ -25,10 +25,10 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
     for _ in range(ATTEMPTS_MAX):
         try:
             with writer.guard.long_act() as transaction:
-                ground = _ground(writer, transaction.head)
-                short = prepare(transaction, ground)
+                base = _base(writer, transaction.head)
+                short = prepare(transaction, base)
                 transaction.hasten()
-                return writer.act(Prepared(transaction=transaction, ground=ground, act=short))
+                return writer.act(PreparedOperation(transaction=transaction, base=base, act=short))
         except HeadMoved:
             continue
         except (CommitUnclear, StoreUnavailable) as fault:
@@ -36,25 +36,25 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
     raise Unavailable
 
 
-def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: ARG001 - an Act sees both
+def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: ARG001 - an Operation sees both
     """Open the next public epoch."""
     epoch = transaction.head.epoch + 1
     transaction.journal("epoch", {"epoch": epoch}, epoch=epoch)
     return epoch
 
 
-def _ground(writer: WriterThread, head: Head) -> Ground:
+def _base(writer: WriterThread, head: Head) -> BaseVersion:
     """The records in memory, which is at the head or later: only limits and epochs can have come since."""
-    found = writer.look(partial(_grounded, head))
+    found = writer.look(partial(_base_at, head))
     if found is None:
         writer.catch_up()
-        found = writer.look(partial(_grounded, head))
+        found = writer.look(partial(_base_at, head))
     if found is None:
         raise Unavailable
     return found
 
 
-def _grounded(head: Head, state: DatasetState) -> Ground | None:
+def _base_at(head: Head, state: DatasetState) -> BaseVersion | None:
     if not state.has_come_to(head):
         return None
-    return Ground(head=head, memory=state.memory, version=state.memory.version)
+    return BaseVersion(head=head, memory=state.memory, version=state.memory.version)

@@ -39,7 +39,7 @@ class OptimisticCommit:
             return None
         if head is None or not (self._state.is_at(head) and self._guard.is_confirmed(head)):
             return None
-        if not all(map(self._is_news, requests)):
+        if not all(map(self._is_new, requests)):
             return None
         return self._guard.conditional_append(head, asked=[request.asked for request in requests])
 
@@ -68,7 +68,7 @@ class OptimisticCommit:
         """Have the next batch look at the head."""
         self._head = None
 
-    def _is_news(self, request: QueryRequest) -> bool:
+    def _is_new(self, request: QueryRequest) -> bool:
         """Not known to have been asked. An allowance can only be judged by what the database says was spent of it."""
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False

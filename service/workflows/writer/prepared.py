@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ground:
+class BaseVersion:
     """The records that the long part builds upon, in a replica's memory and as of a head."""
 
     head: Head
@@ -33,11 +33,11 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prepared(Generic[Result]):
+class PreparedOperation(Generic[Result]):
     """The short part, to be run in the transaction of the long one."""
 
     transaction: LongAct
-    ground: Ground
+    base: BaseVersion
     act: Callable[[Transaction, DatasetState], Result]
 
     def __call__(self, transaction: Transaction, state: DatasetState) -> Result:

@@ -19,12 +19,12 @@ from service.workflows.admission.fair_queue import FairQueue
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.errors import Busy, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.telemetry import SILENT, Telemetry
-from service.workflows.replication.exchange import UNSHARED, Exchange
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.tail import Tail
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.checkpoints import Checkpointer
-from service.workflows.writer.committer import Act, Committer
+from service.workflows.writer.committer import Committer, Operation
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import Submission
 
@@ -47,13 +47,13 @@ class _Reserved:
 
 
 @dataclass(slots=True)
-class _Errand:
+class _Job:
     """A curator's act, a look or a catching up, run in the same line."""
 
     run: Callable[[], None]
 
 
-_Item = Submission | _Reserved | _Errand | None
+_Item = Submission | _Reserved | _Job | None
 WhenFree = Callable[[Callable[[], None]], None]
 """Calls what it is given at a time at which no query is worked on."""
 
@@ -72,8 +72,8 @@ class WriterQueue:
         record: DatasetRecord,
         guard: RollbackGuard,
         entropy: Entropy,
-        telemetry: Telemetry = SILENT,
-        exchange: Exchange = UNSHARED,
+        telemetry: Telemetry = NULL_TELEMETRY,
+        exchange: ReplicaExchange = NO_EXCHANGE,
         when_free: WhenFree | None = None,
     ) -> None:
         """The dataset is loaded when it is first needed. With `when_free`, acts begin only when that calls them."""
@@ -91,7 +91,7 @@ class WriterQueue:
         )
         self.checkpoints = Checkpointer(record=record, guard=guard, telemetry=telemetry)
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self.is_open, self._door = True, threading.Lock()
+        self.is_open, self._lock = True, threading.Lock()
 
     @property
     def length(self) -> int:
@@ -122,24 +122,24 @@ class WriterQueue:
 
     def begin(self, jobs: Sequence[Submission], reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
         """Work on submissions whose slots have come, next and in one transaction."""
-        with self._door:
+        with self._lock:
             if self.is_open:
                 self._queue.put(_Reserved(jobs))
                 return
         for submission in jobs:
             submission.settle([Unavailable() for _ in submission.answers])
 
-    def submit_act(self, act: Act[Result]) -> Future[Result]:
+    def submit_act(self, act: Operation[Result]) -> Future[Result]:
         """Queue a change; it gets a locked transaction of its own and a commit. Raises Busy."""
-        return self._errand(lambda: self.committer.act(act))
+        return self._job(lambda: self.committer.act(act))
 
     def submit_checkpoint(self) -> Future[None]:
         """Queue for a checkpoint to be copied, if there is anything since the last one. Raises Busy."""
-        return self._errand(self._copy_checkpoint_if_any)
+        return self._job(self._copy_checkpoint_if_any)
 
     def submit_catch_up(self) -> Future[None]:
         """Queue for memory to come to where the database stands. Raises Busy."""
-        return self._errand(self.committer.catch_up)
+        return self._job(self.committer.catch_up)
 
     def glimpse(self, look: Look[Result]) -> Result | None:
         """A look at the state in the caller's thread; None when a step works on the state, or has begun meanwhile.
@@ -158,12 +158,12 @@ class WriterQueue:
     def submit_look(self, look: Look[Result]) -> Future[Result]:
         """Queue a look at the state; so short, it waits for no free slot. Raises Busy."""
         future: Future[Result] = Future()
-        self._enqueue(_Errand(partial(_settle, future, lambda: look(self._state))))
+        self._enqueue(_Job(partial(_settle, future, lambda: look(self._state))))
         return future
 
     def end(self) -> None:
         """Take nothing new, and let the step that meets this end answer what came before and copy a checkpoint."""
-        with self._door:
+        with self._lock:
             if not self.is_open:
                 return
             self.is_open = False
@@ -180,7 +180,7 @@ class WriterQueue:
             self._answer_waiting()
             if isinstance(item, _Reserved):
                 self._answer(item.submissions)
-            elif isinstance(item, _Errand):
+            elif isinstance(item, _Job):
                 item.run()
             else:
                 running = False
@@ -203,7 +203,7 @@ class WriterQueue:
             self._copy_checkpoint_if_idle()
         elif is_due and not self._is_copy_waiting and self._when_free is not None:
             self._is_copy_waiting = True
-            copying = _Errand(self._copy_checkpoint_if_idle)
+            copying = _Job(self._copy_checkpoint_if_idle)
             self._when_free(partial(self._enqueue_or_fail, copying, Future()))
         if is_last:
             self.checkpoints.end()
@@ -221,8 +221,8 @@ class WriterQueue:
         self.checkpoints.take(self._state.checkpoint())
         self.committer.optimistic.forget()  # so that the next batch sees how far checkpoints have come
 
-    def _enqueue(self, item: Submission | _Errand) -> None:
-        with self._door:
+    def _enqueue(self, item: Submission | _Job) -> None:
+        with self._lock:
             if not self.is_open:
                 raise Unavailable
             # As many of one analyst as are left for others, so that none is kept out.
@@ -233,18 +233,18 @@ class WriterQueue:
             if isinstance(item, Submission):
                 self._waiting[item.analyst_id] = own + 1
 
-    def _errand(self, task: Callable[[], Result]) -> Future[Result]:
+    def _job(self, task: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
-        errand = _Errand(partial(_settle, future, task))
+        job = _Job(partial(_settle, future, task))
         if self._when_free is None:
-            self._enqueue(errand)
+            self._enqueue(job)
         else:
-            self._when_free(partial(self._enqueue_or_fail, errand, future))
+            self._when_free(partial(self._enqueue_or_fail, job, future))
         return future
 
-    def _enqueue_or_fail(self, errand: _Errand, future: Future[Any]) -> None:
+    def _enqueue_or_fail(self, job: _Job, future: Future[Any]) -> None:
         try:
-            self._enqueue(errand)
+            self._enqueue(job)
         except WorkflowError as refusal:
             future.set_exception(refusal)
 
@@ -270,7 +270,7 @@ class WriterQueue:
             batch.append(self._turns.take())
         if not batch:
             return
-        with self._door:
+        with self._lock:
             for submission in batch:
                 self._forget(submission.analyst_id)
         self._answer(batch)

@@ -17,7 +17,7 @@ CLOSING_S: Final = 5.0
 Opening = Callable[[DatasetRecord, RollbackGuard], WriterThread]
 
 
-class Companion(Protocol):
+class BackgroundService(Protocol):
     """Background work for every dataset on which this process works."""
 
     def open(self) -> None:
@@ -46,14 +46,14 @@ class DatasetRegistry:
         self._guards: dict[int, RollbackGuard] = {}
         self._registry: dict[int, WriterThread] = {}
         self._let_go: list[WriterThread] = []
-        self._companions: list[Companion] = []
-        self._door = threading.Lock()
+        self._background: list[BackgroundService] = []
+        self._lock = threading.Lock()
         self.are_open = True
 
-    def accompany(self, companion: Companion) -> None:
+    def attach(self, companion: BackgroundService) -> None:
         """From now on tell `companion` of each writer that is opened, and close it before the writers."""
         companion.open()
-        self._companions.append(companion)
+        self._background.append(companion)
 
     def record(self, name: str) -> DatasetRecord:
         """A registration, which never changes and so is looked up once. Raises NotFound."""
@@ -69,7 +69,7 @@ class DatasetRegistry:
 
     def guard(self, record: DatasetRecord) -> RollbackGuard:
         """The guard of a dataset."""
-        with self._door:
+        with self._lock:
             if record.id not in self._guards:
                 self._guards[record.id] = RollbackGuard(record=record, store=self._store, witness=self.witness)
             return self._guards[record.id]
@@ -79,12 +79,12 @@ class DatasetRegistry:
         if not self._admits(record.id):
             raise Unavailable
         guard = self.guard(record)
-        with self._door:
+        with self._lock:
             if not self.are_open:
                 raise Unavailable
             if record.id not in self._registry:
                 opened = self._registry[record.id] = self._opening(record, guard)
-                for companion in self._companions:
+                for companion in self._background:
                     companion.writer_opened(record, guard, opened)
             return self._registry[record.id]
 
@@ -95,12 +95,12 @@ class DatasetRegistry:
 
     def opened(self) -> list[WriterThread]:
         """The lines that are open."""
-        with self._door:
+        with self._lock:
             return list(self._registry.values())
 
     def let_go(self, dataset_ids: Collection[int]) -> list[WriterThread]:
         """Close the lines of datasets on which another process works; each finishes what waits. Returns them."""
-        with self._door:
+        with self._lock:
             closed = [self._registry.pop(each) for each in dataset_ids if each in self._registry]
             if closed:
                 self._let_go = [writer for writer in self._let_go if not writer.ended(within_s=0)] + closed
@@ -110,7 +110,7 @@ class DatasetRegistry:
 
     def closed(self) -> list[RollbackGuard]:
         """The guards of datasets that are known to be closed; looks nowhere."""
-        with self._door:
+        with self._lock:
             return [guard for guard in self._guards.values() if guard.code is not None]
 
     def close(self) -> None:
@@ -119,9 +119,9 @@ class DatasetRegistry:
         A line that does not end in time is left behind: its thread ends with the process, and what it had not committed
         the database undoes.
         """
-        for companion in self._companions:
+        for companion in self._background:
             companion.close()
-        with self._door:
+        with self._lock:
             self.are_open = False
             registry = [*self._registry.values(), *self._let_go]
         for writer in registry:

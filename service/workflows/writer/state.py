@@ -48,7 +48,7 @@ class DatasetState:
         self._copied_seq = 0  # the last checkpoint's that was copied from here
         self._tail_charges = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
-        self._trial: _Trial | None = None
+        self._trial: _TentativeDebits | None = None
         self._staged: list[Callable[[], None]] = []
 
     @property
@@ -76,10 +76,10 @@ class DatasetState:
         """
         head = transaction.head
         if self._fence != head.fence or self.seq > head.seq:  # reconciled: this is not the ledger that memory came from
-            self.doubt_all()
+            self.invalidate_all()
             self._fence = head.fence
         if self._checkpoint_seq > head.checkpoint_seq:  # nor are these the pages; which have changed is not known
-            self.doubt()
+            self.invalidate()
         if (self.data_version, self._journal_hash) != (head.data_version, head.journal_hash):
             self._follow(transaction, reads_records=reads_records)
         if self.seq == _NEVER:
@@ -145,24 +145,24 @@ class DatasetState:
         self.seq, self._hash = entry.seq, entry.hash
 
     @contextmanager
-    def trial(self) -> Iterator[None]:
+    def tentative(self) -> Iterator[None]:
         """Debits of a block that ends in HeadMoved or CommitRejected are as if never made: nothing of it is durable."""
-        self._trial = trial = _Trial()
+        self._trial = tentative = _TentativeDebits()
         stood = self.seq, self._hash, self._tail_charges
         try:
             yield
         except (CommitRejected, HeadMoved):
-            trial.take_back(self.memory.counters)
+            tentative.take_back(self.memory.counters)
             self.seq, self._hash, self._tail_charges = stood
             raise
         finally:
             self._trial = None
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
         self.seq = _NEVER
 
-    def doubt_all(self) -> None:
+    def invalidate_all(self) -> None:
         """The records may be wrong too."""
         self.seq = self.data_version = _NEVER
 
@@ -216,13 +216,13 @@ class DatasetState:
             self._load_records(transaction)
         else:
             if changes.rewritten_seq > self.seq:  # pages have what those entries do not tell any more
-                self.doubt()
+                self.invalidate()
             changes.apply_to(self.memory, slots_used=transaction.head.slots)
             self.grown(transaction.head.slots)
         self._stand_at(transaction.head)
 
     def _load_records(self, transaction: Transaction) -> None:
-        self.doubt_all()  # until the last row has come: a load cut short must not pass for the version held before
+        self.invalidate_all()  # until the last row has come: a load cut short must not pass for the version held before
         self.memory = DatasetMemory(self.record.schema, slots_max=min(self.record.capacity, SLOTS_RESERVED_MAX))
         self._page_seqs = np.zeros(0, dtype=np.int64)
         self.grown(transaction.head.slots)
@@ -253,7 +253,7 @@ class DatasetState:
 
 
 @dataclass(slots=True)
-class _Trial:
+class _TentativeDebits:
     """The values that each change found in the places that it changed, and whom each query was counted by."""
 
     found: list[tuple[Integers, Integers, Integers]] = field(default_factory=list)

@@ -18,21 +18,21 @@ from service.workflows.writer.batch import QueryRequest
 class PendingAnswer(Future[StoredAnswer]):
     """The promise of an answer of `dimension` numbers, one of those that were admitted together as a `unit`."""
 
-    def __init__(self, dimension: int, unit: "Unit | None" = None) -> None:
+    def __init__(self, dimension: int, unit: "AdmittedUnit | None" = None) -> None:
         super().__init__()
         self.dimension, self.unit = dimension, unit
 
 
-class Unit:
+class AdmittedUnit:
     """Promises of answers of so many numbers, admitted together for one request, and their public cost."""
 
-    __slots__ = ("_door", "_is_decided", "answers", "cost", "ticket")
+    __slots__ = ("_is_decided", "_lock", "answers", "cost", "ticket")
 
     def __init__(self, dimensions: Iterable[int], cost: PublicCost) -> None:
         self.cost = cost
         self.answers = [PendingAnswer(dimension, self) for dimension in dimensions]
         self.ticket: Ticket | None = None
-        self._door, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
+        self._lock, self._is_decided = threading.Lock(), False  # whether it has begun, or never will
 
     def start(self) -> bool:
         """Mark the work as begun, once; False when the client has gone before."""
@@ -67,12 +67,12 @@ class Unit:
 
     def _decide(self) -> bool:
         """Whether this is the first to decide: of a unit, either all is begun or nothing."""
-        with self._door:
+        with self._lock:
             is_first, self._is_decided = not self._is_decided, True
         return is_first
 
 
-class Submission(Unit):
+class Submission(AdmittedUnit):
     """Queries of one analyst to one dataset, at least one, with the promises of their answers in the same order."""
 
     __slots__ = ("requests", "writer")

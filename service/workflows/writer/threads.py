@@ -8,10 +8,10 @@ from typing import Final
 
 from service.core.noise import Entropy
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.telemetry import SILENT, Telemetry
-from service.workflows.replication.exchange import UNSHARED, Exchange
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
-from service.workflows.writer.committer import Act, Result
+from service.workflows.writer.committer import Operation, Result
 from service.workflows.writer.low_priority import lower_priority
 from service.workflows.writer.queue import Look, WhenFree, WriterQueue
 
@@ -28,8 +28,8 @@ class WriterThread(WriterQueue):
         record: DatasetRecord,
         guard: RollbackGuard,
         entropy: Entropy,
-        telemetry: Telemetry = SILENT,
-        exchange: Exchange = UNSHARED,
+        telemetry: Telemetry = NULL_TELEMETRY,
+        exchange: ReplicaExchange = NO_EXCHANGE,
         when_free: WhenFree | None = None,
     ) -> None:
         """Start the threads."""
@@ -43,7 +43,7 @@ class WriterThread(WriterQueue):
         for thread in self._threads:
             thread.start()
 
-    def act(self, act: Act[Result]) -> Result:
+    def act(self, act: Operation[Result]) -> Result:
         """Run a change in the line and wait until it is committed."""
         return self.submit_act(act).result()
 

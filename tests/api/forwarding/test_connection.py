@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from service.api.forwarding.connection import BUFFERED_BYTES_MAX, Wire, WireLost
+from service.api.forwarding.connection import BUFFERED_BYTES_MAX, ConnectionLost, PeerConnection
 from tests.api.neighbours import bound
 
 RESPONSE = b"HTTP/1.1 201 Created\r\nX-Own: 1\r\nContent-Length: 10\r\n\r\n0123456789"
@@ -15,7 +15,7 @@ LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 @asynccontextmanager
-async def wired() -> AsyncIterator[tuple[Wire, asyncio.StreamReader, asyncio.StreamWriter]]:
+async def wired() -> AsyncIterator[tuple[PeerConnection, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A wire, and its other end."""
     ends: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
 
@@ -24,7 +24,7 @@ async def wired() -> AsyncIterator[tuple[Wire, asyncio.StreamReader, asyncio.Str
 
     with bound() as listener:
         server = await asyncio.start_server(accept, sock=listener)
-        _, wire = await asyncio.get_running_loop().create_connection(Wire, *listener.getsockname())
+        _, wire = await asyncio.get_running_loop().create_connection(PeerConnection, *listener.getsockname())
         reader, writer = await ends.get()
         try:
             async with asyncio.timeout(30):
@@ -37,7 +37,7 @@ async def wired() -> AsyncIterator[tuple[Wire, asyncio.StreamReader, asyncio.Str
             server.close()
 
 
-async def body_of(wire: Wire) -> bytes:
+async def body_of(wire: PeerConnection) -> bytes:
     """All that is taken."""
     data, is_last = b"", False
     while not is_last:
@@ -46,7 +46,7 @@ async def body_of(wire: Wire) -> bytes:
     return data
 
 
-async def response_of(wire: Wire) -> bytes:
+async def response_of(wire: PeerConnection) -> bytes:
     """The whole of one, and its body."""
     await wire.head()
     return await body_of(wire)
@@ -82,12 +82,12 @@ async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
     async with wired() as (wire, _, writer):
         writer.write(raw)
         writer.close()
-        with pytest.raises(WireLost):
+        with pytest.raises(ConnectionLost):
             await response_of(wire)
         assert wire.is_lost
         wire.write(b"nobody hears this")
         wire.begin()
-        with pytest.raises(WireLost):
+        with pytest.raises(ConnectionLost):
             await wire.head()
 
 
@@ -97,7 +97,7 @@ async def test_closing_wakes_whoever_waits_and_the_other_end() -> None:
         waiting = asyncio.ensure_future(wire.head())
         await asyncio.sleep(0)
         wire.close()
-        with pytest.raises(WireLost):
+        with pytest.raises(ConnectionLost):
             await waiting
         with suppress(ConnectionResetError):
             assert await reader.read() == b""

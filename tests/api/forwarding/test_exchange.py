@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.forwarding.exchange import IDLE_S, KEPT_BYTES_MAX
-from service.api.middleware.chunked_body import Undelivered
+from service.api.middleware.chunked_body import DeliveryFailed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import ReplicaAddress
@@ -281,7 +281,7 @@ async def test_a_reader_that_never_reads_is_given_up(monkeypatch: pytest.MonkeyP
         await client.send(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
         await client.head()
         await until(lambda: relay.outcomes)
-        assert isinstance(relay.outcomes[0], Undelivered)
+        assert isinstance(relay.outcomes[0], DeliveryFailed)
         await asyncio.wait_for(left.wait(), 10)
         while await client.reader.read(MEBIBYTE):
             pass  # what was under way

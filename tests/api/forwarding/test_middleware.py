@@ -147,7 +147,7 @@ async def test_a_free_dataset_is_taken_over_within_the_request(pair: Neighbours)
 async def test_an_owner_that_leaves_hands_over_without_a_refusal(pair: Neighbours) -> None:
     """It says that it has not started; the neighbour claims the dataset and answers with the same body."""
     assert (await pair.other.ask("k", FRESH)).status_code == 200
-    pair.owner.app.state.life.drain()
+    pair.owner.app.state.drain_state.drain()
     pair.owning.step()
     assert (await pair.other.ask("l", FRESH)).status_code == 200
     assert pair.loaded() == 1
@@ -157,7 +157,7 @@ async def test_an_owner_that_is_not_the_owner_any_more_says_so(pair: Neighbours)
     """What was read of it may be old: the request goes to whoever has claimed the dataset since."""
     assert (await pair.other.ask("k", FRESH)).status_code == 200
     pair.leases.release(pair.owning.replica)
-    pair.others.doubt(1, pair.owning.replica)
+    pair.others.invalidate(1, pair.owning.replica)
     pair.others.claim(1)
     pair.owning.step()
     assert (await pair.other.ask("l", FRESH)).status_code == 200

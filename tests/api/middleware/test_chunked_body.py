@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from service.api.middleware.chunked_body import PIECE_BYTES, Undelivered, deliver
+from service.api.middleware.chunked_body import PIECE_BYTES, DeliveryFailed, deliver
 
 LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
 
@@ -47,6 +47,6 @@ async def test_a_client_that_takes_nothing_is_given_up() -> None:
         seen.append(piece)
         await asyncio.sleep(0 if len(seen) < 3 else 3600)
 
-    with pytest.raises(Undelivered):
+    with pytest.raises(DeliveryFailed):
         await deliver({"type": "http.response.body", "body": LARGE}, send, within_s=0.05)
     assert len(seen) == 3

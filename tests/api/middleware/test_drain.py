@@ -2,18 +2,18 @@
 
 import asyncio
 
-from service.api.app import Edge
-from service.api.middleware.drain import Life
+from service.api.app import HttpOptions
+from service.api.middleware.drain import DrainState
 from service.workflows.writer.submission import PendingAnswer
 from tests.api.world import COUNT, build_world
 
 
 async def test_new_requests_are_refused_and_probes_answered() -> None:
     """503 `draining` with Retry-After and the end of the connection; /readyz says why, /livez stays."""
-    life = Life()
-    world = build_world(edge=Edge(life=life))
+    drain_state = DrainState()
+    world = build_world(edge=HttpOptions(drain_state=drain_state))
     assert (await world.ask("before", COUNT.replace(b"20.0", b"21.0"))).status_code == 200
-    life.drain()
+    drain_state.drain()
     refused = await world.ask("after")
     assert refused.status_code == 503
     assert refused.json()["type"] == "urn:sparing:problem:draining"
@@ -30,23 +30,23 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
 def test_whoever_has_to_know_is_told_when_it_begins() -> None:
     """With every signal, and not before the first."""
     told: list[bool] = []
-    life = Life(lambda: told.append(life.draining))
+    drain_state = DrainState(lambda: told.append(drain_state.draining))
     assert told == []
-    life.drain()
-    life.drain()
+    drain_state.drain()
+    drain_state.drain()
     assert told == [True, True]
 
 
 async def test_what_was_accepted_is_answered() -> None:
     """With the end of its connection."""
-    life = Life()
-    world = build_world(edge=Edge(life=life))
+    drain_state = DrainState()
+    world = build_world(edge=HttpOptions(drain_state=drain_state))
     submit = world.replica.submit
     slow: list[PendingAnswer] = []
 
     def submitted(*call: object) -> object:
         pending = submit(*call)  # type: ignore[arg-type]
-        pending.add_done_callback(lambda _: life.drain())  # before anybody is told of the answer
+        pending.add_done_callback(lambda _: drain_state.drain())  # before anybody is told of the answer
         slow.append(pending)
         return pending
 

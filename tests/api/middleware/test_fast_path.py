@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from service.api.auth import RouteGuard
-from service.api.middleware.fast_path import HotRoute, HotRoutes, whole_body
+from service.api.middleware.fast_path import FastPath, FastRoute, whole_body
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.views import Principal
 from tests.api.route_table import REGISTRATION
@@ -24,7 +24,7 @@ KEYED = {"Idempotency-Key": "k1"}
 @pytest.fixture
 def framework(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The same house, served by the framework alone."""
-    monkeypatch.setattr("service.api.app.HotRoutes", lambda app, *, routes: app)
+    monkeypatch.setattr("service.api.app.FastPath", lambda app, *, routes: app)
     other = build_world()
     other.app.state.replica = world.replica
     other.keys, other.ids, other.query_id = world.keys, world.ids, world.query_id
@@ -90,7 +90,7 @@ async def test_an_unforeseen_error_leaves_for_the_layers_around() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        await HotRoutes(_nowhere, routes=[_route(asked)])(_scope(), _nothing, _sends([]))
+        await FastPath(_nowhere, routes=[_route(asked)])(_scope(), _nothing, _sends([]))
 
 
 async def test_what_is_raised_while_an_answer_is_sent_is_no_refusal() -> None:
@@ -103,7 +103,7 @@ async def test_what_is_raised_while_an_answer_is_sent_is_no_refusal() -> None:
         raise HTTPException(408)
 
     with pytest.raises(HTTPException):
-        await HotRoutes(_nowhere, routes=[_route(asked)])(_scope(), _nothing, refusing)
+        await FastPath(_nowhere, routes=[_route(asked)])(_scope(), _nothing, refusing)
 
 
 async def test_a_refusal_that_many_share_gathers_no_frames() -> None:
@@ -114,7 +114,7 @@ async def test_a_refusal_that_many_share_gathers_no_frames() -> None:
         raise shared
 
     sent: list[Message] = []
-    await HotRoutes(_nowhere, routes=[_route(asked)])(_scope(), _nothing, _sends(sent))
+    await FastPath(_nowhere, routes=[_route(asked)])(_scope(), _nothing, _sends(sent))
     assert sent[0]["status"] == 503
     assert shared.__traceback__ is None
 
@@ -130,7 +130,7 @@ async def test_the_guard_speaks_before_the_endpoint() -> None:
         raise AssertionError
 
     sent: list[Message] = []
-    await HotRoutes(_nowhere, routes=[_route(asked, Closed("analyst"))])(_scope(), _nothing, _sends(sent))
+    await FastPath(_nowhere, routes=[_route(asked, Closed("analyst"))])(_scope(), _nothing, _sends(sent))
     assert sent[0]["status"] == 404
 
 
@@ -141,7 +141,7 @@ def test_a_hot_route_has_one_guard() -> None:
         raise AssertionError
 
     with pytest.raises(TypeError, match="exactly one guard"):
-        HotRoute("/", asked, dependencies=[])
+        FastRoute("/", asked, dependencies=[])
 
 
 @pytest.mark.parametrize("parts", [[b""], [b"whole"], [b"in ", b"", b"parts"]])
@@ -172,8 +172,8 @@ class _Open(RouteGuard):
         return Principal.__new__(Principal)
 
 
-def _route(asked: Any, guard: RouteGuard | None = None) -> HotRoute:
-    return HotRoute("/hot", asked, methods=["POST"], response_class=Response, dependencies=[Depends(guard or _Open())])
+def _route(asked: Any, guard: RouteGuard | None = None) -> FastRoute:
+    return FastRoute("/hot", asked, methods=["POST"], response_class=Response, dependencies=[Depends(guard or _Open())])
 
 
 def _scope() -> Scope:

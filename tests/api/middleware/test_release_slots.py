@@ -12,22 +12,22 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, Held, ReleaseSlots, declare
+from service.api.middleware.release_slots import Deadline, HeldRoutes, ReleaseSlots, declare_public_work
 from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.memory_bound import MemoryBound
 from service.workflows.admission.schedule import SlotRules
-from service.workflows.ports.telemetry import Silent
+from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import received
 
 MS = 1_000_000
-EVERY = [Held(paths=[re.compile("/.*")], slots=1)]
+EVERY = [HeldRoutes(paths=[re.compile("/.*")], slots=1)]
 RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
 
 
-class Counted(Silent):
+class Counted(NullTelemetry):
     """Counts overruns."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Stage:
     """
 
     def __init__(
-        self, *steps_ms: float, cost_ms: float | None = None, status: int = 200, held: Sequence[Held] = EVERY
+        self, *steps_ms: float, cost_ms: float | None = None, status: int = 200, held: Sequence[HeldRoutes] = EVERY
     ) -> None:
         self.time, self.telemetry = FakeTime(passing=True), Counted()
         self.steps_ms, self.cost_ms, self.status = steps_ms, cost_ms, status
@@ -55,7 +55,7 @@ class Stage:
         """Take the whole request, the slots and the time."""
         body = await Request(scope, receive).body()
         if self.cost_ms is not None:
-            declare(scope, self._reserved(self.cost_ms))
+            declare_public_work(scope, self._reserved(self.cost_ms))
         for step_ms in self.steps_ms:
             self.time.ns += int(step_ms * MS)
         await PlainTextResponse(body or b"done", self.status)(scope, receive, send)
@@ -150,8 +150,8 @@ class TestReleaseSlots:
     async def test_each_path_has_its_own_delay_and_others_are_not_held(self) -> None:
         """An analyst's, an individual's, and an operator's."""
         held = [
-            Held(paths=[re.compile("/queries")], slots=1),
-            Held(paths=[re.compile("/me"), re.compile("/ledger")], slots=5),
+            HeldRoutes(paths=[re.compile("/queries")], slots=1),
+            HeldRoutes(paths=[re.compile("/me"), re.compile("/ledger")], slots=5),
         ]
         lefts = {
             path: await Stage(3, held=held).left_after_ms(path) for path in ("/queries", "/me", "/ledger", "/livez")
@@ -166,7 +166,7 @@ class TestReleaseSlots:
             slots=Slots(length_ns=10 * MS),
             clock=time.clock(),
             held=EVERY,
-            telemetry=Silent(),
+            telemetry=NullTelemetry(),
         )
 
         async def send(message: Message) -> None:
@@ -191,7 +191,9 @@ class TestReleaseSlots:
         async def inner(scope: Scope, receive: Receive, send: Send) -> None:
             seen.append(scope["type"])
 
-        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), held=EVERY, telemetry=Silent())
+        held = ReleaseSlots(
+            inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), held=EVERY, telemetry=NullTelemetry()
+        )
         for layer in (held, Deadline(inner, deadline_s=1, exempt=[])):
             await layer({"type": "lifespan"}, _nothing, _nowhere)
         assert seen == ["lifespan"] * 2
@@ -286,7 +288,7 @@ class TestDeadline:
         slow, time, sent = Slow(), FakeTime(), list[Message]()
         deadline = Deadline(slow, deadline_s=0.001, exempt=[])
         slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), held=EVERY, telemetry=Silent())
+        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), held=EVERY, telemetry=NullTelemetry())
 
         async def send(message: Message) -> None:
             sent.append(message)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.middleware.drain import Life
+from service.api.middleware.drain import DrainState
 from service.api.middleware.request_context import HEADERS, dressed
 from service.api.middleware.request_metrics import UNMATCHED
 from tests.api.middleware.test_request_metrics import Tally
@@ -75,22 +75,22 @@ class TestLeaving:
 
     async def test_what_comes_too_late_is_not_passed_on(self) -> None:
         """The layers within never see it; its response is counted and has its headers like any other."""
-        life, tally = Life(), Tally()
-        life.drain()
-        refused = await request(received(_unreachable, life=life, telemetry=tally))
+        drain_state, tally = DrainState(), Tally()
+        drain_state.drain()
+        refused = await request(received(_unreachable, drain_state=drain_state, telemetry=tally))
         assert (refused.status_code, refused.headers["connection"]) == (503, "close")
         assert refused.headers["cache-control"] == "no-store"
         assert tally.ended == {(UNMATCHED, 503): 1}
 
     async def test_what_came_in_time_ends_its_connection(self) -> None:
         """Its response is the last one there."""
-        life = Life()
+        drain_state = DrainState()
 
         async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-            life.drain()
+            drain_state.drain()
             await hello(scope, receive, send)
 
-        response = await request(received(slow, life=life))
+        response = await request(received(slow, drain_state=drain_state))
         assert (response.text, response.headers["connection"]) == ("hello", "close")
 
 

@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-from service.api.app import Edge
+from service.api.app import HttpOptions
 from service.api.middleware.request_metrics import UNMATCHED
-from service.workflows.ports.telemetry import Silent
+from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.route_table import ROUTES, served
 from tests.api.world import build_world
 
 
-class Tally(Silent):
+class Tally(NullTelemetry):
     """Counts requests."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Tally(Silent):
 async def test_every_route_is_counted_by_its_template() -> None:
     """No key of an individual, no name of a dataset: what could be counted is known before anybody asks."""
     tally = Tally()
-    world = build_world(edge=Edge(telemetry=tally))
+    world = build_world(edge=HttpOptions(telemetry=tally))
     known = {f"{method} {path}" for method, path in served(world.app)} | {UNMATCHED}
     for route in ROUTES:
         for role in (None, *sorted(route.roles)):

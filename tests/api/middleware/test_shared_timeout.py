@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.middleware.shared_timeout import Patience
+from service.api.middleware.shared_timeout import SharedTimeout
 
 LIMIT_S = 30.0
 
@@ -43,7 +43,9 @@ STEPS = st.one_of(
 def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple[str, int]]) -> None:
     """Whoever came and went around it."""
     time, lost = Time(), list[tuple[int, float]]()
-    patience: Patience[int] = Patience(LIMIT_S, lambda one: lost.append((one, time.now_s)), lambda: time)
+    shared_timeout: SharedTimeout[int] = SharedTimeout(
+        LIMIT_S, lambda one: lost.append((one, time.now_s)), lambda: time
+    )
     waiting: dict[int, float] = {}
     due: list[tuple[int, float]] = []
     for step, value in steps:
@@ -52,10 +54,10 @@ def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple
             due += [(one, since + LIMIT_S) for one, since in waiting.items() if since + LIMIT_S <= time.now_s]
             waiting = {one: since for one, since in waiting.items() if since + LIMIT_S > time.now_s}
         elif step == "begin" and value not in waiting:
-            patience.begin(value)
+            shared_timeout.begin(value)
             waiting[value] = time.now_s
         elif step == "end":
-            patience.end(value)
+            shared_timeout.end(value)
             waiting.pop(value, None)
     assert lost == due
 
@@ -63,16 +65,16 @@ def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple
 def test_many_that_come_and_go_cost_one_timer() -> None:
     """As long as the first of them would have had; the timer is set again for whoever waits when it rings."""
     time = Time()
-    patience: Patience[int] = Patience(LIMIT_S, lambda _: None, lambda: time)
+    shared_timeout: SharedTimeout[int] = SharedTimeout(LIMIT_S, lambda _: None, lambda: time)
     for number in range(290):
-        patience.begin(number)
+        shared_timeout.begin(number)
         time.pass_by(0.1)
-        patience.end(number)
+        shared_timeout.end(number)
     assert time.timers == 1
-    patience.begin(-1)
+    shared_timeout.begin(-1)
     time.pass_by(2)
     assert time.timers == 2
-    patience.end(-1)
+    shared_timeout.end(-1)
     time.pass_by(1000)
     assert time.timers == 2
 
@@ -80,10 +82,10 @@ def test_many_that_come_and_go_cost_one_timer() -> None:
 def test_a_loop_that_ended_is_not_waited_for() -> None:
     """Its timer will never ring."""
     loops, lost = [Time(), Time()], list[int]()
-    patience: Patience[int] = Patience(LIMIT_S, lost.append, lambda: loops[-1])
-    patience.begin(1)
-    patience.end(1)
+    shared_timeout: SharedTimeout[int] = SharedTimeout(LIMIT_S, lost.append, lambda: loops[-1])
+    shared_timeout.begin(1)
+    shared_timeout.end(1)
     loops.append(Time())
-    patience.begin(2)
+    shared_timeout.begin(2)
     loops[-1].pass_by(LIMIT_S)
     assert lost == [2]

@@ -5,7 +5,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from service.store.postgres.pepper_proof import OtherPepper
+from service.store.postgres.pepper_proof import PepperMismatch
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.api_keys import Pepper
 from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
@@ -18,9 +18,9 @@ FORGET = "SET session_replication_role = replica; DELETE FROM pepper"
 
 
 def start(database_url: str, pepper: Pepper) -> None:
-    """A process that looks at the pepper. Raises OtherPepper."""
+    """A process that looks at the pepper. Raises PepperMismatch."""
     with closing(PostgresStore(database_url, pepper.ledger_key(), connections_max=1)) as store:
-        store.refuse_other_pepper(pepper.database_proof)
+        store.check_pepper(pepper.database_proof)
 
 
 def kept(database_url: str) -> list[tuple[bytes, bytes]]:
@@ -47,7 +47,7 @@ def test_a_new_database_keeps_the_first_pepper_and_no_other(database_url: str) -
     proof = kept(database_url)
     for _ in range(2):
         with pytest.raises(
-            OtherPepper, match=r"the pepper \(SPARING_PEPPER, .*\) is not the one that this database was"
+            PepperMismatch, match=r"the pepper \(SPARING_PEPPER, .*\) is not the one that this database was"
         ):
             start(database_url, OTHER)
     start(database_url, OURS)
@@ -71,11 +71,11 @@ def test_the_proof_is_salted_and_of_this_purpose(database_url: str) -> None:
 def test_a_database_from_before_is_known_by_its_sealed_entries(database_url: str, people: tuple[int, ...]) -> None:
     """In the entry's row or beside it. Another pepper does not become its own; the right one does."""
     begin(database_url, *people)
-    with pytest.raises(OtherPepper, match="opens none of the newest ledger entries: put back the one"):
+    with pytest.raises(PepperMismatch, match="opens none of the newest ledger entries: put back the one"):
         start(database_url, OTHER)
     assert kept(database_url) == []
     start(database_url, OURS)
-    with pytest.raises(OtherPepper, match="is not the one"):
+    with pytest.raises(PepperMismatch, match="is not the one"):
         start(database_url, OTHER)
 
 
@@ -92,7 +92,7 @@ def test_entries_of_format_1_say_nothing_of_a_pepper(database_url: str) -> None:
     """The first start after the migration is believed, as every start was before."""
     begin(database_url, 0)
     start(database_url, OURS)
-    with pytest.raises(OtherPepper):
+    with pytest.raises(PepperMismatch):
         start(database_url, OTHER)
 
 
@@ -116,6 +116,6 @@ def test_the_way_back_and_forth_forgets_the_proof_alone(database_url: str) -> No
     alembic(database_url, "downgrade", "0011")
     alembic(database_url, "upgrade", "head")
     assert kept(database_url) == []
-    with pytest.raises(OtherPepper):
+    with pytest.raises(PepperMismatch):
         start(database_url, OTHER)
     start(database_url, OURS)

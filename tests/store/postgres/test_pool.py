@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from service.store.postgres.pool import Sessions
+from service.store.postgres.pool import SessionPool
 
 
-def end_after_sending(sessions: Sessions, statement: bytes | None) -> None:
+def end_after_sending(pool: SessionPool, statement: bytes | None) -> None:
     """As when a signal strikes just then."""
-    with sessions.one() as session:
+    with pool.one() as session:
         session.execute("SELECT 1")
         if statement is not None:
             session.pgconn.send_query(statement)
@@ -23,12 +23,12 @@ def test_a_statement_that_is_under_way_at_the_end_is_cancelled_without_a_word(
     new_database: Callable[[], str], caplog: pytest.LogCaptureFixture, statement: bytes | None
 ) -> None:
     """The exception leaves at once, nothing is logged, and the same session serves the next statement."""
-    sessions = Sessions(new_database(), connections_max=1)
-    before = sessions.rows("SELECT pg_backend_pid()", [])
+    pool = SessionPool(new_database(), connections_max=1)
+    before = pool.rows("SELECT pg_backend_pid()", [])
     begun = time.monotonic()
     with pytest.raises(SystemExit):
-        end_after_sending(sessions, statement)
+        end_after_sending(pool, statement)
     assert time.monotonic() - begun < 15
-    assert sessions.rows("SELECT pg_backend_pid()", []) == before
-    sessions.close()
+    assert pool.rows("SELECT pg_backend_pid()", []) == before
+    pool.close()
     assert caplog.records == []

@@ -20,8 +20,8 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
 from service.store.postgres.migrate import MIGRATIONS, migrate
-from service.store.postgres.pool import UnsafeDatabase
-from service.store.postgres.store import PostgresStore, StrangeDatabase
+from service.store.postgres.pool import DurabilityTooWeak
+from service.store.postgres.store import PostgresStore, SchemaMismatch
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.model.ledger_entry import chain_hash
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
@@ -315,8 +315,8 @@ def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -
         migrate(url)
         with open_store("postgres", url) as opened:
             assert isinstance(opened, PostgresStore)
-            with pytest.raises(UnsafeDatabase, match=setting):
-                opened.refuse_unsafe()
+            with pytest.raises(DurabilityTooWeak, match=setting):
+                opened.check_durability()
 
 
 @pytest.mark.parametrize(
@@ -331,13 +331,13 @@ def test_tables_that_somebody_has_changed_are_refused(
     store: PostgresStore, database_url: str, statement: LiteralString
 ) -> None:
     """A batch travels as whole rows: every commit would fail, and nobody would know why."""
-    store.refuse_strange()
+    store.check_schema()
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP VIEW budgets")
         connection.execute("ALTER TABLE answers DROP CONSTRAINT answers_dataset_id_seq_fkey")
         connection.execute(statement)
-    with pytest.raises(StrangeDatabase, match=statement.split()[2]):
-        store.refuse_strange()
+    with pytest.raises(SchemaMismatch, match=statement.split()[2]):
+        store.check_schema()
 
 
 def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
@@ -345,7 +345,7 @@ def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: Da
     with psycopg.connect(database_url) as connection:
         connection.execute("ALTER TABLE worst_cases ADD COLUMN note text")
         connection.execute("ALTER TABLE worst_cases DROP COLUMN note")
-    store.refuse_strange()
+    store.check_schema()
     second = entry(store.head(record.id), {0: 5})
     with store.conditional_append(record.id, store.head(record.id), asked=[]) as conditional_append:
         conditional_append.append([second], [reply(second, "second")], {ANALYST: 7})

@@ -6,7 +6,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from service.store.postgres.append import Extension
+from service.store.postgres.append import LedgerAppend
 from service.store.postgres.connection import Session
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.pieces import Piece
@@ -51,14 +51,14 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
     database_url: str, monkeypatch: pytest.MonkeyPatch, *, proposed: bool
 ) -> None:
     """All of them or none; and no norm stands in the database in the clear."""
-    pieces = Extension.pieces
+    pieces = LedgerAppend.pieces
     more: list[object] = []
 
     def noted(self: Session, *given: Any) -> None:
         more.append(given)
         change(self, *given)
 
-    monkeypatch.setattr(Extension, "pieces", lambda self, types: pieces(self, types, bytes_max=100_000))
+    monkeypatch.setattr(LedgerAppend, "pieces", lambda self, types: pieces(self, types, bytes_max=100_000))
     change = Session.change
     monkeypatch.setattr(Session, "change", noted)
     with open_store("postgres", database_url) as store:

@@ -11,8 +11,8 @@ import pytest
 from service.query.schema import Schema
 from service.store.postgres.connection import Connection
 from service.store.postgres.data_tables import records_tables
-from service.store.postgres.pool import Sessions
-from service.store.postgres.snapshot import PostgresReading
+from service.store.postgres.pool import SessionPool
+from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
@@ -42,7 +42,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 def test_every_session_has_its_limits(store: PostgresStore) -> None:
     """As they were given; `tcp_user_timeout` has no meaning on the unix socket of the tests, and reads 0 there."""
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-    with store._sessions.one() as connection:
+    with store._pool.one() as connection:
         shown = [connection.execute(f"SHOW {name}").fetchall()[0][0] for name in names]
         assert shown == ["1min", "100ms", "1s"]
         assert connection.info.get_parameters()["tcp_user_timeout"] == "7000"
@@ -55,7 +55,7 @@ def test_who_waits_for_a_lock_gives_up(store: PostgresStore) -> None:
         pass
 
 
-class WatchedSessions(Sessions):
+class WatchedSessions(SessionPool):
     """Note the backends that they wait for."""
 
     awaited: ClassVar[list[int]] = []
@@ -67,7 +67,7 @@ class WatchedSessions(Sessions):
 
 def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal that Postgres refuses is over; one whose connection ends may still be about to begin."""
-    monkeypatch.setattr("service.store.postgres.store.Sessions", WatchedSessions)
+    monkeypatch.setattr("service.store.postgres.store.SessionPool", WatchedSessions)
     store, awaited = (
         PostgresStore(database_url, LEDGER_KEY, lock_timeout_ms=100, connections_max=2),
         WatchedSessions.awaited,
@@ -81,7 +81,7 @@ def test_only_a_lost_connection_is_waited_for(database_url: str, monkeypatch: py
     with pytest.raises(CommitUnclear):
         _propose(store, kept.id, head, killer=database_url)
     assert len(awaited) == 1
-    with store._sessions.one() as session:
+    with store._pool.one() as session:
         gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s)"
         assert session.execute(gone, [awaited]).fetchall() == [(0,)]
     _propose(store, kept.id, head)
@@ -229,14 +229,14 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
             conditional_append.append([made], [reply(made, f"key-{number}")], {})
             conditional_append.commit()
     fetched: list[int] = []
-    real = PostgresReading._rows
+    real = PostgresSnapshot._rows
 
-    def counted(self: PostgresReading, statement: Any, values: Any) -> Any:
+    def counted(self: PostgresSnapshot, statement: Any, values: Any) -> Any:
         rows = real(self, statement, values)
         fetched.append(len(rows))
         return rows
 
-    monkeypatch.setattr(PostgresReading, "_rows", counted)
+    monkeypatch.setattr(PostgresSnapshot, "_rows", counted)
     monkeypatch.setattr("service.store.postgres.snapshot.ENTRIES_BYTES", 2 * (20 * 8 + 3 + 16))
     with store.transaction(kept.id, lock=False) as transaction:
         assert [each.seq for each in transaction.entries(after=0)] == list(range(1, 8))

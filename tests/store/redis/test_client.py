@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 import redis
 
-from service.store.redis.client import LIFETIME_S, REST_S, RedisShelf
+from service.store.redis.client import LIFETIME_S, REST_S, RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
 from service.workflows.ports.cache import SharedEntry
-from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, news, shared_reply
+from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, notice, shared_reply
 from tests.contracts.stores import ANALYST
 from tests.faults.meddling import OwnValkey
 
@@ -37,7 +37,7 @@ def server(redis_url: str) -> Iterator["redis.Redis"]:
 
 def fill(cache: SealedCache) -> None:
     """One value of each kind, and a bucket."""
-    cache.share([shared_reply(), SharedEntry(genesis=GENESIS, entry=chain(1)[0]), account_slice(5)], [news(1)])
+    cache.share([shared_reply(), SharedEntry(genesis=GENESIS, entry=chain(1)[0]), account_slice(5)], [notice(1)])
     assert cache.take("somebody", per_s=1, burst=5) == 0
 
 
@@ -60,10 +60,10 @@ def knows(cache: SealedCache) -> list[bool]:
 def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str) -> None:
     """Until it has rested; a fault of one kind of question spares the others the wait."""
     clock = [100.0]
-    with closing(SealedCache(RedisShelf(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
+    with closing(SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
         assert cache.reply(GENESIS, ADDRESS) is None
-        shelf: RedisShelf = cache._shelf  # type: ignore[assignment]
-        shelf._client = redis.Redis.from_url(redis_url)  # it is back
+        values: RedisKeyValueStore = cache._values  # type: ignore[assignment]
+        values._client = redis.Redis.from_url(redis_url)  # it is back
         assert (cache.take("b", per_s=1, burst=1), cache.audience()) == (None, 0)
         cache.share([shared_reply()], [])
         clock[0] += REST_S
@@ -71,13 +71,15 @@ def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str)
         shared = shared_reply()
         cache.share([shared], [])
         assert cache.reply(GENESIS, ADDRESS) == shared
-        shelf._client.close()
+        values._client.close()
 
 
 def test_everything_is_unknown_where_nobody_answers() -> None:
     """No method raises."""
-    with closing(SealedCache(RedisShelf(NOWHERE, timeout_s=0.05, clock=iter(range(1000)).__next__), KEY)) as cache:
-        cache.share([shared_reply()], [news(1)])
+    with closing(
+        SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=iter(range(1000)).__next__), KEY)
+    ) as cache:
+        cache.share([shared_reply()], [notice(1)])
         assert knows(cache) == [False, False, False]
         assert cache.take("b", per_s=1, burst=1) is None
         assert (cache.audience(), cache.listen(within_s=0.01)) == (0, [])
@@ -149,8 +151,8 @@ def test_a_server_of_another_pepper_is_a_stranger(cache: SealedCache, redis_url:
         stranger = make()
         assert knows(stranger) == [False, False, False]
         cache.listen(within_s=0.01)
-        stranger.share([], [news(7)])
-        cache.share([], [news(8)])
+        stranger.share([], [notice(7)])
+        cache.share([], [notice(8)])
         assert [each.seq for each in cache.listen(within_s=30)] in ([], [8])
 
 

@@ -4,13 +4,13 @@ import socket
 
 import pytest
 
-from service.store.redis.deadline_socket import PunctualSocket
+from service.store.redis.deadline_socket import DeadlineSocket
 
 
 def test_who_looks_late_finds_what_came_in_time_and_waits_for_nothing_more() -> None:
     """Something else may have taken the time that was given."""
     ours, theirs = socket.socketpair()
-    with theirs, PunctualSocket(fileno=ours.detach()) as late:
+    with theirs, DeadlineSocket(fileno=ours.detach()) as late:
         late.settimeout(5.0)
         late.sendall(b"?")
         theirs.sendall(b"reply")

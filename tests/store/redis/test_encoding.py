@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.store.redis import encoding
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, News, Place, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
 
 NUMBERS = st.integers(0, 2**62)
 BLOBS = st.binary(max_size=100)
@@ -35,8 +35,8 @@ def test_a_reply(genesis: bytes, blob: bytes, key: str, number: int) -> None:
 @given(number=NUMBERS, hints=st.lists(NUMBERS, max_size=20))
 def test_news(number: int, hints: list[int]) -> None:
     """With all their hints."""
-    told = News(genesis=bytes(32), fence=number, seq=number, data_version=number, hints=tuple(hints))
-    assert encoding.news_of(encoding.news_bytes(told)) == told
+    told = CommitNotice(genesis=bytes(32), fence=number, seq=number, data_version=number, hints=tuple(hints))
+    assert encoding.notice_of(encoding.notice_bytes(told)) == told
 
 
 COUNTS = st.integers(0, 2**32 - 1)
@@ -45,7 +45,7 @@ COUNTS = st.integers(0, 2**32 - 1)
 @given(number=NUMBERS, accounts=st.lists(st.tuples(NUMBERS, NUMBERS, st.booleans(), COUNTS, COUNTS), max_size=30))
 def test_a_slice(number: int, accounts: list[tuple[int, int, bool, int, int]]) -> None:
     """Every account in its place."""
-    place = Place(genesis=bytes(32), fence=number, seq=number, hash=b"h" * 32, data_version=number)
+    place = LedgerPosition(genesis=bytes(32), fence=number, seq=number, hash=b"h" * 32, data_version=number)
     limits, spent, paused, *counters = np.array(accounts, dtype=np.int64).reshape(-1, 5).T
     charged, left_out = (counts.astype(np.uint32) for counts in counters)
     told = AccountSlice(
@@ -69,4 +69,4 @@ def test_a_slice(number: int, accounts: list[tuple[int, int, bool, int, int]]) -
 def test_a_part_that_is_missing_is_an_error() -> None:
     """It would be another version's value: the seal lets none of those through."""
     with pytest.raises(ValueError, match="missing"):
-        encoding.news_of(encoding._pack({"fence": 1, "seq": 1, "data_version": 1, "hints": []}, [None]))
+        encoding.notice_of(encoding._pack({"fence": 1, "seq": 1, "data_version": 1, "hints": []}, [None]))

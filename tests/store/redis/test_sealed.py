@@ -6,15 +6,15 @@ import pytest
 from service.store.redis import encoding
 from service.store.redis.sealed import SealedCache
 from service.store.redis.sealing import Seal
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.contracts.caches import GENESIS, KEY, account_slice
 
 
 @pytest.mark.parametrize(("label", "parts"), [("accounts", 4), ("accounts 2", 5)])
 def test_accounts_of_an_earlier_version_are_as_good_as_none(label: str, parts: int) -> None:
     """They are of the right key, and cannot say who has paused, or have no counters."""
-    room = Room()
-    cache = SealedCache(MemoryShelf(room), KEY)
+    room = MemoryServer()
+    cache = SealedCache(MemoryKeyValueStore(room), KEY)
     now = encoding.slice_bytes(account_slice(5))
     facts, blobs = encoding._unpack(now)
     seal, name = Seal(KEY), orjson.dumps((label, GENESIS.hex(), "0"))

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.store import WitnessUnavailable
@@ -45,7 +45,7 @@ def test_the_farthest_of_all_counts() -> None:
     first, second = MemoryWitness(), MemoryWitness()
     first.write(DATASET, at(3))
     second.write(DATASET, at(5))
-    both = SeveralWitnesses(first, [second])
+    both = CombinedWitness(first, [second])
     assert both.history(DATASET) == [at(3), at(5)]
     assert both.write(DATASET, at(4)) == at(5)
     assert first.history(DATASET) == [at(3), at(4)]
@@ -55,7 +55,7 @@ def test_the_farthest_of_all_counts() -> None:
 def test_without_the_first_nothing_is_certain() -> None:
     """Neither reading nor writing goes on without it."""
     first, second = FailingWitness(), MemoryWitness()
-    both = SeveralWitnesses(first, [second])
+    both = CombinedWitness(first, [second])
     first.is_away = True
     with pytest.raises(WitnessUnavailable):
         both.write(DATASET, at(1))
@@ -67,7 +67,7 @@ def test_a_second_that_fails_is_left_alone_for_a_while() -> None:
     """It stops nothing, costs no time again and again, and helps again once it is back."""
     now = [0.0]
     first, second = MemoryWitness(), FailingWitness()
-    both = SeveralWitnesses(first, [second], clock=lambda: now[0])
+    both = CombinedWitness(first, [second], clock=lambda: now[0])
     second.is_away = True
     for seq in range(1, 9):
         both.write(DATASET, at(seq))
@@ -114,5 +114,5 @@ def test_the_second_is_at_it_while_the_first_writes(is_away: bool) -> None:
     first, second = First(diary), Beginner(diary)
     first.is_away = is_away
     with pytest.raises(WitnessUnavailable) if is_away else nullcontext():
-        SeveralWitnesses(first, [second]).write(DATASET, at(1))
+        CombinedWitness(first, [second]).write(DATASET, at(1))
     assert diary == ["begun", "first", "finished"]

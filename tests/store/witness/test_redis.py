@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from service.store.witness import redis as module
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
@@ -246,6 +246,6 @@ def test_an_upgrade_forgets_no_witness(redis_url: str, server: "redis.Redis") ->
             assert [record.seq for record in second.history(name)] == [2]
 
 
-def several(folder: MemoryWitness, second: RedisWitness) -> SeveralWitnesses:
+def several(folder: MemoryWitness, second: RedisWitness) -> CombinedWitness:
     """As the service has them."""
-    return SeveralWitnesses(folder, [second])
+    return CombinedWitness(folder, [second])

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.admission.rate_limit import BUCKETS_MAX, Limiter, Rate
 from service.workflows.model.errors import RateLimited
 from service.workflows.model.views import Principal
@@ -73,8 +73,8 @@ def test_a_burst_passes_and_then_the_rate(clock: Clock) -> None:
 
 def test_replicas_share_a_bucket(clock: Clock) -> None:
     """Alternating gives what one gives, and at most one more at each as often as a bucket fills."""
-    room = Room(clock.nanoseconds)
-    limiters = [Limiter(RATE, SealedCache(MemoryShelf(room), bytes(32)), clock=clock.seconds) for _ in range(2)]
+    room = MemoryServer(clock.nanoseconds)
+    limiters = [Limiter(RATE, SealedCache(MemoryKeyValueStore(room), bytes(32)), clock=clock.seconds) for _ in range(2)]
     assert sum(admitted(limiters[n % 2], 1) for n in range(40)) == 5
     passed = 0
     for n in range(100):
@@ -93,8 +93,8 @@ def test_whoever_was_quiet_is_let_in_whatever_the_cache_says(clock: Clock) -> No
 
 def test_a_generous_cache_gives_nobody_more_than_the_rate(clock: Clock) -> None:
     """Flushed between any two requests, it forgets everything."""
-    room = Room(clock.nanoseconds)
-    limiter = Limiter(RATE, SealedCache(MemoryShelf(room), bytes(32)), clock=clock.seconds)
+    room = MemoryServer(clock.nanoseconds)
+    limiter = Limiter(RATE, SealedCache(MemoryKeyValueStore(room), bytes(32)), clock=clock.seconds)
     passed = 0
     for _ in range(100):
         room.buckets.clear()

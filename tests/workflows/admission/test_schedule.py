@@ -14,10 +14,10 @@ from service.workflows.admission import schedule as module
 from service.workflows.admission.schedule import (
     BUSY_SLOTS_MAX,
     SHARED_SLOTS_MAX,
-    Request,
     RequestTooCostly,
     Schedule,
     ScheduleFull,
+    SlotRequest,
     SlotRules,
 )
 from tests.workflows.slotwise import Asked, Slotwise
@@ -60,9 +60,9 @@ NEAR_OR_FAR = st.sampled_from([20 * SLOT, 60 * SLOT, 150 * SLOT, 150 * SLOT + 1,
 extra_instants = st.lists(st.integers(0, 400 * SLOT), max_size=30)
 
 
-def request_of(event: Event, arrived_ns: int) -> Request:
+def request_of(event: Event, arrived_ns: int) -> SlotRequest:
     """The request that arrives."""
-    return Request(
+    return SlotRequest(
         principal=event.principal,
         cost=PublicCost(time_ns=event.cost_ns, kept_bytes=0, working_bytes=0),
         arrived_ns=arrived_ns,
@@ -75,9 +75,9 @@ def request_of(event: Event, arrived_ns: int) -> Request:
 class Played:
     """What a schedule made of some events; `requests` are those that it admitted, in order of arrival."""
 
-    requests: list[Request]
-    refused: list[Request]
-    begun: list[tuple[int, int, list[Request]]]
+    requests: list[SlotRequest]
+    refused: list[SlotRequest]
+    begun: list[tuple[int, int, list[SlotRequest]]]
 
 
 def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
@@ -90,7 +90,7 @@ def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
         for begun in progress.begun:
             played.begun.append((begun.reservation.begins_ns, begun.reservation.leaves_ns, list(begun.requests)))
 
-    agenda: list[tuple[int, int, Request | None]] = [(instant, -1, None) for instant in extra]
+    agenda: list[tuple[int, int, SlotRequest | None]] = [(instant, -1, None) for instant in extra]
     now_ns = 0
     for event in happening:
         now_ns += event.after_ns
@@ -206,7 +206,7 @@ def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_ow
 @given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)))
 def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: list[Event], last: list[Event]) -> None:
     """The estimate that admission goes by; disconnects of others only help."""
-    schedule, now_ns, waiting = Schedule(RULES), 0, list[Request]()
+    schedule, now_ns, waiting = Schedule(RULES), 0, list[SlotRequest]()
     for event in [*happening, *last[:1]]:
         now_ns += event.after_ns
         schedule.advance(now_ns)
@@ -223,7 +223,7 @@ def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: l
         assert waiting[-1].leaves_ns <= due_ns
 
 
-def small(arrived_ns: int, *, cost_ns: int = 100, deadline_ns: int = FAR, dataset: int | None = 0) -> Request:
+def small(arrived_ns: int, *, cost_ns: int = 100, deadline_ns: int = FAR, dataset: int | None = 0) -> SlotRequest:
     """A request of the one principal."""
     return request_of(
         Event(after_ns=0, principal=0, cost_ns=cost_ns, dataset=dataset, deadline_ns=deadline_ns, goes_after_ns=None),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Request, Reservation, ScheduleFull, SlotRules
+from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest, SlotRules
 from service.workflows.admission.scheduler import MARGIN_NS, START_NS, Dispatcher, Scheduler, slot_rules
 from service.workflows.model.errors import Unavailable
 from tests.workflows.slotwise import Asked, Slotwise
@@ -57,7 +57,7 @@ class Clock:
     """A dispatcher on a time that is set, and all that it was told."""
 
     now_ns: int = 0
-    events: list[tuple[Request, str]] = field(default_factory=list)
+    events: list[tuple[SlotRequest, str]] = field(default_factory=list)
     acts: list[int] = field(default_factory=list)
     deadline_ns: int = 10**12
 
@@ -76,7 +76,7 @@ class Clock:
 
     def reserve(
         self, cost_ms: float = 1, *, writer: Writer | None = None, principal: str = "ana"
-    ) -> tuple[Job, Request]:
+    ) -> tuple[Job, SlotRequest]:
         """A job that arrives now."""
         job = Job(self)
         cost = PublicCost(time_ns=int(cost_ms * MS), kept_bytes=0, working_bytes=0)
@@ -290,7 +290,7 @@ def test_a_plain_simulation_says_what_begins_when(
     happening: Sequence[tuple[int, str | float]], looks: set[int]
 ) -> None:
     """Whenever the dispatcher is looked at; and no work and no act begins before its time."""
-    clock, made = Clock(), list[tuple[Job, Request]]()
+    clock, made = Clock(), list[tuple[Job, SlotRequest]]()
     instant_ns = 0
     agenda: list[tuple[int, str | float]] = [(look, "step") for look in looks]
     for after_ns, what in happening:
@@ -319,7 +319,7 @@ def test_a_plain_simulation_says_what_begins_when(
     assert not {(now_ns - START_NS) // SLOT * SLOT for now_ns in clock.acts} & reserved
 
 
-def _asked(request: Request, *, zero_ns: int = 0) -> Asked:
+def _asked(request: SlotRequest, *, zero_ns: int = 0) -> Asked:
     return Asked(
         principal=request.principal,
         cost_ns=request.cost.time_ns,
@@ -362,16 +362,16 @@ class Waiting:
 
 
 @pytest.fixture
-def requests() -> list[Request]:
+def requests() -> list[SlotRequest]:
     """All that were observed, in the order of their arrival."""
     return []
 
 
 @pytest.fixture
-def scheduler(requests: list[Request]) -> Iterator[Scheduler]:
+def scheduler(requests: list[SlotRequest]) -> Iterator[Scheduler]:
     """Slots of 10 ms on the machine's own clock."""
 
-    def observe(request: Request, event: str) -> None:
+    def observe(request: SlotRequest, event: str) -> None:
         if event == "arrived":
             requests.append(request)
 
@@ -380,7 +380,7 @@ def scheduler(requests: list[Request]) -> Iterator[Scheduler]:
 
 
 def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
-    scheduler: Scheduler, requests: list[Request]
+    scheduler: Scheduler, requests: list[SlotRequest]
 ) -> None:
     """Eight principals ask and go as they like: whatever the threads did, a plain simulation gives the same slots."""
     worker = Worker()
@@ -429,7 +429,7 @@ def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(sch
     assert request.reservation is not None
 
 
-def test_the_thread_ends_with_the_scheduler(requests: list[Request]) -> None:
+def test_the_thread_ends_with_the_scheduler(requests: list[SlotRequest]) -> None:
     """And whoever waits is told."""
     scheduler = Scheduler(RULES, deadline_ns=10**15)
     cost = PublicCost(time_ns=10**12, kept_bytes=0, working_bytes=0)

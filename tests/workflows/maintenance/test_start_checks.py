@@ -69,7 +69,7 @@ def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
     monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
-    replica.registry._companions.append(checks)  # without its thread
+    replica.registry._background.append(checks)  # without its thread
     return checks
 
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from service.workflows.ports.telemetry import SILENT, Commit, Silent, Telemetry
+from service.workflows.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
 from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
 
-class Tally(Silent):
+class Tally(NullTelemetry):
     """Counts what it is told."""
 
     def __init__(self) -> None:
@@ -88,11 +88,11 @@ def test_nothing_that_a_record_could_shape_can_be_told() -> None:
 
 def test_silence_takes_everything() -> None:
     """The default: every method of the port, to no effect."""
-    SILENT.request_began()
-    SILENT.request_ended("GET /livez", 200)
-    SILENT.slot_overrun()
-    SILENT.batched(1)
-    SILENT.committed("questions")
-    SILENT.commit_unclear()
-    with SILENT.checkpointing():
+    NULL_TELEMETRY.request_began()
+    NULL_TELEMETRY.request_ended("GET /livez", 200)
+    NULL_TELEMETRY.slot_overrun()
+    NULL_TELEMETRY.batched(1)
+    NULL_TELEMETRY.committed("questions")
+    NULL_TELEMETRY.commit_unclear()
+    with NULL_TELEMETRY.checkpointing():
         pass

@@ -96,7 +96,7 @@ def test_what_the_cache_has_lost_the_line_knows(world: Replicas) -> None:
     """The same bytes."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+    world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
     assert ask(world.replicas[1], world.analyst, "k").body == first.body
 
 
@@ -144,9 +144,9 @@ def test_a_closed_replica_leaves_no_promise_open(world: Replicas) -> None:
     """Whoever comes after the end is refused by the line."""
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    recall, writer = world.replicas[1]._submitting.recall, world.writer(1)
-    assert recall is not None
-    recall.close()
+    lookup, writer = world.replicas[1]._submitter.lookup, world.writer(1)
+    assert lookup is not None
+    lookup.close()
     assert ask(world.replicas[1], world.analyst, "k").sequence == 1
     assert writer.length == 0
 

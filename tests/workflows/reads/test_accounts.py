@@ -8,10 +8,10 @@ import pytest
 
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.views import Principal
-from service.workflows.ports.cache import SLICE_SLOTS, Place
+from service.workflows.ports.cache import SLICE_SLOTS, LedgerPosition
 from service.workflows.ports.store import StoreUnavailable, Transaction
 from service.workflows.reads import accounts
-from service.workflows.reads.accounts import SLICES_MAX, Account, Wanted
+from service.workflows.reads.accounts import SLICES_MAX, AccountNumbers, Wanted
 from tests.factories import ask, upload
 from tests.gated_store import GatedStore
 from tests.workflows.replicas import Replicas, eventually, replicas
@@ -37,7 +37,7 @@ def individual(world: Replicas, key: str = "bob") -> Principal:
     return principal
 
 
-def from_slices(world: Replicas, number: int = 1) -> list[Account] | None:
+def from_slices(world: Replicas, number: int = 1) -> list[AccountNumbers] | None:
     """What a replica finds in the cache."""
     replica = world.replicas[number]
     wanted = accounts._wanted(everybody, replica.registry.record("survey"), world.writer(number))  # type: ignore[arg-type]
@@ -52,9 +52,9 @@ def leave(world: Replicas, number: int = 0) -> None:
     eventually(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
 
 
-def here(world: Replicas, number: int = 0) -> Place:
+def here(world: Replicas, number: int = 0) -> LedgerPosition:
     """Where the database stands."""
-    return Place.of(world.replicas[number].registry.record("survey"), world.store.head(1))
+    return LedgerPosition.of(world.replicas[number].registry.record("survey"), world.store.head(1))
 
 
 def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
@@ -106,7 +106,7 @@ def test_slices_of_another_place_are_as_good_as_none(world: Replicas, change: di
     """Ahead, of another fence, or of a clone that stands at the same sequence: nothing that they say is shown."""
     leave(world)
     (true,) = world.caches[0].slices(here(world).genesis, [0])
-    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+    world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
     world.caches[0].share([replace(true, place=replace(true.place, **change), spent=true.spent * 0)], [])  # type: ignore[arg-type]
     assert world.caches[1].slices(here(world).genesis, [0]) != []
     assert from_slices(world) is None
@@ -116,7 +116,7 @@ def test_a_slice_that_is_too_short_or_missing_is_as_good_as_none(world: Replicas
     """All that was wanted, or nothing."""
     leave(world)
     (true,) = world.caches[0].slices(here(world).genesis, [0])
-    room = world.caches[0]._shelf._room  # type: ignore[attr-defined]
+    room = world.caches[0]._values._room  # type: ignore[attr-defined]
     room.values.clear()
     short = replace(true, limits=true.limits[:2], spent=true.spent[:2], paused=true.paused[:2])
     world.caches[0].share([short], [])
@@ -177,7 +177,7 @@ def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str
     usual = world.replicas[0].my_budgets(bob)
     eventually(lambda: writer.position == world.writer(0).position)
     if in_the_way == "not loaded":
-        writer.submit_look(lambda state: state.doubt_all()).result(timeout=30)
+        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=30)
     if in_the_way == "behind":
         writer.submit_look(lambda state: setattr(state, "seq", state.seq - 1)).result(timeout=30)
     if in_the_way == "busy":
@@ -185,7 +185,7 @@ def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str
         held = writer.submit_act(lambda transaction, state: None)
         world.store.wait_until_reached()
     position = writer.position
-    world.caches[0]._shelf._room.values.clear()  # type: ignore[attr-defined]
+    world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
 
     assert world.replicas[1].my_budgets(bob) == usual
     assert writer.position == position

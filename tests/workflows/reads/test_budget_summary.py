@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service.engine.pages import PAGE_SLOTS
 from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
-from service.workflows.reads.budget_summary import Standing, standing, summary
+from service.workflows.reads.budget_summary import AllAccounts, all_accounts, summary
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, upload
 
@@ -32,7 +32,7 @@ def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int,
     """Bins, quantiles and who has nothing left, against Python's own numbers; some have spent more than their limit."""
     columns = zip(*accounts, strict=True) if accounts else ((), (), (), ())
     present, limit, spent, paused = (list(column) for column in columns)
-    there = Standing(
+    there = AllAccounts(
         seq=7,
         present=np.array(present, dtype=np.bool_),
         limit=np.array(limit, dtype=np.int64),
@@ -61,10 +61,10 @@ def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
     """What is spent meanwhile does not show in it, and shows in the next."""
     writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     ask(replica, who, "a", reuse=False)
-    before = standing(writer)
+    before = all_accounts(writer)
     spent = before.spent.copy()
     ask(replica, who, "b", reuse=False)
-    assert standing(writer).spent.sum() > spent.sum()
+    assert all_accounts(writer).spent.sum() > spent.sum()
     assert np.array_equal(before.spent, spent)
     assert (summary(before).sequence, replica.budget_summary("survey").sequence) == (1, 2)
 
@@ -86,7 +86,7 @@ def test_a_page_is_copied_at_a_time_and_questions_come_between(
         return real(look)
 
     monkeypatch.setattr(writer, "look", counted)
-    taken = standing(writer)
+    taken = all_accounts(writer)
     assert (taken.seq, len(looks), taken.spent.size) == (1, 2, 2 * PAGE_SLOTS)
     assert int(taken.present.sum()) == PAGE_SLOTS + 2
     one = int(taken.spent[0])
@@ -118,6 +118,6 @@ def test_memory_that_stays_in_doubt_is_unavailable(replica: Replica, monkeypatch
     """Nothing is told of accounts that may be wrong."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     monkeypatch.setattr(writer, "catch_up", lambda: None)
-    writer.submit_look(lambda state: state.doubt()).result(timeout=30)
+    writer.submit_look(lambda state: state.invalidate()).result(timeout=30)
     with pytest.raises(Unavailable):
-        standing(writer)
+        all_accounts(writer)

@@ -63,7 +63,7 @@ def test_memory_follows_without_a_question_and_without_reading_the_ledger(world:
 def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
     """News concern those who hold it."""
     writer = world.writer(1)
-    writer._state.doubt_all()
+    writer._state.invalidate_all()
     ask_first(world, 3)
     eventually(lambda: world.replicas[1]._exchange.hints._kept != {} and world.seq(0) == 3)
     assert writer.position is None
@@ -108,7 +108,7 @@ def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
     eventually(lambda: world.seq(1) == 4)
     with world.store.transaction(1, lock=False) as transaction:
         entries = list(transaction.entries(after=0))
-    second._state.doubt()
+    second._state.invalidate()
     second.tail.offer([], after=4)
     ask(world.replicas[1], world.analyst, "reload", reuse=False)
     last = entries[-1]

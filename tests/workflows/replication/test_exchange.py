@@ -5,20 +5,20 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from service.store.redis.sealed import SealedCache
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.cache import SharedEntry
 from service.workflows.replication.exchange import (
     ENTRY_BYTES_MAX,
     HINTS_MAX,
     LOOK_EVERY_S,
+    NO_EXCHANGE,
     OUTBOX_MAX,
-    UNSHARED,
-    Exchange,
     Hints,
+    ReplicaExchange,
 )
 from service.workflows.replication.tail import TAIL_MAX, Tail
-from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, news
+from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, notice
 from tests.contracts.stores import ANALYST, dataset, reply
 from tests.factories import open_replica, register
 from tests.workflows.replicas import eventually
@@ -43,15 +43,15 @@ class Follower:
 class World:
     """Two exchanges before one shelf, and a clock that stands."""
 
-    room: Room = field(default_factory=Room)
+    room: MemoryServer = field(default_factory=MemoryServer)
     now_s: float = 0.0
     caches: list[SealedCache] = field(default_factory=list)
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: list[ReplicaExchange] = field(default_factory=list)
     follower: Follower = field(default_factory=Follower)
 
     def __post_init__(self) -> None:
-        self.caches = [SealedCache(MemoryShelf(self.room), KEY) for _ in range(2)]
-        self.exchanges = [Exchange(each, clock=lambda: self.now_s) for each in self.caches]
+        self.caches = [SealedCache(MemoryKeyValueStore(self.room), KEY) for _ in range(2)]
+        self.exchanges = [ReplicaExchange(each, clock=lambda: self.now_s) for each in self.caches]
         self.exchanges[1].follow(GENESIS, self.follower)
 
     def both_listen(self) -> None:
@@ -135,10 +135,10 @@ def test_a_line_that_is_up_to_date_or_empty_is_left_alone(world: World) -> None:
     ours, theirs = world.exchanges
     for position, woken in [((1, 3, 1), 0), ((1, 4, 1), 0), ((2, 0, 1), 0), (None, 0), ((1, 2, 1), 1), ((1, 3, 0), 2)]:
         world.follower.position = position
-        world.caches[0].share([], [news(3)])
+        world.caches[0].share([], [notice(3)])
         theirs.hear(within_s=SOON_S)
         assert world.follower.woken == woken
-    world.caches[0].share([], [news(9)])
+    world.caches[0].share([], [notice(9)])
     ours.hear(within_s=SOON_S)
     assert world.follower.woken == 2
 
@@ -147,7 +147,7 @@ def test_old_news_do_not_hide_new_ones(world: World) -> None:
     """Of all that has come at once the farthest counts, in whatever order."""
     entries = chain(3)
     world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in entries], [])
-    world.caches[0].share([], [news(2, 5), news(3, 6), news(1, 7)])
+    world.caches[0].share([], [notice(2, 5), notice(3, 6), notice(1, 7)])
     world.exchanges[1].hear(within_s=SOON_S)
     assert world.follower.woken == 1
     assert world.follower.tail.last(after=0) == 3
@@ -156,7 +156,7 @@ def test_old_news_do_not_hide_new_ones(world: World) -> None:
 
 def test_whoever_is_far_behind_reads_the_database(world: World) -> None:
     """No tail is fetched that would be too short."""
-    world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in chain(3)], [news(TAIL_MAX + 1)])
+    world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in chain(3)], [notice(TAIL_MAX + 1)])
     world.exchanges[1].hear(within_s=SOON_S)
     assert (world.follower.woken, world.follower.tail.last(after=0)) == (1, 0)
 
@@ -181,15 +181,15 @@ def test_hints_forget_the_oldest() -> None:
 
 def test_where_nothing_is_shared_nothing_is_kept() -> None:
     """A house without a cache."""
-    UNSHARED.committed(RECORD, HEAD, chain(1), [])
-    UNSHARED.read([account_slice(1)])
-    assert UNSHARED._outbox.empty()
+    NO_EXCHANGE.committed(RECORD, HEAD, chain(1), [])
+    NO_EXCHANGE.read([account_slice(1)])
+    assert NO_EXCHANGE._outbox.empty()
 
 
 def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
     """A command that touches none neither starts threads nor waits for them."""
-    room = Room()
-    with open_replica(cache=SealedCache(MemoryShelf(room), KEY)) as replica:
+    room = MemoryServer()
+    with open_replica(cache=SealedCache(MemoryKeyValueStore(room), KEY)) as replica:
         replica.datasets()
         assert room.listeners == []
         register(replica)

@@ -157,9 +157,9 @@ def test_an_owner_that_does_not_answer_is_asked_for_anew(one: Ownership, other: 
     """Doubt forgets one owner of one dataset; a newer one it leaves alone."""
     one.claim(7)
     other.claim(7)
-    other.doubt(7, OTHER)
+    other.invalidate(7, OTHER)
     assert other.at_hand(7) == ONE
-    other.doubt(7, ONE)
+    other.invalidate(7, ONE)
     assert other.at_hand(7) is None
     assert other.claim(7) == ONE
 

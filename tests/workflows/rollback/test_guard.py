@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from service.store.witness.combined import SeveralWitnesses
+from service.store.witness.combined import CombinedWitness
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
-from service.workflows.maintenance.reconcile import Reconciled, after, before, plan_of, reconcile
+from service.workflows.maintenance.reconcile import Reconciled, after, before, reconcile, reconcile_plan
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.model.rows import WitnessRecord
@@ -233,7 +233,7 @@ def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
     body = ask(replica, who, "a", reuse=False).body
     second, name = MemoryWitness(), witness_name(replica.registry.record("survey"))
     second.write(name, witness.kept[name].pop())
-    with open_replica(store, witness=SeveralWitnesses(witness, [second])) as other:
+    with open_replica(store, witness=CombinedWitness(witness, [second])) as other:
         assert ask(other, who, "a", reuse=False).body == body
     assert witness.history(name)[-1].seq == 1
 
@@ -469,7 +469,7 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
         assert "nothing is left" in next(iter(verify_all(store, witness))).findings[0]
         with pytest.raises(InvalidRequest):
             mend(store, witness)
-        plan = plan_of(store, witness, "survey", burn_units=2**36)
+        plan = reconcile_plan(store, witness, "survey", burn_units=2**36)
         assert plan is not None
         assert (plan.missing_units, plan.joining_units) == (2**36, 2**36)
         assert before(plan)[-1] == "whoever joins from now on has a limit lower by 0.0625 rho"
@@ -588,7 +588,7 @@ def test_histories_that_were_witnessed_apart_are_both_burned(
             fresh(other, who, f"there {n}")
         for n in range(3):
             fresh(replica, who, f"here {n}")
-    together = SeveralWitnesses(replica.registry.witness, [apart])
+    together = CombinedWitness(replica.registry.witness, [apart])
     with open_replica(store, witness=together) as merged:
         with pytest.raises(Fenced):
             fresh(merged, who, "b")

@@ -10,7 +10,7 @@ from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import Checkpoint
 from service.workflows.ports.store import StoreUnavailable
-from service.workflows.ports.telemetry import SILENT
+from service.workflows.ports.telemetry import NULL_TELEMETRY
 from service.workflows.writer.checkpoints import Checkpointer
 from service.workflows.writer.queue import WriterQueue
 from tests.factories import analyst, ask, open_replica, register, upload
@@ -101,7 +101,7 @@ def test_what_nobody_writes_is_dropped() -> None:
     with open_replica(MemoryStore()) as replica:
         register(replica)
         record = replica.registry.record("survey")
-        checkpointer = Checkpointer(record=record, guard=replica.registry.guard(record), telemetry=SILENT)
+        checkpointer = Checkpointer(record=record, guard=replica.registry.guard(record), telemetry=NULL_TELEMETRY)
         assert checkpointer.is_idle
         for seq in (1, 2, 3):
             checkpointer.take(Checkpoint(since=0, seq=seq, hash=bytes(32), pages={}))

@@ -16,7 +16,7 @@ from service.testing.transaction import CHECK_VIOLATION
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitRejected, Store
-from service.workflows.ports.telemetry import Silent
+from service.workflows.ports.telemetry import NullTelemetry
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.submission import PendingAnswer
 from tests.contracts.stores import open_store
@@ -47,7 +47,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         yield opened
 
 
-class Counted(Silent):
+class Counted(NullTelemetry):
     """Counts batches by their size, and unclear commits."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ def test_an_act_that_is_rejected_is_an_incident_too(
     position = replica.writer.position
 
     def reject(_transaction: object, state: DatasetState) -> None:
-        state.after_commit(state.doubt_all)
+        state.after_commit(state.invalidate_all)
         raise CommitRejected(CHECK_VIOLATION)
 
     with caplog.at_level(logging.ERROR, "sparing.incidents"), suppress(CommitRejected):

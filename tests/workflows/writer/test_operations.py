@@ -20,7 +20,7 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear, HeadMoved, LongAct, Store, StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.operations import ATTEMPTS_MAX
-from service.workflows.writer.prepared import Ground
+from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 from tests.factories import PEOPLE, VISITS, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
@@ -176,7 +176,7 @@ def test_what_was_prepared_before_a_load_is_prepared_again(replica: Replica, sto
     """The records that it was built from are others now: it is built anew, and there once."""
     acts = between.acts
     with between.during(lambda: upload(replica, "people", EVE)) as done:
-        state_of(replica).doubt_all()
+        state_of(replica).invalidate_all()
         assert charged(replica, "during") == 2
     done.result()
     assert between.acts == acts + 2
@@ -202,12 +202,12 @@ def test_a_preparation_that_is_always_in_vain_is_given_up(
 ) -> None:
     """Unavailable, and nothing is there."""
 
-    def check_nothing(self: Ground, state: DatasetState, head: object) -> None:
+    def check_nothing(self: BaseVersion, state: DatasetState, head: object) -> None:
         raise HeadMoved
 
     acts = between.acts
     with monkeypatch.context() as patch:
-        patch.setattr(Ground, "check", check_nothing)
+        patch.setattr(BaseVersion, "check", check_nothing)
         with pytest.raises(Unavailable):
             upload(replica, "people", EVE)
     assert between.acts == acts + ATTEMPTS_MAX
@@ -226,7 +226,7 @@ def test_a_refused_upload_holds_up_no_other(replica: Replica, store: Store) -> N
 def test_replicas_give_out_each_slot_once(replica: Replica, store: Store, between: Between) -> None:
     """The second upload begins when the first has ended, at whatever replica."""
     if isinstance(store, PostgresStore):
-        store._sessions._pool.resize(1, 6)  # for two houses
+        store._pool._pool.resize(1, 6)  # for two houses
     with open_replica(store, SeededEntropy(6)) as second:
         with between.during(lambda: upload(replica, "people", EVE)), ThreadPoolExecutor(1) as pool:
             other = pool.submit(lambda: upload(second, "people", [("kim", "SE", 5, 5)]))

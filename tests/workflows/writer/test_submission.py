@@ -16,7 +16,7 @@ from service.workflows.admission.schedule import Reservation
 from service.workflows.admission.scheduler import START_NS, Scheduler, slot_rules
 from service.workflows.model.views import Principal
 from service.workflows.writer.batch import QueryRequest
-from service.workflows.writer.submission import Submission, Unit
+from service.workflows.writer.submission import AdmittedUnit, Submission
 from tests.factories import CLOCK, PEOPLE
 
 SLOT_NS = 10_000_000
@@ -114,7 +114,7 @@ def test_without_slots_work_that_has_not_begun_is_not_begun() -> None:
 
 def test_of_a_unit_all_is_begun_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that goes while the writer takes its batch up leaves no promise that nothing settles."""
-    begun, gone = Unit([0] * 3, COST), Unit([0] * 3, COST)
+    begun, gone = AdmittedUnit([0] * 3, COST), AdmittedUnit([0] * 3, COST)
     second, other = begun.answers[1], gone.answers[1]
     run, cancel = second.set_running_or_notify_cancel, other.cancel
 

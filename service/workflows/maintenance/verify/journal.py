@@ -1,7 +1,7 @@
 """The journal replayed: its own chain, and all that it decides of a dataset's head and of everybody's account.
 
 Who joined is told by slots. An upload of an earlier version, or one whose slots are told by pages, does not tell them;
-from then on nothing but bounds is known of accounts (`Standing.is_told`).
+from then on nothing but bounds is known of accounts (`JournalState.is_told`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Standing:
+class JournalState:
     """The state that the acts so far decide.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
@@ -102,34 +102,34 @@ class Standing:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)
 
 
-def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, Standing, list[str]]:
+def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, JournalState, list[str]]:
     """(how many acts, what they decide, findings). The head is held against them."""
-    standing = Standing.of(record)
+    journal_state = JournalState.of(record)
     findings: list[str] = []
     count, number, previous = 0, 0, record.genesis
     for act in acts:
         findings += [f"journal row {missing}: is missing" for missing in range(number + 1, min(act.number, number + 6))]
         findings += [f"journal row {act.number}: {wrong}" for wrong in _wrong_with(act, number, previous, head)]
         try:
-            standing.apply(act)
+            journal_state.apply(act)
         except (KeyError, ValueError, TypeError, IndexError) as error:
             findings.append(f"journal row {act.number}: its detail makes no sense ({type(error).__name__})")
         count, number, previous = count + 1, act.number, act.hash
-    findings += [f"heads row {record.id}: {wrong}" for wrong in _wrong_with_head(head, count, previous, standing)]
-    standing.make_room(min(head.slots, record.capacity))
-    return count, standing, findings
+    findings += [f"heads row {record.id}: {wrong}" for wrong in _wrong_with_head(head, count, previous, journal_state)]
+    journal_state.make_room(min(head.slots, record.capacity))
+    return count, journal_state, findings
 
 
-def _wrong_with_head(head: Head, count: int, last_hash: bytes, standing: Standing) -> list[str]:
+def _wrong_with_head(head: Head, count: int, last_hash: bytes, journal_state: JournalState) -> list[str]:
     """Findings where the head says otherwise than the journal."""
     given = {
         "data_version": count,
-        "epoch": standing.epoch,
-        "fence": standing.fence,
-        "joining_units": standing.joining_units,
+        "epoch": journal_state.epoch,
+        "fence": journal_state.fence,
+        "joining_units": journal_state.joining_units,
     }
-    if standing.is_told:
-        given["slots"] = standing.slots
+    if journal_state.is_told:
+        given["slots"] = journal_state.slots
     findings = [
         f"says {name} {getattr(head, name)}, the journal gives {value}"
         for name, value in given.items()

@@ -13,7 +13,7 @@ from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
 from service.workflows.maintenance.verify.amendments import Amended
-from service.workflows.maintenance.verify.journal import Integers, Standing
+from service.workflows.maintenance.verify.journal import Integers, JournalState
 from service.workflows.maintenance.verify.participation import Participation, Priced
 from service.workflows.maintenance.verify.pruning import PrunedLedger
 from service.workflows.maintenance.verify.totals import ReplayedTotals
@@ -29,20 +29,20 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """All that is stored of a dataset beside its entries. `standing` is what all of the `acts` decide."""
+    """All that is stored of a dataset beside its entries. `journal_state` is what all of the `acts` decide."""
 
     record: DatasetRecord
     head: Head
     pages: Mapping[int, StoredPage]
     accounts: Individuals
-    standing: Standing
+    journal_state: JournalState
     acts: Sequence[JournalAct]
     amended: Amended
     pruned: PrunedLedger
 
     @classmethod
     def of(
-        cls, record: DatasetRecord, transaction: Transaction, *, standing: Standing, acts: Sequence[JournalAct]
+        cls, record: DatasetRecord, transaction: Transaction, *, journal_state: JournalState, acts: Sequence[JournalAct]
     ) -> Self:
         """Read the rest of it."""
         return cls(
@@ -50,7 +50,7 @@ class Stored:
             head=transaction.head,
             pages={page.number: page for page in transaction.pages()},
             accounts=transaction.individuals(),
-            standing=standing,
+            journal_state=journal_state,
             acts=acts,
             amended=Amended(transaction.amendments(), acts),
             pruned=PrunedLedger.of(transaction.head, acts, transaction.pruned_totals()),
@@ -62,19 +62,19 @@ class LedgerReplay:
 
     def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
         """Nothing is replayed yet. The totals at the sequence `totals_at` are copied."""
-        record, accounts, standing = stored.record, stored.accounts, stored.standing
+        record, accounts, journal_state = stored.record, stored.accounts, stored.journal_state
         self.findings: list[str] = []
         self.entries = self.last_seq = self.worst_case_units = 0
-        self.totals = ReplayedTotals(standing.slots, erased=stored.amended.slots)
+        self.totals = ReplayedTotals(journal_state.slots, erased=stored.amended.slots)
         self.worst_cases: dict[UUID, int] = defaultdict(int)
         self._record, self._head, self._pages = record, stored.head, stored.pages
         self._amended, self._pruned, self._totals_at = stored.amended, stored.pruned, totals_at
         self._last_hash = record.genesis
         self._participation = Participation(record, stored.acts)
-        self._limits: Integers = np.full(standing.slots, _UNKNOWN, dtype=np.int64)
-        is_held = accounts.slots < standing.slots
+        self._limits: Integers = np.full(journal_state.slots, _UNKNOWN, dtype=np.int64)
+        is_held = accounts.slots < journal_state.slots
         self._limits[accounts.slots[is_held]] = accounts.limits[is_held]
-        self._limits[~standing.are_plain] = _UNKNOWN
+        self._limits[~journal_state.are_plain] = _UNKNOWN
         self._compare_pages(seq=0)
 
     def apply(self, entry: LedgerEntry) -> None:

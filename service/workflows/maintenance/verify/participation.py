@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from service.core.uniform import kept, uniform
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
-from service.workflows.maintenance.verify.journal import Integers, Standing
+from service.workflows.maintenance.verify.journal import Integers, JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord
@@ -68,7 +68,7 @@ class Participation:
 
     def __init__(self, record: DatasetRecord, acts: Sequence[JournalAct]) -> None:
         """Before the first entry."""
-        self._then = Standing.of(record)
+        self._then = JournalState.of(record)
         self._acts = deque(acts)
 
     def wrong_with(

@@ -79,8 +79,8 @@ def verified(
     """One pass over the journal, and one over the entries with their answers, which copies the totals at a sequence."""
     head = transaction.head
     journal = transaction.acts(after=0)
-    acts, standing, findings = check_journal(record, head, journal)
-    stored = Stored.of(record, transaction, standing=standing, acts=journal)
+    acts, journal_state, findings = check_journal(record, head, journal)
+    stored = Stored.of(record, transaction, journal_state=journal_state, acts=journal)
     accounts, replay = stored.accounts, LedgerReplay(stored, totals_at=totals_at)
     answers = AnswersCheck(record, transaction.answers())
     for entry in transaction.entries(after=0):
@@ -102,7 +102,7 @@ def verified(
             *stored.pruned.findings,
             *replay.findings,
             *answers.findings,
-            *check_accounts(head, accounts, standing, replay.totals.spent),
+            *check_accounts(head, accounts, journal_state, replay.totals.spent),
         ],
     )
     return report, replay

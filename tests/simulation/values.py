@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from service.store.redis.sealed import Item, Swap
-from service.testing.cache import MemoryShelf, Room
+from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from tests.simulation.scheduler import Scheduler
 
 
@@ -18,7 +18,7 @@ class Liar:
     """What the shelves of all replicas have in common, and how it misbehaves."""
 
     def __init__(self, scheduler: Scheduler, random: Random) -> None:
-        self.room = Room(clock_ns=lambda: 0)
+        self.room = MemoryServer(clock_ns=lambda: 0)
         self.scheduler, self.random = scheduler, random
         self.rates = {
             name: random.choice([0.0, 0.0, 0.2, 0.6]) for name in ("lost", "old", "swapped", "flushed", "deaf")
@@ -38,7 +38,7 @@ class Liar:
         self.rates = dict.fromkeys(self.rates, 0.0)
 
 
-class LyingShelf(MemoryShelf):
+class LyingShelf(MemoryKeyValueStore):
     """One replica's way to it; every call is a journey on which others may overtake."""
 
     def __init__(self, liar: Liar) -> None:
