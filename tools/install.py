@@ -16,7 +16,15 @@ from typing import Final
 UV_LOCK: Final = "requirements-uv.lock"
 PIP: Final = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 PIP_INSTALL: Final = [*PIP, "install", "--require-hashes", "--only-binary", ":all:"]
-UV_INSTALL: Final = ["pip", "install", "--require-hashes", "--no-build", "--python", sys.executable]
+UV_INSTALL: Final = [
+    "pip",
+    "install",
+    "--require-hashes",
+    "--no-build",
+    "--compile-bytecode",
+    "--python",
+    sys.executable,
+]
 
 # pip's setting, uv's variable, and the separator where the variable holds a list (pip separates by white space).
 INDEX_SETTINGS: Final = {
