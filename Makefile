@@ -11,6 +11,8 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
+# Compiled tests are kept whatever the environment says: to rewrite their assertions takes each worker five seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo run test unit mutants check format bench attack soak lock clean
 

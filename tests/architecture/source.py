@@ -30,6 +30,7 @@ class Module:
         return self.path.split("/")[1].removesuffix(".py")
 
 
+@cache
 def module(path: str, text: str) -> Module:
     """Parse `text` as if it lay at `path`; a SyntaxError says that it is no Python."""
     return Module(path=path, text=text, tree=ast.parse(text))
@@ -52,8 +53,13 @@ def _is_ours(folder: str) -> bool:
     return folder not in LEFT_BY_TOOLS and not folder.endswith(".egg-info")
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
     """Path and text of every file that is text; pictures and data in binary are passed over."""
+    return tuple(_texts())
+
+
+def _texts() -> Iterator[tuple[str, str]]:
     for path in files():
         try:
             yield path, (ROOT / path).read_text(encoding="utf-8")

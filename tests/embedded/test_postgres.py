@@ -14,6 +14,8 @@ from service.embedded.errors import EmbeddedServerError
 from service.embedded.postgres import attach
 from service.embedded.process import OsAccount
 
+pytestmark = pytest.mark.slow
+
 COLLATION = """
     SELECT concat_ws(' ', datlocprovider, coalesce(to_jsonb(d) ->> 'datlocale', datcollate))
     FROM pg_database d WHERE datname = current_database()

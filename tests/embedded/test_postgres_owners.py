@@ -21,6 +21,8 @@ from service.embedded.lock import HomeLock
 from service.embedded.postgres import _mark, attach
 from service.embedded.process import LAUNCHER, OsAccount, arguments_of, start_child, stop_child
 
+pytestmark = pytest.mark.slow
+
 OWNER = """
 import json, sys
 from pathlib import Path

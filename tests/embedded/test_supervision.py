@@ -14,6 +14,8 @@ from service.embedded.home import Home
 from service.embedded.process import start_child, stop_child
 from service.embedded.supervision import Supervision, end_orphans
 
+pytestmark = pytest.mark.slow
+
 FORKING_OWNER = """
 import json, os, sys
 from pathlib import Path

@@ -17,6 +17,8 @@ from service.embedded.lock import HomeLock, read_note
 from service.embedded.process import processes_where
 from service.embedded.valkey import EmbeddedValkey, attach
 
+pytestmark = pytest.mark.slow
+
 OWNER = """
 import json, sys
 from pathlib import Path

@@ -61,6 +61,7 @@ def take(step: Step, memory: DatasetMemory) -> None:
         memory.add_individuals(np.array([step.slot]), codes, np.array([BUDGET]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(records=people(), query=queries("people"), changes=steps(), is_ahead=st.booleans())
 def test_of_individuals_it_gives_the_integers_of_the_scan(
@@ -114,6 +115,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
     assert any(len(listing) > 1 for listing in memory._people.indexes.made)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     people=st.dictionaries(st.sampled_from(SLOTS), small_rows(), min_size=3),
@@ -135,6 +137,7 @@ def test_in_a_small_world_it_gives_the_integers_of_the_scan(
         take(change, memory)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
 def test_of_events_it_gives_the_integers_of_the_scan(

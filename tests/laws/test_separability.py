@@ -28,6 +28,8 @@ from service.query.plan import Plan
 from tests.core.injected import seeded
 from tests.engine.worlds import ROWS_MAX, VALUES, Row, memory_of, people, planned, queries, uploaded, visits
 
+pytestmark = pytest.mark.slow
+
 Evaluate = Callable[[Plan, DatasetMemory], Iterator[Contributions]]
 Vector = tuple[int, bytes, bytes]
 """Squared norm, coordinates and values, as bytes: equal means equal bit by bit."""

@@ -49,6 +49,7 @@ def coded(row: dict[str, Any]) -> dict[str, int]:
     return {column: code(column, value) for column, value in row.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(conditions(), rows)
 def test_a_row_is_selected_if_and_only_if_the_condition_is_true(where: dict[str, Any], row: dict[str, Any]) -> None:
@@ -66,6 +67,7 @@ def test_every_leaf_agrees_on_its_whole_column(leaf: dict[str, Any]) -> None:
             assert holds(predicate(where), coded(row)) is (truth(where, row) is True)
 
 
+@pytest.mark.slow
 @given(st.lists(conditions(), min_size=1, max_size=3), conditions())
 def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
     """A negation moves to the leaves by De Morgan's laws, and two negations are none: the predicates are the same."""

@@ -52,6 +52,7 @@ def compiled(asked: dict[str, Any]) -> Plan | None:
 plans = queries().map(compiled).filter(bool)
 
 
+@pytest.mark.slow
 @given(several=st.lists(plans, min_size=2, max_size=8))
 def test_a_cost_kept_for_a_shape_is_the_cost_of_each_plan(several: list[Plan]) -> None:
     """Plans of one shape have one cost, whatever they compare with, and plans of one cost need not have one shape."""

@@ -143,6 +143,7 @@ def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
     assert (error.field, error.message) == ("select[3]", "repeats select[1]")
 
 
+@pytest.mark.slow
 def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
     """Nothing is listed, neither for a size nor for a million declared names."""
     names = [f"n{place}" for place in range(2**20)]
@@ -239,6 +240,7 @@ def _damaged(value: Any, draw: st.DrawFn) -> Any:
     return copy
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(nearly_queries() | JUNK)
 @example({"version": 1, "select": [{"sum": {"column": "level"}}], "noise": {"sigma": 1e100}})

@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from zlib import crc32
 
-from tests.simulation.values import Liar
-
 from service.store.witness.combined import CombinedWitness
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
@@ -24,6 +22,7 @@ from tests.simulation.laws import LawBroken, Laws
 from tests.simulation.replica import SteppedReplica
 from tests.simulation.requests import REGISTRATION, Ask, Request, drawn, opening
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.values import Liar
 from tests.simulation.witnesses import FirstWitness, SecondWitness
 
 REQUESTS = 25

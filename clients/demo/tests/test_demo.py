@@ -16,6 +16,8 @@ from sparing_demo import DemoReport, NotTheDemo, run_demo
 from sparing_demo.reading import WebVisits
 from sparing_demo.showing import show
 
+pytestmark = pytest.mark.slow
+
 
 def run(service: Any, out_dir: Path, console: Console | None = None) -> DemoReport:
     """The demo as the command line starts it, without a network."""

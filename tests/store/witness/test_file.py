@@ -50,6 +50,7 @@ def test_nobody_else_may_read_it(witness: FileWitness) -> None:
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+@pytest.mark.slow
 def test_torn_at_every_byte_it_holds_what_was_whole(witness: FileWitness) -> None:
     """Whatever length is left after a crash, whole records count, the torn one does not, and writing goes on."""
     path = written(witness, 4)
@@ -78,6 +79,7 @@ def test_a_write_that_tears_at_any_byte_leaves_the_record_before(witness: FileWi
         assert witness.history(DATASET)[-1] == at(5)
 
 
+@pytest.mark.slow
 def test_one_wrong_bit_anywhere_takes_one_record_away(witness: FileWitness) -> None:
     """The checksum covers every bit of a record and the dataset's name; the others stay."""
     path = written(witness, 3)
@@ -121,6 +123,7 @@ def test_two_processes_append_to_one_file(witness: FileWitness) -> None:
     assert witness.history(DATASET) == [at(seq) for seq in range(1, 30)]
 
 
+@pytest.mark.slow
 def test_a_long_history_is_thinned_and_its_newest_part_kept(tmp_path: Path) -> None:
     """It stays bounded, never loses the farthest, and of what is older keeps ever fewer, never none."""
     witness = FileWitness(tmp_path, records_max=3000)

@@ -118,6 +118,7 @@ def goings(played: Played) -> list[int | None]:
     return [request.cancelled_ns for request in played.requests]
 
 
+@pytest.mark.slow
 @given(happening=events(deadlines=NEAR_OR_FAR))
 def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) -> None:
     """Slot by slot, from the same public events; also the same refusals."""
@@ -203,6 +204,7 @@ def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_ow
     assert request.reservation.leaves_ns - request.reservation.begins_ns <= SHARED_SLOTS_MAX * SLOT
 
 
+@pytest.mark.slow
 @given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)))
 def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: list[Event], last: list[Event]) -> None:
     """The estimate that admission goes by; disconnects of others only help."""

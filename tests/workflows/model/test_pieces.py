@@ -55,6 +55,7 @@ def dense(count: int, *, start: int = 0) -> dict[int, Person]:
     return {start + n: Person(norm=n + 1, is_active=n % 5 > 0) for n in range(count)}
 
 
+@pytest.mark.slow
 @given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
 def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
     """By few people and by many, in one piece or several."""
