@@ -85,7 +85,7 @@ class Rig:
 
     def upload(self, table: str, rows: pa.Table) -> None:
         """Append rows."""
-        self.replica.append_rows("million", table, ARROW, io.BytesIO(arrow_bytes(rows)))
+        self.replica.curators.append_rows("million", table, ARROW, io.BytesIO(arrow_bytes(rows)))
 
     def follow_ms(self) -> float:
         """Bring the follower to the head."""
@@ -109,7 +109,7 @@ def rig() -> Iterator[Rig]:
             entropy=system_entropy,
             clock=lambda: datetime.now(UTC),
         )
-        replica.register(Registration.model_validate(REGISTRATION))
+        replica.curators.register(Registration.model_validate(REGISTRATION))
         made = Rig(replica, store, DatasetState(store.datasets()[0]))
         made.upload("people", people(PEOPLE))
         made.upload("visits", visits(np.random.default_rng(2).integers(0, PEOPLE, EVENTS)))
@@ -157,12 +157,12 @@ def acts_of(made: Rig) -> dict[str, Callable[[int], object]]:
         someone = Principal(
             id=UUID(int=n), role="individual", name="", dataset="million", individual=f"p{n}", allowance_units=None
         )
-        made.replica.lower_my_limit(someone, "million", limit_rho=Decimal("0.001"))
+        made.replica.individuals.lower_limit(someone, "million", limit_rho=Decimal("0.001"))
 
     return {
-        "epoch": lambda _: made.replica.open_epoch("million"),
+        "epoch": lambda _: made.replica.curators.open_epoch("million"),
         "pause": pause,
-        "erasure": lambda n: made.replica.erase_individual("million", f"p{100 + n}"),
+        "erasure": lambda n: made.replica.curators.erase_individual("million", f"p{100 + n}"),
         "one_joins": lambda n: made.upload("people", newcomers(n, 1)),
         "one_event": lambda n: made.upload("visits", visits(np.array([1000 + n]))),
         "10000_events": lambda _: made.upload("visits", visits(drawn.integers(2000, PEOPLE, 10_000))),

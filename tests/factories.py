@@ -134,25 +134,25 @@ def register(replica: Replica, name: str = "survey", *, rho: str = "0.5", **more
         "capacity": 100_000,
         "tables": {"people": PEOPLE, "visits": VISITS},
     }
-    replica.register(Registration.model_validate(document | more))
+    replica.curators.register(Registration.model_validate(document | more))
 
 
 def upload(replica: Replica, table: str, rows: Sequence[Sequence[object]], name: str = "survey") -> None:
     """Rows as CSV, the header from the table."""
     header = {"people": "person_id,country,age,spend", "visits": "person_id,item"}[table]
     registry = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
-    replica.append_rows(name, table, "text/csv", BytesIO("\n".join(registry).encode() + b"\n"))
+    replica.curators.append_rows(name, table, "text/csv", BytesIO("\n".join(registry).encode() + b"\n"))
 
 
 def analyst(replica: Replica, name: str = "ana", **more: Any) -> Principal:
     """An analyst who may ask."""
-    return replica.create_principal(role="analyst", name=name, **more)[0]
+    return replica.principals.create(role="analyst", name=name, **more)[0]
 
 
 def ask(replica: Replica, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
     """Ask and wait."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query
-    return replica.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
+    return replica.analysts.submit(who, dataset, key, parse_query(orjson.dumps(document))).result(timeout=30)
 
 
 def values(answer: StoredAnswer) -> list[float]:

@@ -95,12 +95,12 @@ class Authentication:
         other = self._under_way.get(api_key)
         if other is not None:
             await other.wait()
-            principal = replica.remembered(api_key)
+            principal = replica.principals.remembered(api_key)
             if principal is not None:
                 return principal
         mine = self._under_way[api_key] = asyncio.Event()
         try:
-            return await run_in_threadpool(replica.authenticate, api_key)
+            return await run_in_threadpool(replica.principals.authenticate, api_key)
         finally:
             mine.set()
             if self._under_way.get(api_key) is mine:
@@ -112,7 +112,7 @@ async def authenticated(request: Request, recognition: Authentication) -> Princi
     state: dict[str, Any] = request.scope.setdefault("state", {})
     if "recognised" not in state:
         api_key, replica = _api_key(request), current_replica(request)
-        principal = None if api_key is None else replica.remembered(api_key)
+        principal = None if api_key is None else replica.principals.remembered(api_key)
         if principal is None and api_key is not None:
             principal = await recognition.of(api_key, replica)
         state["recognised"] = principal

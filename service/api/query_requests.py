@@ -74,9 +74,9 @@ async def submit(
     replica: Replica, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
 ) -> PendingAnswer:
     """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
-    if is_small and replica.submits_at_once(dataset):
-        return replica.submit(caller, dataset, key, query)
-    return await run_in_threadpool(replica.submit, caller, dataset, key, query)
+    if is_small and replica.analysts.submits_at_once(dataset):
+        return replica.analysts.submit(caller, dataset, key, query)
+    return await run_in_threadpool(replica.analysts.submit, caller, dataset, key, query)
 
 
 async def wait_for_answer(pending: PendingAnswer) -> StoredAnswer:

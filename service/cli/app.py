@@ -95,7 +95,7 @@ def create(
 
     with open_service(settings_of(home)) as opened:
         try:
-            _, api_key = opened.replica.create_principal(
+            _, api_key = opened.replica.principals.create(
                 role=role.value,
                 name=name,
                 dataset=dataset,

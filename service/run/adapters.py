@@ -83,7 +83,7 @@ def open_adapters(
             replica.share(ownership)
             ownership.open()
         opened.enter_context(closing(replica))
-        replica.check_witnesses()
+        replica.readiness.check_witnesses()
         if serves:
             replica.check_ledgers()
             replica.amend_ledgers()

@@ -27,7 +27,7 @@ def demo(settings: Settings, *, host: str, port: int, stay: bool) -> None:
     console = Console()
     console.print("Starting Postgres, Valkey and the service …")
     with serving(settings, host=host, port=port) as (url, replica):
-        _, curator_key = replica.create_principal(role="curator", name="demo curator")
+        _, curator_key = replica.principals.create(role="curator", name="demo curator")
         try:
             report = run_demo(base_url=url, curator_key=curator_key, out_dir=_out(settings.home))
         except (SparingError, NotTheDemo) as error:

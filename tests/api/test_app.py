@@ -74,7 +74,7 @@ async def test_headers_do_not_depend_on_data() -> None:
     """
     bare, full = build_world(), build_world()
     more = b"person_id,country,age\n" + b"".join(b"p%d,NO,50\n" % number for number in range(500))
-    full.replica.append_rows("care", "people", "text/csv", io.BytesIO(more))
+    full.replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(more))
     seen = [[await _seen(world, route) for route in ROUTES if "analyst" in route.roles] for world in (bare, full)]
     for world in (bare, full):
         await world.client.aclose()

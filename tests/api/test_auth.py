@@ -118,6 +118,7 @@ class _Keys:
         self.gate, self.looked_up = threading.Event(), list[str]()
         self.memory: dict[str, Principal] = {}
         self.fails, self.remembers = False, True
+        self.principals = self
 
     def remembered(self, api_key: str) -> Principal | None:
         return self.memory.get(api_key)

@@ -58,7 +58,7 @@ class Server:
 
     def spent(self) -> list[int]:
         """Everybody's account."""
-        return [row.spent_units for row in self.world.replica.budgets("care", cursor=None, limit=10).items]
+        return [row.spent_units for row in self.world.replica.curators.budgets("care", cursor=None, limit=10).items]
 
     def entries(self) -> int:
         """The length of the ledger."""
@@ -111,10 +111,10 @@ def test_a_query_whose_client_goes_away_is_charged_and_kept(server: Server, how:
     assert (server.entries(), server.spent()) == (2, spent)
 
     alone = build_world()
-    analyst = alone.replica.authenticate(alone.keys["analyst"])
+    analyst = alone.replica.principals.authenticate(alone.keys["analyst"])
     assert analyst is not None
-    alone.replica.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
-    rows = alone.replica.budgets("care", cursor=None, limit=10).items
+    alone.replica.analysts.submit(analyst, "care", "k", parse_query(FRESH)).result(timeout=WAIT_S)
+    rows = alone.replica.curators.budgets("care", cursor=None, limit=10).items
     assert [row.spent_units for row in rows] == spent
     alone.replica.close()
 

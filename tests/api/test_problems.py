@@ -173,7 +173,7 @@ async def test_an_incident_has_it_too(world: World, monkeypatch: pytest.MonkeyPa
     def explode() -> list[str]:
         raise RuntimeError("Kari, 42")
 
-    monkeypatch.setattr(world.replica, "datasets", explode)
+    monkeypatch.setattr(world.replica.curators, "datasets", explode)
     response = await world.call("curator", "GET", "/v1/datasets")
     assert check_shape(response).status == 500
     assert b"Kari" not in response.content

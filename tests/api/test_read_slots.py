@@ -30,14 +30,14 @@ async def test_a_read_begins_in_its_slot_and_leaves_when_that_ends(
 ) -> None:
     """Nothing is read before the slot has come; nothing is sent before it has ended."""
     begun: list[int] = []
-    for name in ("releases", "allowances", "visible_datasets", "visible_dataset"):
-        real = getattr(slotted.world.replica, name)
+    for name in ("releases", "allowances", "datasets", "dataset"):
+        real = getattr(slotted.world.replica.analysts, name)
 
         def noted(*given: Any, real: Any = real, **named: Any) -> Any:
             begun.append(slotted.time.ns)
             return real(*given, **named)
 
-        monkeypatch.setattr(slotted.world.replica, name, noted)
+        monkeypatch.setattr(slotted.world.replica.analysts, name, noted)
     client = Client(slotted.world, "GET", path)
     client.body()
     await slotted.arrived(1)

@@ -75,7 +75,7 @@ class World:
 
     def enrol(self, name: str, role: Role, **bounds: Any) -> None:
         """One more principal, under a name of its own."""
-        principal, key = self.replica.create_principal(role=role, name=name, **bounds)
+        principal, key = self.replica.principals.create(role=role, name=name, **bounds)
         self.keys[name], self.ids[name] = key, str(principal.id)
 
 
@@ -111,17 +111,17 @@ def build_world(
     app = create_app(replica, Settings(**settings), edge)
     world = World(replica=replica, store=store, app=app, client=client_of(app))
     registration = {"name": "care", "guarantee": {"rho": "1"}, "capacity": 1000, "tables": TABLES}
-    replica.register(Registration.model_validate(registration))
+    replica.curators.register(Registration.model_validate(registration))
     if ownership is not None:
         ownership.claim(1)
-    replica.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
+    replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(PEOPLE))
     for role in ROLES:
         world.enrol(role, role, **({"dataset": "care", "individual": "ada"} if role == "individual" else {}))
     world.enrol("spare", "auditor")
-    analyst = replica.authenticate(world.keys["analyst"])
+    analyst = replica.principals.authenticate(world.keys["analyst"])
     if analyst is None:
         raise RuntimeError("a key just made must be known")
-    promise = replica.submit(analyst, "care", "first", parse_query(COUNT))
+    promise = replica.analysts.submit(analyst, "care", "first", parse_query(COUNT))
     world.query_id = str(promise.result(timeout=30).query_id)
     if promise.unit is not None and promise.unit.ticket is not None:
         promise.unit.ticket.release()

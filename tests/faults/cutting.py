@@ -65,7 +65,7 @@ class Asker:
         """The answer's bytes, or None for a 503."""
         started = time.monotonic()
         query = parse_query(orjson.dumps(QUESTIONS[question].query))
-        future = self.replica.submit(self.stage.analyst, self.stage.dataset, key, query)
+        future = self.replica.analysts.submit(self.stage.analyst, self.stage.dataset, key, query)
         try:
             body = future.result(timeout=WAIT_S).body
         except Unavailable:

@@ -48,7 +48,7 @@ class Runner:
         barrier.wait(60)
         for _ in range(100):
             try:
-                return self.replica.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
+                return self.replica.analysts.submit(self.analyst, DATASET, key, parsed).result(timeout=60).body
             except Unavailable:
                 self.refusals.append(key)
         raise TimeoutError(f"{key} is never answered")
@@ -82,10 +82,10 @@ def _people(replica: Replica, count: int) -> Principal:
         "capacity": count,
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": columns}},
     }
-    replica.register(Registration.model_validate(document))
+    replica.curators.register(Registration.model_validate(document))
     rows = "person_id,number\n" + "".join(f"p{person},{person}\n" for person in range(count))
-    replica.append_rows(DATASET, "people", "text/csv", io.BytesIO(rows.encode()))
-    return replica.create_principal(role="analyst", name="ana", dataset=DATASET)[0]
+    replica.curators.append_rows(DATASET, "people", "text/csv", io.BytesIO(rows.encode()))
+    return replica.principals.create(role="analyst", name="ana", dataset=DATASET)[0]
 
 
 def _check(database_url: str, store: PostgresStore, races: int, *, entries_each: int) -> int:

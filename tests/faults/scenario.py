@@ -231,11 +231,11 @@ def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
         "tables": {"people": {"kind": "individuals", "key": "person_id", "columns": COLUMNS}},
     }
     with open_replica(database_url) as (_, replica):
-        replica.register(Registration.model_validate(document))
+        replica.curators.register(Registration.model_validate(document))
         csv = "\n".join(["person_id,country,age,limit_rho", *rows, ""])
-        replica.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
-        analyst, analyst_key = replica.create_principal(role="analyst", name="ana", dataset=dataset)
-        _, curator_key = replica.create_principal(role="curator", name="cur", dataset=dataset)
+        replica.curators.append_rows(dataset, "people", "text/csv", io.BytesIO(csv.encode()))
+        analyst, analyst_key = replica.principals.create(role="analyst", name="ana", dataset=dataset)
+        _, curator_key = replica.principals.create(role="curator", name="cur", dataset=dataset)
     stage = Stage(
         database_url=database_url,
         dataset=dataset,

@@ -174,7 +174,7 @@ class Trial:
     def _restore(self, route: Route) -> None:
         """Have what the last request has taken away."""
         if str(route).startswith("DELETE /v1/datasets"):
-            self.world.replica.append_rows("care", "people", "text/csv", io.BytesIO(ED))
+            self.world.replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(ED))
         if str(route).startswith("DELETE /v1/principals"):
             self.world.enrol("spare", "auditor")
 

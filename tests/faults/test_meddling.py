@@ -83,7 +83,7 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.replicas[other].budget_summary("survey")  # a reading in the line: memory is at the head
+        world.replicas[other].curators.budget_summary("survey")  # a reading in the line: memory is at the head
         seq = world.seq(other)
 
         def is_followed() -> bool:
@@ -100,7 +100,7 @@ class Drill:
             for replica in world.replicas:
                 assert ask(replica, world.analyst, key, reuse=False).body == body
         for replica in world.replicas:
-            replica.budget_summary("survey")  # a reading in the line: memory is at the head
+            replica.curators.budget_summary("survey")  # a reading in the line: memory is at the head
         assert world.spent(0) == world.spent(1) == truth(world.store)
         assert [replica.fenced() for replica in world.replicas] == [0, 0]
         assert world.store.head(1).seq == len(self.seen)
@@ -119,13 +119,15 @@ class Drill:
             )
             self.counts["unloaded"] += self.world.writer(number).position is None
         spent = str(rho_of_units(truth(self.world.store)[person]))
-        (mine,) = replica.my_budgets(self.owners[person])
+        (mine,) = replica.individuals.budgets(self.owners[person])
         assert mine.spent_rho == spent
-        listed = self.random.choice(self.world.replicas).budgets("survey", cursor=None, limit=10).items
+        listed = self.random.choice(self.world.replicas).curators.budgets("survey", cursor=None, limit=10).items
         assert listed[person].spent_rho == spent
 
     def _owner(self, key: str) -> Principal:
-        return self.world.replicas[0].create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
+        return self.world.replicas[0].principals.create(role="individual", name=key, dataset="survey", individual=key)[
+            0
+        ]
 
 
 MEDDLING: dict[str, Callable[[OwnValkey], None]] = {

@@ -116,7 +116,7 @@ class ActsMachine(RuleBasedStateMachine):
     def erase(self, who: int, key: str) -> None:
         """Somebody's record goes."""
         try:
-            self.replicas[who].erase_individual("survey", key)
+            self.replicas[who].curators.erase_individual("survey", key)
         except NotFound:
             return
 
@@ -125,18 +125,18 @@ class ActsMachine(RuleBasedStateMachine):
         """Somebody lowers the own limit, or pauses."""
         rho = None if limit is None else Decimal(limit)
         with suppress(InvalidRequest, NotFound):
-            self.replicas[who].lower_my_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
+            self.replicas[who].individuals.lower_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
 
     @rule(who=REPLICAS, key=st.sampled_from(KEYS))
     def resume(self, who: int, key: str) -> None:
         """Somebody ends a pause, or has none."""
         with suppress(NotFound):
-            self.replicas[who].resume(individual(key), "survey")
+            self.replicas[who].individuals.resume(individual(key), "survey")
 
     @rule(who=REPLICAS)
     def open_epoch(self, who: int) -> None:
         """Which changes no record."""
-        self.replicas[who].open_epoch("survey")
+        self.replicas[who].curators.open_epoch("survey")
 
     @rule(who=REPLICAS, condition=st.sampled_from(CONDITIONS))
     def ask(self, who: int, condition: dict[str, Any]) -> None:

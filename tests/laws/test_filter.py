@@ -108,9 +108,9 @@ class FilterMachine(RuleBasedStateMachine):
     @initialize()
     def register(self) -> None:
         """Two datasets and one analyst."""
-        self.analyst: Principal = self.replica.create_principal(role="analyst", name="ana")[0]
+        self.analyst: Principal = self.replica.principals.create(role="analyst", name="ana")[0]
         for name in DATASETS:
-            view = self.replica.register(Registration.model_validate(registration(name)))
+            view = self.replica.curators.register(Registration.model_validate(registration(name)))
             assert view.public.budget_units == 2 * 2**40
             self.models[name] = ReferenceDataset(budget=2 * 2**40)
 
@@ -126,9 +126,9 @@ class FilterMachine(RuleBasedStateMachine):
         known = self.models[name].people.get(key)
         if known is not None and known.present:
             with pytest.raises(InvalidRequest):
-                self.replica.append_rows(name, "people", "text/csv", io.BytesIO(row))
+                self.replica.curators.append_rows(name, "people", "text/csv", io.BytesIO(row))
             return
-        self.replica.append_rows(name, "people", "text/csv", io.BytesIO(row))
+        self.replica.curators.append_rows(name, "people", "text/csv", io.BytesIO(row))
         self.models[name].join(key, age, None if limit is None else int(Decimal(limit) * 2**40))
 
     @rule(name=st.sampled_from(DATASETS), keys=st.lists(KEYS, max_size=4), area=st.integers(0, AREAS - 1))
@@ -138,9 +138,9 @@ class FilterMachine(RuleBasedStateMachine):
         rows = "person_id,area\n" + "".join(f"{key},{area}\n" for key in keys)
         if any(key not in model.people or not model.people[key].present for key in keys):
             with pytest.raises(InvalidRequest):
-                self.replica.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+                self.replica.curators.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
             return
-        self.replica.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
+        self.replica.curators.append_rows(name, "visits", "text/csv", io.BytesIO(rows.encode()))
         for key in keys:
             model.people[key].areas.append(area)
 
@@ -155,14 +155,14 @@ class FilterMachine(RuleBasedStateMachine):
         body = orjson.dumps(query(kind, number, sigma))
         key = f"key-{len(self.answers)}"
         self.entropy.words.clear()
-        answer = self.replica.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        answer = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         charges, left_out, total = self.models[name].ask(self.models[name].vectors(kind, number), sigma)
         shown = orjson.loads(answer.body)
         words = self.entropy.replayed()
         noise = rounded_gaussian(shown["dimension"], sigma, lambda _: next(words))
         exact = np.array(shown["values"]) - noise
         assert exact.tolist() == [total.get(coordinate, 0) for coordinate in range(shown["dimension"])]
-        row = self.replica.ledger(name, cursor=None, limit=1).items[0]
+        row = self.replica.auditors.ledger(name, cursor=None, limit=1).items[0]
         assert (row.charged, row.left_out) == (len(charges), len(left_out))
         self.answers[key] = (name, body, answer.body)
 
@@ -172,18 +172,18 @@ class FilterMachine(RuleBasedStateMachine):
         """The same key and query give the same bytes and charge nobody; another query under the key is refused."""
         key = data.draw(st.sampled_from(sorted(self.answers)))
         name, body, stored = self.answers[key]
-        again = self.replica.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
+        again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
         assert again.body == stored
         other = orjson.dumps(orjson.loads(body) | {"noise": {"sigma": 9.0}})
         with pytest.raises(KeyConflict):
-            self.replica.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
+            self.replica.analysts.submit(self.analyst, name, key, parse_query(other)).result(timeout=30)
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS)
     def erase(self, name: str, key: str) -> None:
         """The record goes, the account stays."""
         person = self.models[name].people.get(key)
         if person is not None and person.present:
-            self.replica.erase_individual(name, key)
+            self.replica.curators.erase_individual(name, key)
             person.present = False
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS, to=st.integers(0, 2))
@@ -192,12 +192,12 @@ class FilterMachine(RuleBasedStateMachine):
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
-        me = self.replica.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
+        me = self.replica.principals.create(role="individual", name=key, dataset=name, individual=key)[0]
         if to * 2**40 > person.limit:
             with pytest.raises(InvalidRequest):
-                self.replica.lower_my_limit(me, name, limit_rho=Decimal(to))
+                self.replica.individuals.lower_limit(me, name, limit_rho=Decimal(to))
             return
-        self.replica.lower_my_limit(me, name, limit_rho=Decimal(to))
+        self.replica.individuals.lower_limit(me, name, limit_rho=Decimal(to))
         person.limit = max(person.spent, to * 2**40)
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS, paused=st.booleans())
@@ -206,8 +206,12 @@ class FilterMachine(RuleBasedStateMachine):
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
-        me = self.replica.create_principal(role="individual", name=key, dataset=name, individual=key)[0]
-        told = self.replica.lower_my_limit(me, name, pause=True) if paused else self.replica.resume(me, name)
+        me = self.replica.principals.create(role="individual", name=key, dataset=name, individual=key)[0]
+        told = (
+            self.replica.individuals.lower_limit(me, name, pause=True)
+            if paused
+            else self.replica.individuals.resume(me, name)
+        )
         assert (told.paused, Fraction(told.budget_rho)) == (paused, person.limit * UNIT)
         person.paused = paused
 
@@ -221,7 +225,7 @@ class FilterMachine(RuleBasedStateMachine):
     def accounts_agree(self) -> None:
         """Spent <= budget always, and every account is the reference's."""
         for name, model in self.models.items():
-            rows = {row.key: row for row in self.replica.budgets(name, cursor=None, limit=100).items}
+            rows = {row.key: row for row in self.replica.curators.budgets(name, cursor=None, limit=100).items}
             present = {key: person for key, person in model.people.items() if person.present}
             assert {key: (row.spent_units, row.budget_units, row.paused) for key, row in rows.items()} == {
                 key: (person.spent, person.limit, person.paused) for key, person in present.items()

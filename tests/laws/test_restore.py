@@ -101,8 +101,8 @@ class RestoreMachine(RuleBasedStateMachine):
     @initialize()
     def register(self) -> None:
         """One dataset, one analyst, and backups of nothing and of two people."""
-        self.replica.register(Registration.model_validate(registration(NAME)))
-        self.analyst = self.replica.create_principal(role="analyst", name="ana")[0]
+        self.replica.curators.register(Registration.model_validate(registration(NAME)))
+        self.analyst = self.replica.principals.create(role="analyst", name="ana")[0]
         self.back_up()
         self.join({"p0", "p1"}, 5)
         self.back_up()
@@ -114,7 +114,7 @@ class RestoreMachine(RuleBasedStateMachine):
         wanted = sorted(keys - present)
         rows = "".join(f"{key},{age},{Truth.limit(key) // 2**40}\n" for key in wanted)
         body = BytesIO(f"person_id,age,limit_rho\n{rows}".encode())
-        self.replica.append_rows(NAME, "people", "text/csv", body)
+        self.replica.curators.append_rows(NAME, "people", "text/csv", body)
         people = self.store.kept[1].people
         self.keys |= {slot: person.key for slot, person in people.items() if person.key in wanted}
         self.truth.joined |= set(wanted)
@@ -137,39 +137,43 @@ class RestoreMachine(RuleBasedStateMachine):
         """Ask and wait."""
         query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
         body = orjson.dumps(query | {"where": {"ge": [{"col": "age"}, age]}})
-        self.replica.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=30)
+        self.replica.analysts.submit(self.analyst, NAME, f"k{self.asked}", parse_query(body)).result(timeout=30)
 
     @rule(key=KEYS)
     def erase(self, key: str) -> None:
         """A record goes, the account stays."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
-            self.replica.erase_individual(NAME, key)
+            self.replica.curators.erase_individual(NAME, key)
 
     @rule(key=KEYS, to=st.sampled_from(["0.5", "0.75", "0"]))
     def lower(self, key: str, to: str = "0.5") -> None:
         """A limit falls; a restore may forget that."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             me = self.individual(key)
-            limit = min(Decimal(to), Decimal(self.replica.my_budgets(me)[0].budget_rho))
-            self.replica.lower_my_limit(me, NAME, limit_rho=limit)
+            limit = min(Decimal(to), Decimal(self.replica.individuals.budgets(me)[0].budget_rho))
+            self.replica.individuals.lower_limit(me, NAME, limit_rho=limit)
 
     @rule(key=KEYS, paused=st.booleans())
     def pause(self, key: str, paused: bool = True) -> None:
         """Somebody pauses or resumes, perhaps once more; a restore may bring a pause, or its end, back."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             me = self.individual(key)
-            before = self.replica.my_budgets(me)[0]
-            after = self.replica.lower_my_limit(me, NAME, pause=True) if paused else self.replica.resume(me, NAME)
+            before = self.replica.individuals.budgets(me)[0]
+            after = (
+                self.replica.individuals.lower_limit(me, NAME, pause=True)
+                if paused
+                else self.replica.individuals.resume(me, NAME)
+            )
             assert after == replace(before, paused=paused)
 
     def individual(self, key: str) -> Principal:
         """Whose account it is."""
-        return self.replica.create_principal(role="individual", name=key, dataset=NAME, individual=key)[0]
+        return self.replica.principals.create(role="individual", name=key, dataset=NAME, individual=key)[0]
 
     @rule()
     def epoch(self) -> None:
         """An act that changes no account."""
-        self.replica.open_epoch(NAME)
+        self.replica.curators.open_epoch(NAME)
 
     @rule()
     def back_up(self) -> None:
@@ -191,7 +195,7 @@ class RestoreMachine(RuleBasedStateMachine):
         self.forgotten = backup.forgotten | (self.truth.joined - set(self.keys.values()))
         if not is_running:
             self.replica = self.open()
-            self.replica.check_witnesses()
+            self.replica.readiness.check_witnesses()
         if replace(self.head, checkpoint_seq=0) != before:
             self.closed_and_reconciled()
         assert reconcile(self.store, self.witness, NAME, burn_units=None, clock=lambda: NOW) is None
@@ -202,12 +206,12 @@ class RestoreMachine(RuleBasedStateMachine):
         with pytest.raises(Fenced):
             self.answer(0, 1.0)
         with pytest.raises(Fenced):
-            self.replica.open_epoch(NAME)
-        assert self.replica.check_witnesses() == ["ledger-rollback"]
+            self.replica.curators.open_epoch(NAME)
+        assert self.replica.readiness.check_witnesses() == ["ledger-rollback"]
         assert any(report.findings for report in verify_all(self.store, self.witness))
         done = reconcile(self.store, self.witness, NAME, burn_units=None, clock=lambda: NOW)
         assert done is not None
-        assert self.replica.check_witnesses() == []
+        assert self.replica.readiness.check_witnesses() == []
 
     def spent(self) -> NDArray[np.int64]:
         """Everybody's spent total by slot: every entry from the first on."""

@@ -36,7 +36,7 @@ def watched(people: Sequence[Sequence[object]]) -> list[str]:
     with open_replica(cache=SealedCache(values, bytes(32))) as replica:
         register(replica, rho="0.5")
         upload(replica, "people", people)
-        who = analyst_like(replica.create_principal(role="analyst", name="ana")[0], 7)
+        who = analyst_like(replica.principals.create(role="analyst", name="ana")[0], 7)
         everybody: dict[str, Any] = {"noise": {"sigma": 2.0}, "reuse": False}
         swedes = everybody | {"where": {"eq": [{"col": "country"}, "SE"]}}
         for n in range(QUESTIONS):

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service.workflows.individual import Individuals
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.views import MyBudget, Principal
-from service.workflows.replica import Replica
 from tests.leaks.worlds import KINDS, World, lived, public_parts, released, slot_of_one
 
 pytestmark = pytest.mark.slow
@@ -115,13 +115,14 @@ def counts_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counts_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the number of people in what another individual reads of its own account."""
-    real = Replica.my_budgets
+    real = Individuals.budgets
 
-    def leaky(self: Replica, principal: Principal) -> list[MyBudget]:
-        people = self.dataset("survey").counts.individuals
+    def leaky(self: Individuals, principal: Principal) -> list[MyBudget]:
+        record = self._registry.record("survey")
+        people, _ = self._registry._store.row_counts(record.id)
         return [replace(view, delta=str(people)) for view in real(self, principal)]
 
-    monkeypatch.setattr(Replica, "my_budgets", leaky)
+    monkeypatch.setattr(Individuals, "budgets", leaky)
 
 
 @pytest.mark.parametrize("kind", ["present", "joined"])

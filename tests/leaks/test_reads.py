@@ -63,15 +63,15 @@ class Person:
 
 def pause(replica: Replica, key: str) -> None:
     """The person takes no further part."""
-    principal, _ = replica.create_principal(role="individual", name=key, dataset="survey", individual=key)
-    replica.lower_my_limit(principal, "survey", pause=True)
+    principal, _ = replica.principals.create(role="individual", name=key, dataset="survey", individual=key)
+    replica.individuals.lower_limit(principal, "survey", pause=True)
 
 
 def pause_and_resume(replica: Replica, key: str) -> None:
     """The person has taken no part for a while."""
     pause(replica, key)
-    principal, _ = replica.create_principal(role="individual", name=key, dataset="survey", individual=key)
-    replica.resume(principal, "survey")
+    principal, _ = replica.principals.create(role="individual", name=key, dataset="survey", individual=key)
+    replica.individuals.resume(principal, "survey")
 
 
 ALIKE: Final = "alike"
@@ -83,7 +83,7 @@ NEIGHBOURS: Final = {
     "highest slot blank": Person(number=N - 1, k=""),
     "paused": Person(act=pause),
     "resumed": Person(act=pause_and_resume),
-    "erased": Person(act=lambda replica, key: replica.erase_individual("survey", key)),
+    "erased": Person(act=lambda replica, key: replica.curators.erase_individual("survey", key)),
 }
 
 
@@ -118,9 +118,9 @@ def lived(database_url: str, world: str) -> dict[str, list[Note]]:
     """
     with opened(database_url) as replica:
         registration = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": TABLES}
-        replica.register(Registration.model_validate(registration))
+        replica.curators.register(Registration.model_validate(registration))
         person = NEIGHBOURS[world]
-        replica.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
+        replica.curators.append_rows("survey", "people", "text/csv", BytesIO(people(person)))
         person.act(replica, f"p{person.number}")
     with NotingProxy(database_url) as proxy, opened(proxy.url) as replica:
         replica.preload()
@@ -148,7 +148,7 @@ def people(person: Person) -> bytes:
 
 def _key(replica: Replica, role: Role) -> str:
     individual = "p7" if role == "individual" else None
-    return replica.create_principal(role=role, name=role, dataset="survey", individual=individual)[1]
+    return replica.principals.create(role=role, name=role, dataset="survey", individual=individual)[1]
 
 
 async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]:

@@ -98,23 +98,23 @@ class NotedWitness(MemoryWitness):
 
 def release(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
     """One of the analyst's own answers, by its id."""
-    assert replica.release(who, answer.query_id).body == answer.body
+    assert replica.analysts.release(who, answer.query_id).body == answer.body
 
 
 def preview(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
     """What a query would come to."""
-    replica.preview(who, "survey", QUERY)
+    replica.analysts.preview(who, "survey", QUERY)
 
 
 def listing(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
     """The analyst's own answers."""
-    assert replica.releases(who, cursor=None, limit=10).items[0].id == answer.query_id
+    assert replica.analysts.releases(who, cursor=None, limit=10).items[0].id == answer.query_id
 
 
 def refused(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
     """A query that is refused, under a key that has an answer to another."""
     with suppress(InvalidRequest):
-        replica.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
+        replica.analysts.submit(who, "survey", "k", STRANGE).result(timeout=WAIT_S)
 
 
 CALLS: dict[str, Callable[[Replica, Principal, StoredAnswer], None]] = {
@@ -177,8 +177,8 @@ def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
         apart.registry.witness.kept = {name: list(records) for name, records in witnessed.items()}  # type: ignore[attr-defined]
         elsewhere = ask(apart, who, "l", reuse=False)
         store.journeys.clear()
-        assert here.release(who, elsewhere.query_id).sequence == 2
+        assert here.analysts.release(who, elsewhere.query_id).sequence == 2
         assert store.journeys.count("write") == 1
         store.journeys.clear()
-        here.release(who, elsewhere.query_id)
+        here.analysts.release(who, elsewhere.query_id)
         assert "write" not in store.journeys

@@ -72,22 +72,22 @@ def nothing(_replica: Replica, _key: str) -> None:
 
 def pause(replica: Replica, key: str) -> None:
     """The person pauses."""
-    replica.lower_my_limit(_own(replica, key), "survey", pause=True)
+    replica.individuals.lower_limit(_own(replica, key), "survey", pause=True)
 
 
 def resume(replica: Replica, key: str) -> None:
     """The person ends a pause."""
-    replica.resume(_own(replica, key), "survey")
+    replica.individuals.resume(_own(replica, key), "survey")
 
 
 def lower_to(rho: str) -> Act:
     """The person lowers the limit."""
-    return lambda replica, key: replica.lower_my_limit(_own(replica, key), "survey", limit_rho=Decimal(rho))
+    return lambda replica, key: replica.individuals.lower_limit(_own(replica, key), "survey", limit_rho=Decimal(rho))
 
 
 def erase(replica: Replica, key: str) -> None:
     """The curator erases the person."""
-    replica.erase_individual("survey", key)
+    replica.curators.erase_individual("survey", key)
 
 
 def join(replica: Replica, key: str) -> None:
@@ -98,7 +98,7 @@ def join(replica: Replica, key: str) -> None:
 
 
 def _own(replica: Replica, key: str) -> Any:
-    return replica.create_principal(role="individual", name="itself", dataset="survey", individual=key)[0]
+    return replica.principals.create(role="individual", name="itself", dataset="survey", individual=key)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,9 @@ def lived(one: str, kind: str, telemetry: Telemetry = NULL_TELEMETRY, *, is_last
         exchanges = asyncio.run(session(replica, telemetry, amid=lambda: KINDS[kind].amid(replica, one)))
         with store.transaction(1, lock=False) as transaction:
             entries = list(transaction.entries(after=0))
-        accounts = {row.key: row.spent_units for row in replica.budgets("survey", cursor=None, limit=1000).items}
+        accounts = {
+            row.key: row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=1000).items
+        }
     return World(exchanges, entries, accounts)
 
 
@@ -253,9 +255,9 @@ async def session(
     `each` is called before and after every exchange.
     """
     keys = {
-        "analyst": replica.create_principal(role="analyst", name="ana", dataset="survey")[1],
-        "auditor": replica.create_principal(role="auditor", name="aud", dataset="survey")[1],
-        "individual": replica.create_principal(role="individual", name="pia", dataset="survey", individual="p1")[1],
+        "analyst": replica.principals.create(role="analyst", name="ana", dataset="survey")[1],
+        "auditor": replica.principals.create(role="auditor", name="aud", dataset="survey")[1],
+        "individual": replica.principals.create(role="individual", name="pia", dataset="survey", individual="p1")[1],
     }
     asked = [("analyst", call) for call in analyst_calls()]
     half = len(SESSION)

@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant(
         name="an erased person's key is remembered",
         incident="For a second after an erasure the erased person's API key still opens.",
-        file="service/workflows/replica.py",
+        file="service/workflows/curator.py",
         find="        self._principals.forget_individual(dataset, key)\n",
         put="",
         killed_by="tests/api/routes/test_individual.py::test_an_erased_individual_is_told_nothing",
@@ -131,8 +131,8 @@ MUTANTS = [
         name="analysts see counts",
         incident="How many people a dataset holds is anybody's to read.",
         file="service/api/routes/datasets.py",
-        find="        return replica.visible_dataset(caller, dataset)\n",
-        put="        replica.visible_dataset(caller, dataset)\n",
+        find="        return replica.analysts.dataset(caller, dataset)\n",
+        put="        replica.analysts.dataset(caller, dataset)\n",
         killed_by="tests/api/routes/test_datasets.py::test_an_analysts_view_does_not_move_with_the_data",
     ),
     Mutant(

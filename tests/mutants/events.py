@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         name="a dataset's analyst asks another",
         incident="A key made for one dataset opens all of them.",
-        file="service/workflows/replica.py",
+        file="service/workflows/analyst.py",
         find="        if principal.dataset not in (None, name):",
         put="        if principal.dataset == name + name:",
         killed_by=f"{WRITER}::test_an_analyst_sees_only_its_dataset",
@@ -135,7 +135,7 @@ MUTANTS = [
         name="what was prepared is taken, whatever came between",
         incident="People who join while a restore is reconciled join with the budget that the restore has forgotten.",
         file="service/workflows/writer/committer.py",
-        find="            act.ground.check(self.state, act.transaction.head)\n",
+        find="            act.base.check(self.state, act.transaction.head)\n",
         put="",
         killed_by=f"{ACTING}::test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms",
     ),

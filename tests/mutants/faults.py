@@ -87,7 +87,7 @@ MUTANTS = [
         name="debits of a refused proposal stay",
         incident="Memory believes that people have spent what nobody was told: they run out too early.",
         file="service/workflows/writer/state.py",
-        find="            trial.take_back(self.memory.counters)\n",
+        find="            tentative.take_back(self.memory.counters)\n",
         put="",
         killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
     ),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from service.core.noise import Entropy
 from service.store.redis.sealed import SealedCache
+from service.workflows.curator import Curators
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow, Page
@@ -94,6 +95,31 @@ class SteppedLine(WriterQueue):
             running = self.checkpoints.step()
 
 
+class SteppedCurators(Curators):
+    """The curators of one replica, whose long acts are steps of the client's own task."""
+
+    def __init__(self, replica: Replica, laws: Laws) -> None:
+        super().__init__(
+            store=replica._store,
+            registry=replica.registry,
+            exchange=replica._exchange,
+            pepper=Pepper(bytes(32)),
+            principals=replica.principals,
+            amend=replica._amend,
+        )
+        self._laws = laws
+
+    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+        return task()
+
+    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
+        """A page was true at some instant since it was asked for."""
+        since = self._laws.seq
+        page = super().budgets(dataset, cursor=cursor, limit=limit)
+        self._laws.shown(page.items, since=since)
+        return page
+
+
 class SteppedReplica(Replica):
     """The house of one replica; its lines are tasks of the world."""
 
@@ -109,6 +135,7 @@ class SteppedReplica(Replica):
     ) -> None:
         super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
         self.name, self._scheduler, self._laws = name, scheduler, laws
+        self.curators = SteppedCurators(self, laws)
         self.writer: SteppedLine | None = None
 
     def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
@@ -116,6 +143,7 @@ class SteppedReplica(Replica):
         values = LyingShelf(liar)
         cache = SealedCache(values, bytes(32))
         exchange = self._exchange = ReplicaExchange(cache, clock=clock)
+        self.curators._exchange = self.individuals._exchange = exchange
         self._submitter.lookup = AnswerLookup(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
         exchange.hear(within_s=0)
 
@@ -131,17 +159,6 @@ class SteppedReplica(Replica):
 
         self._scheduler.spawn(f"{self.name} shares", self.name, publish)
         self._scheduler.spawn(f"{self.name} listens", self.name, listen)
-
-    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
-        """In the client's own task."""
-        return task()
-
-    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
-        """What is shown was true at some instant since it was asked for."""
-        since = self._laws.seq
-        page = super().budgets(dataset, cursor=cursor, limit=limit)
-        self._laws.shown(page.items, since=since)
-        return page
 
     def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> SteppedLine:  # type: ignore[override]
         self.writer = SteppedLine(

@@ -80,7 +80,7 @@ class Ask:
 
     def send(self, replica: Replica, wait: Wait) -> bytes:
         """Deliver it and wait."""
-        return wait(replica.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
+        return wait(replica.analysts.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,9 @@ class Upload:
         header = {"people": "person_id,age,limit_rho", "visits": "person_id,area"}[self.table]
         lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in self.rows)]
         try:
-            return replica.append_rows(DATASET, self.table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n"))
+            return replica.curators.append_rows(
+                DATASET, self.table, "text/csv", BytesIO("\n".join(lines).encode() + b"\n")
+            )
         except InvalidRequest as refusal:
             return refusal
 
@@ -127,7 +129,7 @@ class Erase:
     def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; nobody there is an answer."""
         try:
-            replica.erase_individual(DATASET, self.key)
+            replica.curators.erase_individual(DATASET, self.key)
         except NotFound as refusal:
             return refusal
         return None
@@ -151,7 +153,7 @@ class Lower:
     def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it; a refusal is an answer."""
         try:
-            return replica.lower_my_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
+            return replica.individuals.lower_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
         except (InvalidRequest, NotFound) as refusal:
             return refusal
 
@@ -175,7 +177,11 @@ class Pause:
         """Deliver it; nobody there is an answer."""
         me = individual(self.key)
         try:
-            return replica.lower_my_limit(me, DATASET, pause=True) if self.paused else replica.resume(me, DATASET)
+            return (
+                replica.individuals.lower_limit(me, DATASET, pause=True)
+                if self.paused
+                else replica.individuals.resume(me, DATASET)
+            )
         except NotFound as refusal:
             return refusal
 
@@ -204,7 +210,7 @@ class OpenEpoch:
 
     def send(self, replica: Replica, wait: Wait) -> object:
         """Deliver it."""
-        return replica.open_epoch(DATASET)
+        return replica.curators.open_epoch(DATASET)
 
     def apply(self, model: ReferenceDataset) -> None:
         """Nobody's account moves."""
@@ -219,13 +225,13 @@ class Look:
 
     def send(self, replica: Replica, wait: Wait) -> object:
         """Nobody above a limit, and sequences without a gap, in whatever instant is shown."""
-        for row in replica.budgets(DATASET, cursor=None, limit=100).items:
+        for row in replica.curators.budgets(DATASET, cursor=None, limit=100).items:
             if row.spent_units > row.budget_units:
                 raise RuntimeError(f"{row.key} is shown with {row.spent_units} spent of {row.budget_units}")
-        shown = [row.sequence for row in replica.ledger(DATASET, cursor=None, limit=1000).items]
+        shown = [row.sequence for row in replica.auditors.ledger(DATASET, cursor=None, limit=1000).items]
         if shown != list(range(len(shown), 0, -1)):
             raise RuntimeError(f"the ledger is shown as {shown}")
-        return replica.budget_summary(DATASET)
+        return replica.curators.budget_summary(DATASET)
 
 
 Request = Ask | Upload | Erase | Lower | Pause | OpenEpoch | Look

@@ -79,10 +79,10 @@ def replicas(
         ]
         register(replicas[0])
         upload(replicas[0], "people", PEOPLE)
-        who, _ = replicas[0].create_principal(role="analyst", name="ana")
+        who, _ = replicas[0].principals.create(role="analyst", name="ana")
         world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
         for replica in replicas:
-            replica.budget_summary("survey")
+            replica.curators.budget_summary("survey")
         eventually(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
             replica._exchange._look_at = float("-inf")  # when they looked last, each was alone

@@ -27,7 +27,9 @@ def replica() -> PassiveReplica:
 def together(replica: PassiveReplica, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
     """All of them in one step."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
-    asked = [replica.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)]
+    asked = [
+        replica.analysts.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)
+    ]
     replica.writer.step()
     return asked
 

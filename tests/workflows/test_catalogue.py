@@ -40,8 +40,8 @@ def replica(store: CountingStore) -> Iterator[Replica]:
 
 def seen(replica: Replica) -> tuple[int, int, int]:
     """Sequence, people and rows of people, as a curator reads them, alone and in the list."""
-    counts = replica.dataset("survey").counts
-    assert replica.datasets()[0].counts == counts
+    counts = replica.curators.dataset("survey").counts
+    assert replica.curators.datasets()[0].counts == counts
     return counts.sequence, counts.individuals, counts.rows["people"]
 
 
@@ -59,7 +59,7 @@ def test_whoever_comes_or_goes_is_counted(replica: Replica, store: CountingStore
     assert seen(replica) == (0, 2, 2)
     upload(replica, "people", [("eve", "NO", 71, 0)])
     assert seen(replica) == (0, 3, 3)
-    replica.erase_individual("survey", "ann")
+    replica.curators.erase_individual("survey", "ann")
     assert seen(replica) == (0, 2, 2)
     with open_replica(store) as other:
         upload(other, "people", [("joe", "SE", 50, 1)])

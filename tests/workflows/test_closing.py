@@ -45,7 +45,7 @@ def test_what_waits_is_answered_by_every_line_at_once(replica: Replica, store: G
     """No line waits for another's end: both stand at the gate together, and both answer."""
     who = analyst(replica)
     store.gate.clear()
-    promises = [replica.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
+    promises = [replica.analysts.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
     for _ in range(2):
         store.wait_until_reached()
     thread = closing(replica)
@@ -64,11 +64,11 @@ def test_what_comes_too_late_is_refused_and_not_forgotten(replica: Replica, stor
     thread = closing(replica)
     thread.join()
     with pytest.raises(Unavailable):
-        replica.submit(who, "one", "late", QUERY)
+        replica.analysts.submit(who, "one", "late", QUERY)
     with pytest.raises(Unavailable):
-        replica.budget_summary("two")
+        replica.curators.budget_summary("two")
     with pytest.raises(Unavailable):
-        replica.open_epoch("two")
+        replica.curators.open_epoch("two")
     with pytest.raises(Unavailable):
         writer.catch_up()
     assert store.head(1).seq == 0
@@ -87,7 +87,7 @@ def test_a_question_that_slips_in_behind_the_end_is_settled(replica: Replica) ->
         real(submission)
 
     writer.submit = keep  # type: ignore[method-assign]
-    replica.submit(who, "one", "l", QUERY).result(timeout=30)
+    replica.analysts.submit(who, "one", "l", QUERY).result(timeout=30)
     replica.close()
     (late,) = kept
     real(late)
@@ -99,7 +99,7 @@ def test_closing_twice_is_closing_once(replica: Replica) -> None:
     replica.close()
     replica.close()
     with pytest.raises(Unavailable):
-        replica.open_epoch("one")
+        replica.curators.open_epoch("one")
 
 
 def test_a_line_that_does_not_end_is_left_behind(
@@ -109,7 +109,7 @@ def test_a_line_that_does_not_end_is_left_behind(
     monkeypatch.setattr("service.workflows.writer.registry.CLOSING_S", 0.05)
     who = analyst(replica)
     store.gate.clear()
-    promise = replica.submit(who, "one", "k", QUERY)
+    promise = replica.analysts.submit(who, "one", "k", QUERY)
     store.wait_until_reached()
     replica.close()
     assert not promise.done()
@@ -121,9 +121,9 @@ def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
     """All that waits, in all lines; what is being answered does not wait."""
     who = analyst(replica)
     store.gate.clear()
-    promises = [replica.submit(who, "one", "k0", QUERY)]
+    promises = [replica.analysts.submit(who, "one", "k0", QUERY)]
     store.wait_until_reached()
-    promises += [replica.submit(who, "one", f"k{n}", QUERY) for n in (1, 2, 3)]
+    promises += [replica.analysts.submit(who, "one", f"k{n}", QUERY) for n in (1, 2, 3)]
     assert replica.waiting() == 3
     store.gate.set()
     for promise in promises:

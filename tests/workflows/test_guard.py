@@ -176,4 +176,4 @@ def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(databa
         with ThreadPoolExecutor(12) as pool:
             sequences = list(pool.map(begin, [(number, name) for name in names for number in range(2)]))
         assert sorted(sequences) == [1] * 6 + [2] * 6
-        assert [replica.check_witnesses() for replica in replicas] == [[], []]
+        assert [replica.readiness.check_witnesses() for replica in replicas] == [[], []]

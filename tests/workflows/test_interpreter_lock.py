@@ -45,7 +45,7 @@ def test_small_queries_are_answered_without_giving_it_up(replica: PassiveReplica
         document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 99.0}, "reuse": False, **more}
         queries = [parse_query(orjson.dumps(document)) for _ in range(count)]
         for number, query in enumerate(queries):
-            replica.submit(who, "survey", f"{key}{number}", query)
+            replica.analysts.submit(who, "survey", f"{key}{number}", query)
 
     young = {"where": {"and": [{"eq": [{"col": "age"}, 7]}, {"eq": [{"col": "country"}, "NO"]}]}}
     if some_cannot_pay:  # half a rho, which is all they have

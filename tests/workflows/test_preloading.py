@@ -70,7 +70,7 @@ def test_a_closed_dataset_keeps_nobody_out(replica: Replica, store: MemoryStore)
     replica.preload()
     assert replica.registry.writer(replica.registry.record("two")).position
     with pytest.raises(Fenced):
-        replica.open_epoch("one")
+        replica.curators.open_epoch("one")
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable("gone"), RuntimeError("ann is forty-four")], ids=["store", "ours"])

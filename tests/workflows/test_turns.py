@@ -58,7 +58,7 @@ def sequences(promises: list[PendingAnswer]) -> list[int]:
 
 def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
     """So many queries, one by one."""
-    return [replica.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
+    return [replica.analysts.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
 
 
 @pytest.mark.parametrize("crowd", [200, 400])
@@ -85,7 +85,8 @@ def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(
     dear, cheap = analyst(replica), analyst(replica, "bo")
     with crowded(replica):
         batches = [
-            replica.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)]) for n in range(3)
+            replica.analysts.submit_all(dear, "survey", [(f"b{n}-{m}", query(100 * n + m)) for m in range(24)])
+            for n in range(3)
         ]
         singles = submitted(replica, cheap, 24, first=1000)
     units = [sequences(batch) for batch in batches]
@@ -108,6 +109,6 @@ def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeyp
 
     monkeypatch.setattr(committer, "answer", counted)
     with crowded(replica):
-        promises = [replica.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
+        promises = [replica.analysts.submit(who, "survey", f"w{n}", query(n, item="wide")) for n in range(5)]
     assert [promise.result(timeout=WAIT_S).sequence for promise in promises] == [1, 2, 3, 4, 5]
     assert batches == [2, 2, 1]

@@ -20,10 +20,10 @@ def test_a_refused_upload_leaves_no_ghost_in_memory() -> None:
             with pytest.raises(InvalidRequest):
                 upload(replica, "visits", rows)
         ask(replica, analyst(replica), "k")
-        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 1
+        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 1
         upload(replica, "visits", [("bob", 1), ("bob", 2), ("ann", 2)])
         ask(replica, analyst(replica), "l", reuse=False)
-        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 2
+        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 2
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
@@ -41,10 +41,10 @@ def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
         upload(replica, "visits", [("bob", 1)])
         with pytest.raises(InvalidRequest, match="holds 4; these are 1 more"):
             upload(replica, "visits", [("bob", 2)])
-        replica.erase_individual("survey", "ann")
+        replica.curators.erase_individual("survey", "ann")
         upload(replica, "visits", [("eve", 1), ("bob", 2)])
         ask(replica, analyst(replica), "k")
-        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == 2
+        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == 2
 
 
 def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individual() -> None:

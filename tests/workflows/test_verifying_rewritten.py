@@ -114,7 +114,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
             who = analyst(replica)
             for number in range(8):
                 if number == 6:
-                    replica.erase_individual("survey", "ann")
+                    replica.curators.erase_individual("survey", "ann")
                 ask(replica, who, f"key-{number}", **SUM)
         prune(opened, witness_of(opened), "survey", before=4, entropy=SeededEntropy(3))
         with open_replica(opened, SeededEntropy(4)) as replica:

@@ -57,7 +57,7 @@ router.add_api_route(
 @router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
 def preview(replica: CurrentReplica, caller: Caller, dataset: str, query: SentQuery) -> Preview:
     """Everything public about a query, without asking it."""
-    return replica.preview(caller, dataset, query)
+    return replica.analysts.preview(caller, dataset, query)
 
 
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:
@@ -81,7 +81,7 @@ router.add_api_route(
 @router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)
 def read_release(replica: CurrentReplica, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
     """One of the caller's own releases, as it was answered."""
-    return respond(replica.release(caller, query_id), accept)
+    return respond(replica.analysts.release(caller, query_id), accept)
 
 
 @router.get("/queries")
@@ -89,10 +89,10 @@ def list_releases(
     replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ReleaseRow]:
     """The caller's own releases, newest first."""
-    return opaque(replica.releases(caller, cursor=cursor, limit=limit))
+    return opaque(replica.analysts.releases(caller, cursor=cursor, limit=limit))
 
 
 @router.get("/allowances")
 def list_allowances(replica: CurrentReplica, caller: Caller) -> list[Allowance]:
     """The caller's allowances: what its queries may have cost any individual at worst, and what is left."""
-    return replica.allowances(caller)
+    return replica.analysts.allowances(caller)

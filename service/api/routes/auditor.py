@@ -13,7 +13,7 @@ def read_ledger(
     replica: CurrentReplica, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[LedgerRow] | Page[AuditedRow]:
     """Every query ever answered, in order: who asked what, with which noise, at which public worst case."""
-    page = opaque(replica.ledger(dataset, cursor=cursor, limit=limit))
+    page = opaque(replica.auditors.ledger(dataset, cursor=cursor, limit=limit))
     if caller.role == "curator":
         return page
     return Page(items=tuple(without_counts(row) for row in page.items), next=page.next)

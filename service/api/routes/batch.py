@@ -117,7 +117,7 @@ def _submit(replica: Replica, principal: Principal, dataset: str, entries: Seque
             promises.append(None)
         except REFUSALS as refusal:
             promises.append(refused(refusal))
-    waiting = iter(replica.submit_all(principal, dataset, readable))
+    waiting = iter(replica.analysts.submit_all(principal, dataset, readable))
     return [next(waiting) if promise is None else promise for promise in promises]
 
 

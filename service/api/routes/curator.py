@@ -36,26 +36,26 @@ class PrincipalRequest(BaseModel):
 @all_datasets_router.post("/datasets", status_code=201)
 def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
-    return for_curator(replica.register(registration))
+    return for_curator(replica.curators.register(registration))
 
 
 @router.post(_ROWS, openapi_extra=UPLOAD_BODY)
 def append_rows(replica: CurrentReplica, dataset: str, table: str, upload: Spooled) -> UploadReport:
     """Append rows to a table, all or none."""
-    return replica.append_rows(dataset, table, upload.content_type, upload.source)
+    return replica.curators.append_rows(dataset, table, upload.content_type, upload.source)
 
 
 # A key may hold anything, a slash too: `path` takes the rest of the address.
 @router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
 def erase_individual(replica: CurrentReplica, dataset: str, key: str) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
-    replica.erase_individual(dataset, key)
+    replica.curators.erase_individual(dataset, key)
 
 
 @router.post("/datasets/{dataset}/epochs", status_code=201)
 def open_epoch(replica: CurrentReplica, dataset: str) -> Epoch:
     """Open the next public epoch: queries asked before are answered afresh from now on."""
-    return Epoch(epoch=replica.open_epoch(dataset))
+    return Epoch(epoch=replica.curators.open_epoch(dataset))
 
 
 @router.get("/datasets/{dataset}/budgets")
@@ -63,13 +63,13 @@ def read_budgets(
     replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[BudgetRow]:
     """The account of every individual."""
-    return opaque(replica.budgets(dataset, cursor=cursor, limit=limit))
+    return opaque(replica.curators.budgets(dataset, cursor=cursor, limit=limit))
 
 
 @router.get("/datasets/{dataset}/budgets/summary")
 def read_budget_summary(replica: CurrentReplica, dataset: str) -> BudgetSummary:
     """How much budget is left, over all individuals."""
-    return replica.budget_summary(dataset)
+    return replica.curators.budget_summary(dataset)
 
 
 @router.get("/datasets/{dataset}/acts")
@@ -80,13 +80,13 @@ def read_acts(
 
     The key of an erased individual is in none of them.
     """
-    return opaque(replica.acts(dataset, cursor=cursor, limit=limit))
+    return opaque(replica.curators.acts(dataset, cursor=cursor, limit=limit))
 
 
 @all_datasets_router.post("/principals", status_code=201)
 def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
     """Hand out a key. It is in this reply and nowhere else."""
-    principal, key = replica.create_principal(
+    principal, key = replica.principals.create(
         role=wish.role,
         name=wish.name,
         dataset=wish.dataset,
@@ -99,10 +99,10 @@ def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, 
 @all_datasets_router.get("/principals")
 def list_principals(replica: CurrentReplica, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
     """The principals that hold a key, or held one; never the keys."""
-    return opaque(replica.list_principals(cursor=cursor, limit=limit))
+    return opaque(replica.principals.listed(cursor=cursor, limit=limit))
 
 
 @all_datasets_router.delete("/principals/{principal}", status_code=204, response_class=Response)
 def revoke_principal(replica: CurrentReplica, principal: UUID) -> None:
     """Revoke a key, for good."""
-    replica.revoke_principal(principal)
+    replica.principals.revoke(principal)

@@ -11,13 +11,13 @@ router = guarded_router("curator", "analyst")
 def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDataset | PublicDataset]:
     """Every dataset that the caller may see."""
     if caller.role != "curator":
-        return list(replica.visible_datasets(caller))
-    return [for_curator(view) for view in replica.datasets() if caller.dataset in (None, view.public.name)]
+        return list(replica.analysts.datasets(caller))
+    return [for_curator(view) for view in replica.curators.datasets() if caller.dataset in (None, view.public.name)]
 
 
 @router.get("/datasets/{dataset}")
 def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> CuratorDataset | PublicDataset:
     """One dataset: its guarantee, budget and tables."""
     if caller.role != "curator":
-        return replica.visible_dataset(caller, dataset)
-    return for_curator(replica.dataset(dataset))
+        return replica.analysts.dataset(caller, dataset)
+    return for_curator(replica.curators.dataset(dataset))

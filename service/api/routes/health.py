@@ -19,7 +19,7 @@ async def livez() -> dict[str, str]:
 def readyz(request: Request, replica: CurrentReplica) -> dict[str, str]:
     """Whether queries can be answered. 503 with public codes while they cannot."""
     drain_state: DrainState = request.app.state.drain_state
-    codes = ["draining"] if drain_state.draining else replica.ready()
+    codes = ["draining"] if drain_state.draining else replica.readiness.problems()
     if codes:
         raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
     return {"status": "ready"}

@@ -31,7 +31,7 @@ class LowerLimit(BaseModel):
 @router.get("/me/budgets")
 def my_budgets(replica: CurrentReplica, caller: Caller) -> list[MyBudget]:
     """The caller's own account: what was promised and what is spent, per dataset."""
-    return replica.my_budgets(caller)
+    return replica.individuals.budgets(caller)
 
 
 @router.get("/me/receipts")
@@ -39,7 +39,7 @@ def my_receipts(
     replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[Receipt]:
     """Receipts: the cost of each query to the caller, newest first."""
-    return opaque(replica.my_receipts(caller, cursor=cursor, limit=limit))
+    return opaque(replica.individuals.receipts(caller, cursor=cursor, limit=limit))
 
 
 @router.post("/me/budgets/{dataset}/lower")
@@ -47,10 +47,10 @@ def lower_my_limit(
     replica: CurrentReplica, caller: Caller, dataset: str, wish: Annotated[LowerLimit, Body()]
 ) -> MyBudget:
     """Lower one's own limit, which can never be raised again; or pause: take part in no query until `resume`."""
-    return replica.lower_my_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
+    return replica.individuals.lower_limit(caller, dataset, limit_rho=wish.limit_rho, pause=wish.pause)
 
 
 @router.post("/me/budgets/{dataset}/resume")
 def resume(replica: CurrentReplica, caller: Caller, dataset: str) -> MyBudget:
     """End one's own pause; repeating this changes nothing. A limit that was lowered stays lowered."""
-    return replica.resume(caller, dataset)
+    return replica.individuals.resume(caller, dataset)

@@ -12,7 +12,7 @@ from service.workflows.model.rows import ActRecord
 from service.workflows.model.views import ActRow, Page
 from service.workflows.reads.ledger import NEWEST, snapshot
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
-from service.workflows.writer.registry import DatasetRegistry
+from service.workflows.rollback.guard import RollbackGuard
 
 _TOLD: Final = {
     "rows": ("table", "rows", "individuals"),
@@ -28,20 +28,13 @@ _TOLD_AS_RHO: Final = {
 """Units by what they are called in rho."""
 
 
-class ActLog:
-    """The acts of every dataset of a house."""
-
-    def __init__(self, registry: DatasetRegistry) -> None:
-        """Read through the guards of these lines."""
-        self._registry = registry
-
-    def page(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
-        """The acts, newest first; the cursor is the last number shown. Raises NotFound, Unavailable, Fenced."""
-        before = number_of(cursor, default=NEWEST)
-        with snapshot(self._registry.guard(self._registry.record(dataset))) as transaction:
-            found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
-        has_next = is_full([len((record.key or "").encode()) for record in found], limit=limit)
-        return Page(items=tuple(map(_act_row, found)), next=str(found[-1].number) if has_next else None)
+def acts(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[ActRow]:
+    """The acts, newest first; the cursor is the last number shown. Raises Unavailable, Fenced."""
+    before = number_of(cursor, default=NEWEST)
+    with snapshot(guard) as transaction:
+        found = transaction.act_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+    has_next = is_full([len((record.key or "").encode()) for record in found], limit=limit)
+    return Page(items=tuple(map(_act_row, found)), next=str(found[-1].number) if has_next else None)
 
 
 def _act_row(record: ActRecord) -> ActRow:

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
-from service.workflows.model.errors import NotFound, Unavailable
+from service.incidents import report_incident
+from service.workflows.model.errors import NotFound, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store, Witness
+from service.workflows.ports.store import Store, StoreUnavailable, Witness
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.threads import WriterThread
 
@@ -88,7 +89,7 @@ class DatasetRegistry:
                     companion.writer_opened(record, guard, opened)
             return self._registry[record.id]
 
-    def is_at_hand(self, name: str) -> bool:
+    def is_open_for(self, name: str) -> bool:
         """Whether a dataset's line is open, so that nothing is asked of the store to find it."""
         record = self._records.get(name)
         return record is not None and record.id in self._registry
@@ -112,6 +113,26 @@ class DatasetRegistry:
         """The guards of datasets that are known to be closed; looks nowhere."""
         with self._lock:
             return [guard for guard in self._guards.values() if guard.code is not None]
+
+    def preload(self, claims: Callable[[int], bool]) -> None:
+        """Load every dataset that this process `claims`; one that cannot be loaded is left for its first caller.
+
+        Each is loaded before the next is claimed: processes that start together share the datasets.
+        """
+        try:
+            records = self._store.datasets()
+        except StoreUnavailable:
+            return
+        for record in records:
+            try:
+                if not claims(record.id):
+                    continue
+                self.writer(record).catch_up()
+                self.guard(record).confirm_head_recorded()
+            except (WorkflowError, StoreUnavailable):
+                continue  # a caller that asks is told
+            except Exception as error:  # noqa: BLE001 - and the others are loaded
+                report_incident(error, f"loading of dataset {record.id}")
 
     def close(self) -> None:
         """Take nothing new, let all lines finish what waits at the same time, and stop.

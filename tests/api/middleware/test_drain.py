@@ -22,7 +22,7 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
     ready = await world.client.get("/readyz")
     assert (ready.status_code, ready.json()["detail"]) == (503, "Not ready: draining.")
     assert (await world.client.get("/livez")).status_code == 200
-    assert len(world.replica.ledger("care", cursor=None, limit=10).items) == 2
+    assert len(world.replica.auditors.ledger("care", cursor=None, limit=10).items) == 2
     await world.client.aclose()
     world.replica.close()
 
@@ -41,7 +41,7 @@ async def test_what_was_accepted_is_answered() -> None:
     """With the end of its connection."""
     drain_state = DrainState()
     world = build_world(edge=HttpOptions(drain_state=drain_state))
-    submit = world.replica.submit
+    submit = world.replica.analysts.submit
     slow: list[PendingAnswer] = []
 
     def submitted(*call: object) -> object:
@@ -50,7 +50,7 @@ async def test_what_was_accepted_is_answered() -> None:
         slow.append(pending)
         return pending
 
-    world.replica.submit = submitted  # type: ignore[method-assign,assignment]
+    world.replica.analysts.submit = submitted  # type: ignore[method-assign,assignment]
     answer = asyncio.create_task(world.ask("k", COUNT.replace(b"20.0", b"21.0")))
     response = await answer
     assert response.status_code == 200

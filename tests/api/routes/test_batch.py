@@ -84,7 +84,7 @@ class TestAnswers:
         def explode(*_: Any) -> None:
             raise RuntimeError("Kari, 42")
 
-        monkeypatch.setattr(world.replica, "submit_all", explode)
+        monkeypatch.setattr(world.replica.analysts, "submit_all", explode)
         response = await world.call("analyst", "POST", PATH, content=batch(("a", COUNT)))
         assert (response.status_code, response.json()["type"]) == (500, "urn:sparing:problem:internal-error")
         assert "RuntimeError" in caplog.text

@@ -48,7 +48,7 @@ def replica(store: Store) -> Iterator[Replica]:
         who = analyst(opened)
         for number in range(5):
             ask(opened, who, f"key-{number}", **SUM)
-        opened.erase_individual("survey", "ann")
+        opened.curators.erase_individual("survey", "ann")
         ask(opened, who, "later", **SUM)
         yield opened
 
@@ -91,7 +91,7 @@ def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
     assert amend_erased(writer) == 0
     upload(replica, "people", [("ann", "NO", 44, 99.5)])
     ask(replica, analyst(replica, "bea"), "again", **SUM)
-    replica.erase_individual("survey", "ann")
+    replica.curators.erase_individual("survey", "ann")
     assert amend_erased(writer) == 1
 
 
@@ -156,7 +156,7 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
         behind.preload()
         other = writer_of(behind)
         ask(replica, analyst(replica, "bea"), "ahead", **SUM)
-        replica.erase_individual("survey", "bob")
+        replica.curators.erase_individual("survey", "bob")
         expected = spent(replica)
         amend_erased(writer_of(replica))
         other.catch_up()
@@ -188,7 +188,7 @@ def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store)
             return all(entry.own(slot)[0] == "untouched" for entry in transaction.entries(after=0))
 
     eventually(lambda: forgotten(ANN))
-    replica.erase_individual("survey", "bob")
+    replica.curators.erase_individual("survey", "bob")
     eventually(lambda: forgotten(1))
 
 

@@ -80,8 +80,8 @@ def test_entries_before_a_sequence_forget_people_and_all_else_stays(store: Store
     assert kept(store) == [4, 5, 6]
     with open_replica(store, SeededEntropy(8)) as replica:
         assert spent(replica) == before
-        bob = replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
-        page = replica.my_receipts(bob, cursor=None, limit=10)
+        bob = replica.principals.create(role="individual", name="bob", dataset="survey", individual="bob")[0]
+        page = replica.individuals.receipts(bob, cursor=None, limit=10)
         outcomes = [row.outcome for row in page.items]
         assert outcomes == 3 * ["charged"] + 3 * ["no_longer_kept"]
         assert [row.charged_rho is None for row in page.items] == [False] * 3 + [True] * 3
@@ -180,7 +180,7 @@ def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: 
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
 
     def erase(replica: Replica, key: str) -> None:
-        replica.erase_individual("survey", key)
+        replica.curators.erase_individual("survey", key)
         amend_erased(replica.registry.writer(replica.registry.record("survey")))
 
     with open_replica(store, SeededEntropy(7)) as replica:

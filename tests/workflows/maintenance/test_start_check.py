@@ -32,7 +32,7 @@ def whole() -> Dataset:
         who = analyst(replica)
         for number in range(ENTRIES):
             ask(replica, who, f"k{number}", reuse=False)
-        replica.open_epoch("survey")
+        replica.curators.open_epoch("survey")
     return store.kept[1]
 
 

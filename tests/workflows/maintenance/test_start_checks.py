@@ -97,8 +97,8 @@ def test_a_damaged_dataset_is_closed_and_the_other_is_not(
     assert writer.startswith(
         "incident start check of dataset 1: ledger row 1: its contents do not give its hash error="
     )
-    assert (replica.fenced(), replica.ready()) == (1, ["ledger-damaged"])
-    assert replica.check_witnesses() == ["ledger-damaged"]
+    assert (replica.fenced(), replica.readiness.problems()) == (1, ["ledger-damaged"])
+    assert replica.readiness.check_witnesses() == ["ledger-damaged"]
     who = analyst(replica)
     ask(replica, who, "c", "two")
     with pytest.raises(LedgerDamaged):
@@ -110,11 +110,11 @@ def everything(replica: Replica, who: Principal) -> None:
     refused: list[Callable[[], object]] = [
         lambda: ask(replica, who, "new", "one", reuse=False),
         lambda: ask(replica, who, "a", "one"),
-        lambda: replica.open_epoch("one"),
+        lambda: replica.curators.open_epoch("one"),
         lambda: upload(replica, "people", [("bob", "NO", 4, 1)], "one"),
-        lambda: replica.erase_individual("one", "ann"),
-        lambda: replica.budgets("one", cursor=None, limit=5),
-        lambda: replica.ledger("one", cursor=None, limit=5),
+        lambda: replica.curators.erase_individual("one", "ann"),
+        lambda: replica.curators.budgets("one", cursor=None, limit=5),
+        lambda: replica.auditors.ledger("one", cursor=None, limit=5),
     ]
     for each in refused:
         with pytest.raises(LedgerDamaged):

@@ -51,7 +51,7 @@ def test_batches_commits_and_doubts_are_told() -> None:
         assert tally.told["unclear"] == 1
         store.faults = ["lost-reply"]
         with pytest.raises(Exception, match="retry"):
-            replica.open_epoch("survey")
+            replica.curators.open_epoch("survey")
         assert tally.told["unclear"] == 2
         ask(replica, who, "a")  # reads again what was in doubt
     assert tally.told["checkpoint"] == tally.told["checkpointing"] == 1

@@ -104,7 +104,7 @@ def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
     """By those who look and, where there are too many to look, by the line."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
-    promises = [world.replicas[1].submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
+    promises = [world.replicas[1].analysts.submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
     assert {promise.result(timeout=PATIENCE_S).body for promise in promises} == {first.body}
     assert world.store.head(1).seq == 1
 

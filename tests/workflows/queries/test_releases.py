@@ -30,7 +30,7 @@ def every_page(replica: Replica, who: Principal, limit: int) -> list[tuple[Relea
     pages: list[tuple[ReleaseRow, ...]] = []
     cursor = None
     while not pages or cursor is not None:
-        page = replica.releases(who, cursor=cursor, limit=limit)
+        page = replica.analysts.releases(who, cursor=cursor, limit=limit)
         pages.append(page.items)
         cursor = page.next
     return pages
@@ -79,7 +79,7 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
 def test_a_cursor_that_this_listing_has_not_given_is_refused(replica: Replica, cursor: str) -> None:
     """By name, and not by a fault of the database."""
     with pytest.raises(InvalidRequest) as refused:
-        replica.releases(analyst(replica), cursor=cursor, limit=3)
+        replica.analysts.releases(analyst(replica), cursor=cursor, limit=3)
     assert [error.field for error in refused.value.errors] == ["cursor"]
 
 
@@ -87,8 +87,8 @@ def test_the_longest_cursor_fits_into_an_address(replica: Replica) -> None:
     """A key may have 128 characters, a cursor as it is sent 512."""
     who = analyst(replica)
     ask(replica, who, "~" * 128)
-    cursor = replica.releases(who, cursor=None, limit=1).next
+    cursor = replica.analysts.releases(who, cursor=None, limit=1).next
     assert cursor is not None
     assert datetime.fromisoformat(cursor.partition("/")[0]).microsecond == 0
     assert len(urlsafe_b64encode(cursor.encode())) <= 512
-    assert replica.releases(who, cursor=cursor, limit=1).items == ()
+    assert replica.analysts.releases(who, cursor=cursor, limit=1).items == ()

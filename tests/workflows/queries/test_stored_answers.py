@@ -125,7 +125,7 @@ def replica_on(
 
 def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any]) -> PendingAnswer:
     """The promise of an answer."""
-    return replica.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
+    return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
 
 
 def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> None:
@@ -211,7 +211,7 @@ def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None
     with replica_on(store, admission=Admission(memory=room)) as replica:
         who = analyst(replica)
         query = parse_query(orjson.dumps(DOCUMENT | REFUSED))
-        first, second = replica.submit_all(who, "survey", [("a", query), ("b", query)])
+        first, second = replica.analysts.submit_all(who, "survey", [("a", query), ("b", query)])
         assert first.unit is second.unit
         assert first.unit is not None
         assert room.kept_bytes == 4 * REPLY_BYTES
@@ -220,7 +220,7 @@ def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None
         first.unit.ticket.release()
         assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), InvalidRequest)
         store.transactions.clear()
-        many = replica.submit_all(who, "survey", [(f"k{n}", query) for n in range(5)])
+        many = replica.analysts.submit_all(who, "survey", [(f"k{n}", query) for n in range(5)])
         assert {type(promise.exception(timeout=WAIT_S)) for promise in many} == {InvalidRequest}
         assert store.transactions == []
 
@@ -259,7 +259,7 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
         replica.registry._records["survey"] = later
         fresh, stored = (parse_query(orjson.dumps(DOCUMENT | query)) for query in ({"reuse": False}, OF_AGE))
         entries = [("a", fresh), ("k", stored), ("b", fresh), ("l", stored)]
-        one, again, two, refused = replica.submit_all(who, "survey", entries)
+        one, again, two, refused = replica.analysts.submit_all(who, "survey", entries)
         assert [one.result(timeout=WAIT_S).sequence, two.result(timeout=WAIT_S).sequence] == [2, 3]
         assert again.result(timeout=WAIT_S).body == first.body
         assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)

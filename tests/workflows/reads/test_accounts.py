@@ -33,7 +33,7 @@ def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
 
 def individual(world: Replicas, key: str = "bob") -> Principal:
     """Whose account it is."""
-    principal, _ = world.replicas[0].create_principal(role="individual", name=key, dataset="survey", individual=key)
+    principal, _ = world.replicas[0].principals.create(role="individual", name=key, dataset="survey", individual=key)
     return principal
 
 
@@ -47,7 +47,7 @@ def from_slices(world: Replicas, number: int = 1) -> list[AccountNumbers] | None
 def leave(world: Replicas, number: int = 0) -> None:
     """Have a replica read everybody's account, and wait until others find what it left."""
     place = here(world, number)
-    world.replicas[number].budgets("survey", cursor=None, limit=100)
+    world.replicas[number].curators.budgets("survey", cursor=None, limit=100)
     genesis = place.genesis
     eventually(lambda: [each.place for each in world.caches[number].slices(genesis, [0])] == [place])
 
@@ -60,14 +60,20 @@ def here(world: Replicas, number: int = 0) -> LedgerPosition:
 def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
     """By its owner and by the curator, from what another replica has left; the line is not waited for."""
     bob = individual(world)
-    usual = (world.replicas[0].my_budgets(bob), world.replicas[0].budgets("survey", cursor=None, limit=100))
+    usual = (
+        world.replicas[0].individuals.budgets(bob),
+        world.replicas[0].curators.budgets("survey", cursor=None, limit=100),
+    )
     leave(world)
     world.store.gate.clear()
     held = world.writer(1).submit_act(lambda transaction, state: None)
     world.store.wait_until_reached()
     assert world.writer(1).glimpse(lambda state: state.seq) is None
-    assert (world.replicas[1].my_budgets(bob), world.replicas[1].budgets("survey", cursor=None, limit=100)) == usual
-    assert world.replicas[1].budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
+    assert (
+        world.replicas[1].individuals.budgets(bob),
+        world.replicas[1].curators.budgets("survey", cursor=None, limit=100),
+    ) == usual
+    assert world.replicas[1].curators.budgets("survey", cursor=None, limit=2).items == usual[1].items[:2]
     world.store.gate.set()
     held.result(timeout=30)
 
@@ -76,7 +82,9 @@ def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world
     """Its line is not asked."""
     leave(world)
     world.unload(1)
-    assert world.replicas[1].my_budgets(individual(world)) == world.replicas[0].my_budgets(individual(world))
+    assert world.replicas[1].individuals.budgets(individual(world)) == world.replicas[0].individuals.budgets(
+        individual(world)
+    )
     assert world.writer(1).position is None
 
 
@@ -89,11 +97,11 @@ def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
     assert from_slices(world) is None
     leave(world)
     assert from_slices(world) is not None
-    world.replicas[1].lower_my_limit(bob, "survey", limit_rho=Decimal("0.3"))
+    world.replicas[1].individuals.lower_limit(bob, "survey", limit_rho=Decimal("0.3"))
     assert from_slices(world) is None
     leave(world)
     assert from_slices(world) is not None
-    world.replicas[1].lower_my_limit(bob, "survey", pause=True)
+    world.replicas[1].individuals.lower_limit(bob, "survey", pause=True)
     assert from_slices(world) is None
     leave(world)
     assert [each.own.paused for each in from_slices(world) or [] if each.key == "bob"] == [True]
@@ -130,10 +138,10 @@ def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
     nobody = individual(world, "nobody")
     leave(world)
     with pytest.raises(NotFound):
-        world.replicas[1].my_budgets(nobody)
+        world.replicas[1].individuals.budgets(nobody)
     world.unload(1)
     with pytest.raises(NotFound):
-        world.replicas[1].my_budgets(nobody)
+        world.replicas[1].individuals.budgets(nobody)
 
 
 def test_a_slice_is_left_once(world: Replicas) -> None:
@@ -157,7 +165,7 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
 
     monkeypatch.setattr(world.store, "transaction", away)
     with pytest.raises(Unavailable):
-        world.replicas[1].my_budgets(
+        world.replicas[1].individuals.budgets(
             Principal(
                 id=world.analyst.id,
                 role="individual",
@@ -174,7 +182,7 @@ def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str
     """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
     bob, writer = individual(world), world.writer(1)
     ask(world.replicas[0], world.analyst, "another", reuse=False)
-    usual = world.replicas[0].my_budgets(bob)
+    usual = world.replicas[0].individuals.budgets(bob)
     eventually(lambda: writer.position == world.writer(0).position)
     if in_the_way == "not loaded":
         writer.submit_look(lambda state: state.invalidate_all()).result(timeout=30)
@@ -187,7 +195,7 @@ def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str
     position = writer.position
     world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
 
-    assert world.replicas[1].my_budgets(bob) == usual
+    assert world.replicas[1].individuals.budgets(bob) == usual
     assert writer.position == position
     if in_the_way == "busy":
         world.store.gate.set()

@@ -33,15 +33,15 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
 
 def owner(replica: Replica, key: str) -> Principal:
     """Whose account it is."""
-    return replica.create_principal(role="individual", name="owner", dataset="survey", individual=key)[0]
+    return replica.principals.create(role="individual", name="owner", dataset="survey", individual=key)[0]
 
 
 def acts(replica: Replica, *, limit: int = 100) -> list[ActRow]:
     """All of them, page by page."""
-    page = replica.acts("survey", cursor=None, limit=limit)
+    page = replica.curators.acts("survey", cursor=None, limit=limit)
     found = [*page.items]
     while page.next is not None:
-        page = replica.acts("survey", cursor=page.next, limit=limit)
+        page = replica.curators.acts("survey", cursor=page.next, limit=limit)
         found += page.items
     return found
 
@@ -53,36 +53,36 @@ def told(replica: Replica) -> list[tuple[str, int, str | None, dict[str, Any]]]:
 
 def test_every_act_is_told_newest_first(replica: Replica) -> None:
     """In words and in rho, never in slots; what was done between two questions says so."""
-    replica.lower_my_limit(owner(replica, "ann"), "survey", limit_rho=Decimal("0.25"))
+    replica.individuals.lower_limit(owner(replica, "ann"), "survey", limit_rho=Decimal("0.25"))
     ask(replica, analyst(replica), "k1")
-    replica.open_epoch("survey")
-    replica.erase_individual("survey", "canary-bob")
+    replica.curators.open_epoch("survey")
+    replica.curators.erase_individual("survey", "canary-bob")
     assert told(replica) == [
         ("erase", 1, None, {}),
         ("epoch", 1, None, {"epoch": 2}),
         ("limit", 0, "ann", {"limit_rho": "0.25"}),
         ("rows", 0, None, {"table": "people", "rows": 2, "individuals": 2}),
     ]
-    assert replica.acts("other", cursor=None, limit=5).items == ()
+    assert replica.curators.acts("other", cursor=None, limit=5).items == ()
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_pages_join_up(replica: Replica, limit: int) -> None:
     """Each act once, whatever comes while the pages are turned."""
     for _ in range(5):
-        replica.open_epoch("survey")
+        replica.curators.open_epoch("survey")
     assert [each.number for each in acts(replica, limit=limit)] == [6, 5, 4, 3, 2, 1]
-    first = replica.acts("survey", cursor=None, limit=2)
-    replica.open_epoch("survey")
-    assert [each.number for each in replica.acts("survey", cursor=first.next, limit=2).items] == [4, 3]
+    first = replica.curators.acts("survey", cursor=None, limit=2)
+    replica.curators.open_epoch("survey")
+    assert [each.number for each in replica.curators.acts("survey", cursor=first.next, limit=2).items] == [4, 3]
 
 
 def test_an_erased_key_does_not_come_back(replica: Replica) -> None:
     """Neither in the erasure, nor in what that person did before; the act itself stays in the log."""
     bob = owner(replica, "canary-bob")
-    replica.lower_my_limit(bob, "survey", limit_rho=Decimal("0.25"))
+    replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal("0.25"))
     assert [each.individual for each in acts(replica)] == ["canary-bob", None]
-    replica.erase_individual("survey", "canary-bob")
+    replica.curators.erase_individual("survey", "canary-bob")
     assert "canary" not in repr(acts(replica))
     assert [each.act for each in acts(replica)] == ["erase", "limit", "rows"]
 
@@ -108,6 +108,6 @@ def test_a_reconciliation_says_what_was_burned(replica: Replica, store: MemorySt
 def test_an_unknown_dataset_and_a_strange_cursor_are_refused(replica: Replica) -> None:
     """As in every listing."""
     with pytest.raises(NotFound):
-        replica.acts("nowhere", cursor=None, limit=5)
+        replica.curators.acts("nowhere", cursor=None, limit=5)
     with pytest.raises(InvalidRequest):
-        replica.acts("survey", cursor="x", limit=5)
+        replica.curators.acts("survey", cursor="x", limit=5)

@@ -66,7 +66,7 @@ def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
     ask(replica, who, "b", reuse=False)
     assert all_accounts(writer).spent.sum() > spent.sum()
     assert np.array_equal(before.spent, spent)
-    assert (summary(before).sequence, replica.budget_summary("survey").sequence) == (1, 2)
+    assert (summary(before).sequence, replica.curators.budget_summary("survey").sequence) == (1, 2)
 
 
 def test_a_page_is_copied_at_a_time_and_questions_come_between(
@@ -101,16 +101,16 @@ def test_memory_that_is_behind_catches_up_first() -> None:
     with open_replica(store) as answering, open_replica(store) as reading:
         register(answering)
         upload(answering, "people", [("ann", "NO", 44, 10)])
-        assert reading.budget_summary("survey").sequence == 0
+        assert reading.curators.budget_summary("survey").sequence == 0
         ask(answering, analyst(answering), "a")
-        assert reading.budget_summary("survey").sequence == 1
+        assert reading.curators.budget_summary("survey").sequence == 1
 
 
 def test_a_dataset_without_people_has_a_summary() -> None:
     """Of none."""
     with open_replica() as replica:
         register(replica)
-        told = replica.budget_summary("survey")
+        told = replica.curators.budget_summary("survey")
     assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
 
 

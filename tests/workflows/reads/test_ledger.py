@@ -40,7 +40,7 @@ def replica(store: GatedStore) -> Iterator[Replica]:
 
 def individual(replica: Replica, key: str) -> Principal:
     """Whose receipts they are."""
-    return replica.create_principal(role="individual", name=key, dataset="survey", individual=key)[0]
+    return replica.principals.create(role="individual", name=key, dataset="survey", individual=key)[0]
 
 
 def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
@@ -57,27 +57,33 @@ def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
 def test_pages_join_up(replica: Replica, limit: int) -> None:
     """Every entry once, the newest first, in the ledger and among the receipts; what somebody paid adds up."""
     bob = individual(replica, "bob")
-    ledger = every_item(lambda cursor: replica.ledger("survey", cursor=cursor, limit=limit))
-    receipts = every_item(lambda cursor: replica.my_receipts(bob, cursor=cursor, limit=limit))
+    ledger = every_item(lambda cursor: replica.auditors.ledger("survey", cursor=cursor, limit=limit))
+    receipts = every_item(lambda cursor: replica.individuals.receipts(bob, cursor=cursor, limit=limit))
     assert [row.sequence for row in ledger] == [row.sequence for row in receipts] == list(range(QUESTIONS, 0, -1))
     assert [row.charged + row.left_out for row in ledger] == [1 if n % 3 == 0 else 2 for n in range(QUESTIONS)][::-1]
     outcomes = {row.sequence: row.outcome for row in receipts}
     assert {outcomes[n + 1] for n in range(0, QUESTIONS, 3)} == {"untouched"}
     assert {outcomes[n + 1] for n in range(QUESTIONS) if n % 3} <= {"charged", "left_out"}
-    (account,) = replica.my_budgets(bob)
+    (account,) = replica.individuals.budgets(bob)
     assert sum(Fraction(row.charged_rho or "kept") for row in receipts) == Fraction(account.spent_rho)
 
 
 def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None:
     """While a change holds the dataset's lock and the line, the ledger, receipts and an own account are read."""
     bob = individual(replica, "bob")
-    usual = [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)]
-    account = replica.my_budgets(bob)
+    usual = [
+        replica.auditors.ledger("survey", cursor=None, limit=9),
+        replica.individuals.receipts(bob, cursor=None, limit=9),
+    ]
+    account = replica.individuals.budgets(bob)
     store.gate.clear()
     held = replica.registry.writer(replica.registry.record("survey")).submit_act(lambda transaction, state: None)
     store.wait_until_reached()
-    assert [replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)] == usual
-    assert replica.my_budgets(bob) == account
+    assert [
+        replica.auditors.ledger("survey", cursor=None, limit=9),
+        replica.individuals.receipts(bob, cursor=None, limit=9),
+    ] == usual
+    assert replica.individuals.budgets(bob) == account
     store.gate.set()
     held.result(timeout=30)
 
@@ -87,9 +93,9 @@ def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatc
     bob, capacity = individual(replica, "bob"), replica.registry.record("survey").capacity
     for bytes_max, expected in ((capacity // 4 * 3, 3), (capacity // 4, 1), (1, 1)):
         monkeypatch.setattr("service.workflows.reads.ledger.READ_BYTES_MAX", bytes_max)
-        page = replica.my_receipts(bob, cursor=None, limit=100)
+        page = replica.individuals.receipts(bob, cursor=None, limit=100)
         assert (len(page.items), page.next is not None) == (expected, True)
-        assert len(replica.ledger("survey", cursor=None, limit=100).items) == QUESTIONS
+        assert len(replica.auditors.ledger("survey", cursor=None, limit=100).items) == QUESTIONS
 
 
 def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,24 +103,27 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
     bob = individual(replica, "bob")
     for module in ("pages", "ledger", "accounts"):
         monkeypatch.setattr(f"service.workflows.reads.{module}.PAGE_BYTES_MAX", 4)
-    for page in (replica.ledger("survey", cursor=None, limit=9), replica.my_receipts(bob, cursor=None, limit=9)):
+    for page in (
+        replica.auditors.ledger("survey", cursor=None, limit=9),
+        replica.individuals.receipts(bob, cursor=None, limit=9),
+    ):
         assert (len(page.items), page.next) == (1, str(QUESTIONS))
-    first = replica.budgets("survey", cursor=None, limit=9)
+    first = replica.curators.budgets("survey", cursor=None, limit=9)
     assert [row.key for row in first.items] == ["ann", "bob"]
     assert first.next is not None
-    assert replica.budgets("survey", cursor=first.next, limit=9).items == ()
+    assert replica.curators.budgets("survey", cursor=first.next, limit=9).items == ()
 
 
 def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A strange cursor, a person who is not there, a database that is away."""
     with pytest.raises(InvalidRequest):
-        replica.ledger("survey", cursor="x", limit=9)
+        replica.auditors.ledger("survey", cursor="x", limit=9)
     with pytest.raises(NotFound):
-        replica.my_receipts(individual(replica, "nobody"), cursor=None, limit=9)
+        replica.individuals.receipts(individual(replica, "nobody"), cursor=None, limit=9)
 
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
     monkeypatch.setattr(replica._store, "transaction", away)
     with pytest.raises(Unavailable):
-        replica.ledger("survey", cursor=None, limit=9)
+        replica.auditors.ledger("survey", cursor=None, limit=9)

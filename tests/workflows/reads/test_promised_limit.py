@@ -40,27 +40,27 @@ def tiered_replica(tier: str) -> Iterator[tuple[Replica, Principal]]:
     with open_replica() as replica:
         register(replica, tables={"people": TIERED})
         join(replica, tier)
-        yield replica, replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")[0]
+        yield replica, replica.principals.create(role="individual", name="bob", dataset="survey", individual="bob")[0]
 
 
 def join(replica: Replica, tier: str) -> None:
     """Bob comes, or comes back."""
     rows = f"person_id,country,age,spend,tier\nbob,NO,30,10,{tier}\n"
-    replica.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+    replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
 
 
 def account(replica: Replica, bob: Principal) -> MyBudget:
     """As bob reads it."""
-    return replica.my_budgets(bob)[0]
+    return replica.individuals.budgets(bob)[0]
 
 
 def lower(replica: Replica, bob: Principal, rho: str) -> None:
     """As far down as rho; what would be a raise is refused and changes nothing."""
     if units_down(Fraction(rho)) > units_down(Fraction(account(replica, bob).budget_rho)):
         with pytest.raises(InvalidRequest):
-            replica.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+            replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal(rho))
     else:
-        told = replica.lower_my_limit(bob, "survey", limit_rho=Decimal(rho))
+        told = replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal(rho))
         assert told == account(replica, bob)
 
 
@@ -77,7 +77,7 @@ def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: 
             elif act == "ask":
                 ask(replica, who, str(number), noise={"sigma": float(how)})
             else:
-                replica.erase_individual("survey", "bob")
+                replica.curators.erase_individual("survey", "bob")
                 join(replica, how)
                 has_left = True
             told = account(replica, bob)
@@ -95,20 +95,22 @@ def test_where_everybody_began_with_the_budget_it_stays_the_budget() -> None:
     with open_replica() as replica:
         register(replica, tables={"people": PEOPLE})
         join_plain(replica)
-        bob, _ = replica.create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+        bob, _ = replica.principals.create(role="individual", name="bob", dataset="survey", individual="bob")
         before = account(replica, bob)
-        after = replica.lower_my_limit(bob, "survey", limit_rho=Decimal("0.01"))
+        after = replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal("0.01"))
         assert (before.promise_rho, before.promise_of) == (str(BUDGET_RHO), "largest_limit")
         assert after.budget_rho != before.budget_rho
         assert (after.promise_rho, after.promise_epsilon) == (before.promise_rho, before.promise_epsilon)
-        replica.erase_individual("survey", "bob")
+        replica.curators.erase_individual("survey", "bob")
         join_plain(replica)
         assert account(replica, bob).promise_epsilon == before.promise_epsilon
 
 
 def join_plain(replica: Replica) -> None:
     """Bob comes, or comes back, to a dataset without tiers."""
-    replica.append_rows("survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n"))
+    replica.curators.append_rows(
+        "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n")
+    )
 
 
 def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> None:

@@ -72,7 +72,7 @@ def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -
 
 def test_new_people_are_read_in_the_background(world: Replicas) -> None:
     """So that the next question does not wait for the load."""
-    world.replicas[0].append_rows(
+    world.replicas[0].curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
     )
     eventually(lambda: int(world.writer(1)._state.memory.present.sum()) == 4)
@@ -80,22 +80,22 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
     """And so does its end, and so does either after a start: the person is left out, pays nothing, and is back."""
-    bob, _ = world.replicas[0].create_principal(role="individual", name="bob", dataset="survey", individual="bob")
+    bob, _ = world.replicas[0].principals.create(role="individual", name="bob", dataset="survey", individual="bob")
 
     def asked(number: int, key: str) -> tuple[int, int, int]:
         """How many a query charges and leaves out, and what bob has spent after it."""
         ask(world.replicas[number], world.analyst, key, reuse=False)
-        row = world.replicas[number].ledger("survey", cursor=None, limit=1).items[0]
+        row = world.replicas[number].auditors.ledger("survey", cursor=None, limit=1).items[0]
         return row.charged, row.left_out, truth(world.store)[1]
 
     charge = asked(1, "before")[2]
-    assert world.replicas[0].lower_my_limit(bob, "survey", pause=True).paused
+    assert world.replicas[0].individuals.lower_limit(bob, "survey", pause=True).paused
     assert asked(1, "paused") == (2, 1, charge)
     world.unload(1)
     assert asked(1, "loaded") == (2, 1, charge)
-    assert not world.replicas[0].resume(bob, "survey").paused
+    assert not world.replicas[0].individuals.resume(bob, "survey").paused
     assert asked(1, "resumed") == (3, 0, 2 * charge)
-    outcomes = [each.outcome for each in world.replicas[1].my_receipts(bob, cursor=None, limit=9).items]
+    outcomes = [each.outcome for each in world.replicas[1].individuals.receipts(bob, cursor=None, limit=9).items]
     assert outcomes == ["charged", "left_out", "left_out", "charged"]
 
 

@@ -190,11 +190,11 @@ def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
     """A command that touches none neither starts threads nor waits for them."""
     room = MemoryServer()
     with open_replica(cache=SealedCache(MemoryKeyValueStore(room), KEY)) as replica:
-        replica.datasets()
+        replica.curators.datasets()
         assert room.listeners == []
         register(replica)
-        replica.budget_summary("survey")
+        replica.curators.budget_summary("survey")
         eventually(lambda: len(room.listeners) == 1)
-        replica.open_epoch("survey")
+        replica.curators.open_epoch("survey")
         assert len(replica._exchange._threads) == 2
     assert all(not thread.is_alive() for thread in replica._exchange._threads)

@@ -267,12 +267,12 @@ def test_a_replica_works_only_on_what_it_owns(
         assert ask(mine, who, "k").sequence
         for refused in (
             lambda: ask(theirs, who, "k"),
-            lambda: theirs.open_epoch("survey"),
-            lambda: theirs.budget_summary("survey"),
+            lambda: theirs.curators.open_epoch("survey"),
+            lambda: theirs.curators.budget_summary("survey"),
         ):
             with pytest.raises(Unavailable):
                 refused()
-        assert len(theirs.ledger("survey", cursor=None, limit=9).items) == 1
+        assert len(theirs.auditors.ledger("survey", cursor=None, limit=9).items) == 1
         assert theirs.registry.opened() == []
 
 

@@ -84,12 +84,12 @@ def fresh(replica: Replica, who: Principal, key: str) -> int:
 
 def spent(replica: Replica) -> dict[str, int]:
     """Everybody's spent total."""
-    return {row.key: row.spent_units for row in replica.budgets("survey", cursor=None, limit=100).items}
+    return {row.key: row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=100).items}
 
 
 def left(replica: Replica) -> dict[str, int]:
     """What everybody has left."""
-    rows = replica.budgets("survey", cursor=None, limit=100).items
+    rows = replica.curators.budgets("survey", cursor=None, limit=100).items
     return {row.key: row.budget_units - row.spent_units for row in rows}
 
 
@@ -128,12 +128,12 @@ def test_an_answer_that_cannot_be_witnessed_is_withheld_however_it_is_asked_for(
     for _ in range(2):
         with pytest.raises(Unavailable):
             ask(replica, who, "k")
-    query_id = replica.releases(who, cursor=None, limit=5).items[0].id
+    query_id = replica.analysts.releases(who, cursor=None, limit=5).items[0].id
     with pytest.raises(Unavailable):
-        replica.release(who, query_id)
-    assert replica.ready() == ["witness-unavailable"]
+        replica.analysts.release(who, query_id)
+    assert replica.readiness.problems() == ["witness-unavailable"]
     witness.is_away = False
-    released = replica.release(who, query_id)
+    released = replica.analysts.release(who, query_id)
     assert ask(replica, who, "k").body == released.body
     assert store.head(1).seq == 1
     assert witness.told[-1] == (1, 1)
@@ -150,9 +150,9 @@ def test_readiness_tries_the_witness_again(
         witness.is_away = True
         with pytest.raises(Unavailable):
             upload(replica, "people", ROWS[1:])
-        assert replica.ready() == ["witness-unavailable"]
+        assert replica.readiness.problems() == ["witness-unavailable"]
         witness.is_away = False
-        assert replica.ready() == []
+        assert replica.readiness.problems() == []
         assert spent(replica).keys() == {"ann", "bob", "eve"}
 
 
@@ -163,7 +163,7 @@ def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
     fresh(replica, who, "a")
     witness.is_unreadable = True
     with open_replica(store, witness=witness) as other:
-        assert other.check_witnesses() == ["witness-unavailable"]
+        assert other.readiness.check_witnesses() == ["witness-unavailable"]
         with pytest.raises(Unavailable) as refused:
             fresh(other, who, "b")
         assert type(refused.value) is Unavailable
@@ -171,7 +171,7 @@ def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
             mend(store, witness)
         assert [report.findings for report in verify_all(store, witness)] == [["witness: cannot be read"]]
         witness.is_unreadable = False
-        assert other.check_witnesses() == []
+        assert other.readiness.check_witnesses() == []
         assert fresh(other, who, "b") == 2
 
 
@@ -196,9 +196,9 @@ def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
     """Whoever wrote it may have died before it was on the disk; telling it again is what makes it last."""
     first = ask(replica, who, "a")
     with open_replica(store, witness=witness) as other:
-        assert other.check_witnesses() == []
+        assert other.readiness.check_witnesses() == []
         witness.told.clear()
-        body = ask(other, who, "a").body if how == "asked" else other.release(who, first.query_id).body
+        body = ask(other, who, "a").body if how == "asked" else other.analysts.release(who, first.query_id).body
         assert body == first.body
         assert witness.told == [(1, 1)]
         assert ask(other, who, "a").body == body
@@ -219,10 +219,10 @@ def test_who_slept_through_a_restore_takes_no_number_for_told(
         with pytest.raises(Unavailable):
             fresh(other, who, "withheld")
         witness.is_away = False
-        withheld = other.releases(who, cursor=None, limit=5).items[0]
+        withheld = other.analysts.releases(who, cursor=None, limit=5).items[0]
         assert withheld.sequence < 5
         witness.told.clear()
-        replica.release(who, withheld.id)
+        replica.analysts.release(who, withheld.id)
     assert witness.told == [(withheld.sequence, withheld.sequence)]
 
 
@@ -257,7 +257,7 @@ def test_a_replica_without_questions_needs_no_witness(store: FaultyStore) -> Non
     witness = WatchedWitness(store)
     with open_replica(store, witness=witness) as replica:
         register(replica)
-        assert replica.check_witnesses() == []
+        assert replica.readiness.check_witnesses() == []
         assert witness.kept == {}
         upload(replica, "people", ROWS)
         positions = [record.position for records in witness.kept.values() for record in records]
@@ -272,32 +272,32 @@ def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principa
     fresh(replica, who, "a")
     backup = dict(store.kept)
     query_id = ask(replica, who, "b", reuse=False).query_id
-    me = replica.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
+    me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     store.kept = backup
-    assert replica.ready() == []  # nobody has looked yet
+    assert replica.readiness.problems() == []  # nobody has looked yet
     closed: list[Any] = [
         lambda: ask(replica, who, "c"),
         lambda: ask(replica, who, "a", reuse=False),
         lambda: upload(replica, "people", [("joe", "NO", 1, 1)]),
-        lambda: replica.erase_individual("survey", "ann"),
-        lambda: replica.open_epoch("survey"),
-        lambda: replica.budgets("survey", cursor=None, limit=5),
-        lambda: replica.budget_summary("survey"),
-        lambda: replica.ledger("survey", cursor=None, limit=5),
-        lambda: replica.my_budgets(me),
-        lambda: replica.my_receipts(me, cursor=None, limit=5),
-        lambda: replica.lower_my_limit(me, "survey", pause=True),
-        lambda: replica.preview(who, "survey", _count()),
+        lambda: replica.curators.erase_individual("survey", "ann"),
+        lambda: replica.curators.open_epoch("survey"),
+        lambda: replica.curators.budgets("survey", cursor=None, limit=5),
+        lambda: replica.curators.budget_summary("survey"),
+        lambda: replica.auditors.ledger("survey", cursor=None, limit=5),
+        lambda: replica.individuals.budgets(me),
+        lambda: replica.individuals.receipts(me, cursor=None, limit=5),
+        lambda: replica.individuals.lower_limit(me, "survey", pause=True),
+        lambda: replica.analysts.preview(who, "survey", _count()),
     ]
     for call in closed:
         with pytest.raises(Fenced) as refused:
             call()
         assert type(refused.value) is Fenced
     with pytest.raises(NotFound):
-        replica.release(who, query_id)
-    assert replica.check_witnesses() == ["ledger-rollback"]
+        replica.analysts.release(who, query_id)
+    assert replica.readiness.check_witnesses() == ["ledger-rollback"]
     assert mend(store, replica.registry.witness) is not None
-    assert replica.check_witnesses() == []
+    assert replica.readiness.check_witnesses() == []
     for call in (closed[0], closed[5], closed[8], closed[11]):
         call()
 
@@ -340,31 +340,31 @@ def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
     """Curators see it in the ledger, individuals in their receipts, analysts not at all."""
-    me = replica.create_principal(role="individual", name="ann", dataset="survey", individual="ann")[0]
-    replica.lower_my_limit(me, "survey", limit_rho=Decimal("0.1"))
+    me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
+    replica.individuals.lower_limit(me, "survey", limit_rho=Decimal("0.1"))
     backup = dict(store.kept)
     for n in range(4):
         ask(replica, who, f"k{n}", where={"ge": [{"col": "age"}, 70]}, reuse=False)
     store.kept = backup
-    replica.check_witnesses()
+    replica.readiness.check_witnesses()
     done = mend(store, replica.registry.witness)
     assert done is not None
     limit = int(Decimal("0.1") * 2**40)
     assert spent(replica) == {"ann": limit, "bob": 4 * COST, "eve": 4 * COST}
     assert done.exhausted_count == 1
-    row = replica.ledger("survey", cursor=None, limit=1).items[0]
+    row = replica.auditors.ledger("survey", cursor=None, limit=1).items[0]
     assert (row.kind, row.charged, row.dimension, row.sigma) == ("burn", 3, 0, 0.0)
-    receipt = replica.my_receipts(me, cursor=None, limit=5).items[0]
+    receipt = replica.individuals.receipts(me, cursor=None, limit=5).items[0]
     assert (receipt.kind, receipt.outcome) == ("burn", "charged")
     assert receipt.asked == {"burn": {"why": "ledger-rollback", "units": str(4 * COST)}}
-    assert replica.releases(who, cursor=None, limit=5).items == ()
+    assert replica.analysts.releases(who, cursor=None, limit=5).items == ()
 
 
 def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """A limit that was lowered, or a record that was erased, is there again: the operator has to know."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
-    replica.erase_individual("survey", "bob")
+    replica.curators.erase_individual("survey", "bob")
     store.kept = backup
     with pytest.raises(Fenced):
         fresh(replica, who, "b")
@@ -390,7 +390,7 @@ def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
     assert done.plan.joining_units == COST
     upload(replica, "people", [("joe", "NO", 50, 1), ("zoe", "SE", 20, 1)])
     assert left(replica) == before_loss | {"zoe": before_loss["joe"]}
-    sequence = replica.dataset("survey").counts.sequence
+    sequence = replica.curators.dataset("survey").counts.sequence
     assert sequence == 2  # joining takes no number: an analyst would see a gap
 
 
@@ -418,7 +418,7 @@ def test_people_lost_with_another_history_are_counted_as_lost(
 def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
     """They may have come back in what was lost, and may come back again: their account is there all the while."""
     fresh(replica, who, "a")
-    replica.erase_individual("survey", "bob")
+    replica.curators.erase_individual("survey", "bob")
     backup = dict(store.kept)
     upload(replica, "people", [ROWS[1]])
     fresh(replica, who, "b")
@@ -462,7 +462,7 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
     fresh(replica, who, "a")
     witness.kept.clear()
     with open_replica(store, witness=witness) as other:
-        assert other.check_witnesses() == ["witness-lost"]
+        assert other.readiness.check_witnesses() == ["witness-lost"]
         with pytest.raises(WitnessLost):
             fresh(other, who, "b")
         assert witness.kept == {}
@@ -475,7 +475,7 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
         assert before(plan)[-1] == "whoever joins from now on has a limit lower by 0.0625 rho"
         assert mend(store, witness, 2**36) is not None
         assert spent(other) == dict.fromkeys(["ann", "bob", "eve"], COST + 2**36)
-        assert other.check_witnesses() == []
+        assert other.readiness.check_witnesses() == []
         assert fresh(other, who, "b") == 3
 
 
@@ -505,7 +505,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
     name = witness_name(replica.registry.record("survey"))
     del witness.kept[name][2:]
     with open_replica(store, witness=witness) as other:
-        assert other.check_witnesses() == []
+        assert other.readiness.check_witnesses() == []
         assert fresh(other, who, "k") == 5
     assert witness.history(name)[-1].seq == 5
 
@@ -518,7 +518,7 @@ def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Princip
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(fresh, (replica, other)[n % 2], who, f"at once {n}") for n in range(24)]
             assert sorted(each.result(timeout=60) for each in asked) == list(range(7, 31))
-        assert replica.check_witnesses() == other.check_witnesses() == []
+        assert replica.readiness.check_witnesses() == other.readiness.check_witnesses() == []
 
 
 def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principal, store: FaultyStore) -> None:
@@ -530,7 +530,7 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principa
         for _ in range(2):
             with pytest.raises(Fenced):
                 fresh(other, who, "c")
-        assert other.check_witnesses() == ["ledger-rollback"]
+        assert other.readiness.check_witnesses() == ["ledger-rollback"]
         # The clone catches up in numbers, not in truth.
         done = mend(clone, replica.registry.witness)
         assert done is not None
@@ -550,7 +550,7 @@ def test_a_clone_that_writes_first_is_found_out_at_the_next_write(
         fresh(other, who, "b")  # released
         with pytest.raises(Fenced):
             fresh(replica, who, "c")  # withheld: the other's record stands where this one would
-        assert replica.check_witnesses() == ["ledger-rollback"]
+        assert replica.readiness.check_witnesses() == ["ledger-rollback"]
         truth = spent(other)
         done = mend(store, witness)
         assert done is not None
@@ -573,7 +573,7 @@ def test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed(
     store.kept = clone.kept
     with pytest.raises(Fenced):
         fresh(replica, who, "c")
-    assert replica.check_witnesses() == ["ledger-rollback"]
+    assert replica.readiness.check_witnesses() == ["ledger-rollback"]
 
 
 def test_histories_that_were_witnessed_apart_are_both_burned(
@@ -615,7 +615,7 @@ def test_reconciling_is_safe_to_repeat(
     witness.is_away = True
     with pytest.raises(Unavailable):
         mend(store, witness)
-    assert replica.check_witnesses() == []  # the burn is in the ledger, and that is what counts
+    assert replica.readiness.check_witnesses() == []  # the burn is in the ledger, and that is what counts
     with pytest.raises(Unavailable):
         fresh(replica, who, "c")
     witness.is_away = False

@@ -91,7 +91,7 @@ def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
         ask(replica, who, "k0")
         assert store.reached.wait(30)
         store.kept[1] = before
-        assert replica.check_witnesses() == ["ledger-rollback"]
+        assert replica.readiness.check_witnesses() == ["ledger-rollback"]
         store.through.set()
     assert (store.head(1).checkpoint_seq, store.kept[1].pages) == (0, {})
 

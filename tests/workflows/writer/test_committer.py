@@ -81,7 +81,7 @@ def together(replica: PassiveReplica, who: Principal, prefix: str, *sigmas: floa
     asked = []
     for sigma in sigmas:
         query: dict[str, Any] = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False}
-        asked.append(replica.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
+        asked.append(replica.analysts.submit(who, "survey", f"{prefix}-{sigma}", parse_query(orjson.dumps(query))))
     replica.writer.step()
     return asked
 
@@ -137,7 +137,7 @@ def test_a_rejected_question_leaves_nothing_in_doubt(replica: PassiveReplica, st
         check_memory(replica, store)
     assert replica.writer._state.memory is memory
     query = parse_query(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":20.0}}')
-    another = replica.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
+    another = replica.analysts.submit(who, "survey", f"same-{REJECTED_SIGMA}", query)
     replica.writer.step()
     assert another.result(timeout=0).sequence == 2
     assert [report.findings for report in verify_all(store)] == [[]]
@@ -151,7 +151,7 @@ def test_queries_at_the_largest_worst_case_end_nobody(
     query: dict[str, Any] = {"select": [{"count": {}}], "noise": {"sigma": 1.2e-9}, "per_individual": {"l2_clip": 0.5}}
     for n in range(3):
         body = orjson.dumps({"version": 1, "reuse": False, **query})
-        asked = replica.submit(who, "survey", f"k{n}", parse_query(body))
+        asked = replica.analysts.submit(who, "survey", f"k{n}", parse_query(body))
         others = together(replica, other, f"other {n}", 12.0)
         assert failures([asked, *others]) == [None, None]
         check_memory(replica, store)

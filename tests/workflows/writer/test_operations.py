@@ -101,17 +101,17 @@ def replica(store: Store, between: Between) -> Iterator[Replica]:
 def charged(replica: Replica, key: str, **query: Any) -> int:
     """How many a question concerns."""
     ask(replica, analyst(replica), key, reuse=False, **query)
-    return replica.ledger("survey", cursor=None, limit=1).items[0].charged
+    return replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged
 
 
 def pause(replica: Replica, key: str) -> None:
     """As an individual does."""
-    replica.lower_my_limit(individual(key), "survey", pause=True)
+    replica.individuals.lower_limit(individual(key), "survey", pause=True)
 
 
 def resume(replica: Replica, key: str) -> None:
     """And ends it."""
-    replica.resume(individual(key), "survey")
+    replica.individuals.resume(individual(key), "survey")
 
 
 def individual(key: str) -> Principal:
@@ -159,7 +159,7 @@ def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: 
 
     def task() -> None:
         if act == "erase":
-            replica.erase_individual("survey", "ann")
+            replica.curators.erase_individual("survey", "ann")
         else:
             upload(replica, "visits", [("ann", 3)])
 
@@ -260,7 +260,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
         register(replica)
         upload(replica, "people", ROWS)
         acts: dict[str, Callable[[], None]] = {
-            "erase": lambda: replica.erase_individual("survey", "ann"),
+            "erase": lambda: replica.curators.erase_individual("survey", "ann"),
             "join": lambda: upload(replica, "people", EVE),
             "pause": lambda: pause(replica, "ann"),
             "resume": lambda: resume(replica, "bob"),

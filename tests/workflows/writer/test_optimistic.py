@@ -115,7 +115,7 @@ def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(stor
         assert store.ways()[1] == 1
         assert ask(two, who, "k").body == first.body
         assert values(ask(two, who, "again")) == values(first)
-        assert len(one.ledger("survey", cursor=None, limit=10).items) == 2
+        assert len(one.auditors.ledger("survey", cursor=None, limit=10).items) == 2
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
@@ -143,13 +143,16 @@ def test_after_an_act_a_question_goes_the_way_that_it_would_have_gone_without(
 ) -> None:
     """An upload and an epoch: at once where the head was known, and with a look where it was not."""
     who = analyst(replica)
-    for act in (lambda: upload(replica, "people", [("joe", "SE", 20, 1)]), lambda: replica.open_epoch("survey")):
+    for act in (
+        lambda: upload(replica, "people", [("joe", "SE", 20, 1)]),
+        lambda: replica.curators.open_epoch("survey"),
+    ):
         act()
         store.ways()
         ask(replica, who, uuid4().hex, reuse=False)
         assert store.ways() == (0, 1)
     with open_replica(store) as fresh:
-        fresh.open_epoch("survey")
+        fresh.curators.open_epoch("survey")
         store.ways()
         ask(fresh, who, "k", reuse=False)
         assert store.ways() == (1, 0)

@@ -80,7 +80,7 @@ def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> 
     first = ask(replica, who, "k", noise={"sigma": 3})
     again = ask(replica, who, "k", noise={"sigma": 3.0})
     assert again.body == first.body
-    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
 def test_another_query_under_a_used_key_is_refused(replica: Replica) -> None:
@@ -90,7 +90,7 @@ def test_another_query_under_a_used_key_is_refused(replica: Replica) -> None:
     for other in ({"noise": {"sigma": 4}}, {"reuse": False}):
         with pytest.raises(KeyConflict):
             ask(replica, who, "k", **other)
-    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
 def test_a_key_belongs_to_its_analyst_and_dataset(replica: Replica) -> None:
@@ -109,15 +109,15 @@ def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(
     """Reuse costs nobody anything, shows the same values, and ends with the public epoch, not with an append."""
     ana, eva = analyst(replica), analyst(replica, "eva")
     first = ask(replica, ana, "a")
-    spent = replica.budgets("survey", cursor=None, limit=10)
+    spent = replica.curators.budgets("survey", cursor=None, limit=10)
     upload(replica, "people", [("joe", "SE", 20, 1)])
     reused = ask(replica, eva, "b")
     assert values(reused) == values(first)
     assert orjson.loads(reused.body) == orjson.loads(first.body) | {"reused": True}
     assert orjson.loads(first.body)["reused"] is False
-    assert replica.budgets("survey", cursor=None, limit=3).items == spent.items
+    assert replica.curators.budgets("survey", cursor=None, limit=3).items == spent.items
     assert ask(replica, eva, "c", reuse=False).query_id != first.query_id
-    replica.open_epoch("survey")
+    replica.curators.open_epoch("survey")
     fresh = ask(replica, ana, "d")
     assert orjson.loads(fresh.body)["reused"] is False
     assert orjson.loads(fresh.body)["epoch"] == 2
@@ -128,11 +128,11 @@ def test_a_reused_answer_belongs_to_its_key_for_good(replica: Replica, store: Fa
     who = analyst(replica)
     ask(replica, who, "a")
     reused = ask(replica, who, "b")
-    replica.open_epoch("survey")
+    replica.curators.open_epoch("survey")
     with pytest.raises(KeyConflict):
         ask(replica, who, "b", noise={"sigma": 4})
     assert ask(replica, who, "b").body == reused.body
-    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
 def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> None:
@@ -143,7 +143,7 @@ def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> Non
     assert everybody.sequence + 1 == nobody.sequence
     with pytest.raises(AllowanceExceeded):
         ask(replica, who, "c", where={"ge": [{"col": "age"}, 100]}, noise={"sigma": 2.9})
-    left = replica.allowances(who)[0]
+    left = replica.analysts.allowances(who)[0]
     assert Decimal(left.spent_rho) + Decimal(left.left_rho or 0) == pytest.approx(Decimal("0.12"))
     assert ask(replica, who, "a", reuse=False).body == everybody.body
 
@@ -173,14 +173,14 @@ def test_an_unclear_commit_is_read_never_redone(
             ask(replica, who, "k")
     draws = len(entropy.drawn)
     again = ask(replica, who, "k")
-    entries = replica.ledger("survey", cursor=None, limit=10).items
+    entries = replica.auditors.ledger("survey", cursor=None, limit=10).items
 
     assert len(entries) == 1
     assert entries[0].charged == 3
     assert (len(entropy.drawn) == draws) is durable
     if durable:
         assert again.body == first.body
-    spent = {row.spent_units for row in replica.budgets("survey", cursor=None, limit=10).items}
+    spent = {row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=10).items}
     assert spent == {61_083_979_321}  # ceil(2^40 / 18): each of the three paid once
     assert [report.findings for report in verify_all(store)] == [[]]
 
@@ -193,7 +193,7 @@ def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyS
         with pytest.raises(Unavailable):
             ask(replica, who, "k")
         ask(other, who, "nobody", where={"ge": [{"col": "age"}, 100]})
-        assert {row.spent_units for row in replica.budgets("survey", cursor=None, limit=10).items} == {0}
+        assert {row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=10).items} == {0}
 
 
 def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
@@ -210,7 +210,7 @@ def test_everything_that_waits_shares_one_transaction(replica: Replica, store: F
     assert waiting.wait(30)
     before = store.locked
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}, "reuse": False}))
-    futures = [replica.submit(who, "survey", f"k{n}", query) for n in range(30)]
+    futures = [replica.analysts.submit(who, "survey", f"k{n}", query) for n in range(30)]
     gate.set()
     sequences = [future.result(timeout=30).sequence for future in futures]
     holder.result(timeout=30)
@@ -222,9 +222,9 @@ def test_the_same_key_twice_in_one_batch_executes_once(replica: Replica) -> None
     """The second delivery finds the first one's reply before anything is committed."""
     who = analyst(replica)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
-    futures = [replica.submit(who, "survey", "k", query) for _ in range(8)]
+    futures = [replica.analysts.submit(who, "survey", "k", query) for _ in range(8)]
     assert len({future.result(timeout=30).body for future in futures}) == 1
-    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 1
+    assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
 def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,11 +242,11 @@ def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.M
     holder = writer.submit_look(hold)
     assert waiting.wait(30)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
-    futures = [replica.submit(who, "small", f"k{n}", query) for n in range(2)]
-    refused = replica.submit(who, "small", "k3", query)
+    futures = [replica.analysts.submit(who, "small", f"k{n}", query) for n in range(2)]
+    refused = replica.analysts.submit(who, "small", "k3", query)
     assert isinstance(refused.exception(timeout=30), Busy)
     assert refused.dimension == 1
-    futures.append(replica.submit(analyst(replica, "bo"), "small", "k", query))
+    futures.append(replica.analysts.submit(analyst(replica, "bo"), "small", "k", query))
     gate.set()
     holder.result(timeout=30)
     assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
@@ -267,11 +267,11 @@ def test_a_question_that_breaks_takes_nobody_with_it(replica: Replica, monkeypat
         orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False})
         for sigma in (12.0, 13.0, 14.0)
     ]
-    futures = [replica.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
+    futures = [replica.analysts.submit(who, "survey", f"k{n}", parse_query(body)) for n, body in enumerate(bodies)]
     outcomes = [future.exception(timeout=30) for future in futures]
     assert [type(outcome) for outcome in outcomes] == [type(None), Unavailable, type(None)]
     assert "44" not in str(outcomes[1])
-    assert len(replica.ledger("survey", cursor=None, limit=10).items) == 2
+    assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 2
 
 
 def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
@@ -282,9 +282,9 @@ def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
         who = analyst(replica)
         for n in range(5):
             ask(replica, who, f"k{n}", reuse=False)
-        before = replica.budgets("survey", cursor=None, limit=10).items
+        before = replica.curators.budgets("survey", cursor=None, limit=10).items
     assert store.head(1).checkpoint_seq == 5
     assert [report.findings for report in verify_all(store)] == [[]]
     with open_replica(store) as replica:
-        assert replica.budgets("survey", cursor=None, limit=10).items == before
+        assert replica.curators.budgets("survey", cursor=None, limit=10).items == before
         assert ask(replica, who, "k9", reuse=False).sequence == 6

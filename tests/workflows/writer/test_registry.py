@@ -12,12 +12,12 @@ def test_a_line_is_opened_when_it_is_first_needed_and_once() -> None:
     with open_replica(MemoryStore()) as replica:
         register(replica)
         record = replica.registry.record("survey")
-        assert not replica.registry.is_at_hand("survey")
+        assert not replica.registry.is_open_for("survey")
         assert replica.registry.opened() == []
         writer = replica.registry.writer(record)
         assert replica.registry.writer(record) is writer
         assert replica.registry.opened() == [writer]
-        assert replica.registry.is_at_hand("survey")
+        assert replica.registry.is_open_for("survey")
         assert writer.guard is replica.registry.guard(record)
 
 
@@ -26,7 +26,7 @@ def test_what_is_not_registered_has_none() -> None:
     with open_replica(MemoryStore()) as replica:
         with pytest.raises(NotFound):
             replica.registry.record("survey")
-        assert not replica.registry.is_at_hand("survey")
+        assert not replica.registry.is_open_for("survey")
         register(replica)
         assert replica.registry.record("survey").name == "survey"
 

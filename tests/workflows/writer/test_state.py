@@ -32,9 +32,9 @@ def test_refused_events_leave_nobody_behind() -> None:
         with pytest.raises(InvalidRequest, match="rows_per_individual"):
             upload(replica, "visits", [("new", 1)] * 3)
         ask(replica, analyst(replica), "k")
-        assert replica.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
+        assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
         upload(replica, "visits", [("new", 1)] * 2)
-        assert replica.budget_summary("survey").individuals == len(ROWS) + 1
+        assert replica.curators.budget_summary("survey").individuals == len(ROWS) + 1
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
@@ -71,16 +71,16 @@ def test_acts_of_another_history_are_not_followed(more: int) -> None:
         register(replica)
         upload(replica, "people", ROWS)
         older = store.kept[1]
-        replica.erase_individual("survey", "ann")
+        replica.curators.erase_individual("survey", "ann")
         upload(replica, "people", ROWS[:1])
     state = DatasetState(store.datasets()[0])
     state.catch_up(MemoryTransaction(store, 1, lock=False))
     store.kept[1] = older
     with open_replica(store, witness=MemoryWitness()) as replica:
         upload(replica, "people", [("eve", "NO", 71, 0)])
-        replica.erase_individual("survey", "ann")
+        replica.curators.erase_individual("survey", "ann")
         for _ in range(more):
-            replica.open_epoch("survey")
+            replica.curators.open_epoch("survey")
     state.catch_up(MemoryTransaction(store, 1, lock=False))
     assert np.flatnonzero(state.memory.present).tolist() == [1, 2]
     assert state.data_version == store.head(1).data_version
@@ -98,7 +98,7 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
             state.catch_up(MemoryTransaction(store, 1, lock=False))
             memory = state.memory
             for _ in range(acts):
-                replica.open_epoch("survey")
+                replica.curators.open_epoch("survey")
             state.catch_up(MemoryTransaction(store, 1, lock=False))
             read.append(state.memory is not memory)
     assert read == [False, True]

@@ -42,8 +42,8 @@ def history(replica: Replica) -> Principal:
     ask(replica, who, "a", reuse=False)
     ask(replica, who, "b", noise={"sigma": 5.0})
     ask(replica, who, "b2", noise={"sigma": 5.0})
-    replica.erase_individual("survey", "eve")
-    replica.open_epoch("survey")
+    replica.curators.erase_individual("survey", "eve")
+    replica.curators.open_epoch("survey")
     ask(replica, who, "c", noise={"sigma": 5.0})
     return who
 
@@ -170,7 +170,7 @@ def test_limits_count_from_when_they_were_lowered() -> None:
             ask(replica, who, key, reuse=False, noise={"sigma": 9.0})
             if act is not None:
                 writer.act(act)
-        counts = [(row.charged, row.left_out) for row in replica.ledger("survey", cursor=None, limit=9).items]
+        counts = [(row.charged, row.left_out) for row in replica.auditors.ledger("survey", cursor=None, limit=9).items]
     assert counts == [(0, 2), (1, 1), (0, 2), (1, 1), (2, 0)]
     (report,) = verify_all(store)
     assert report.findings == []
@@ -183,7 +183,7 @@ def test_who_was_left_out_could_not_have_paid(database_url: str, store: Postgres
         people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
         register(replica, tables={"people": people})
         rows = "person_id,country,age,spend,limit\nann,NO,44,10,0.1\nbob,SE,30,20,\n"
-        replica.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
+        replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
         ask(replica, analyst(replica), "a", noise={"sigma": 2.0})
     assert report_of(store, witness).findings == []
     damage(database_url, "UPDATE individuals SET limit_units = 2 * limit_units WHERE slot = 0")

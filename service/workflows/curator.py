@@ -1,0 +1,88 @@
+"""The use cases of curators: register and change datasets, read budgets and acts."""
+
+from collections.abc import Callable
+from typing import BinaryIO
+
+from service.workflows.datasets import Counts, Registration, dataset_view, register
+from service.workflows.erasure import erasing
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, DatasetView, Page, UploadReport
+from service.workflows.ports.store import Store
+from service.workflows.principals import Principals
+from service.workflows.reads import accounts
+from service.workflows.reads.act_log import acts
+from service.workflows.reads.budget_summary import all_accounts, summary
+from service.workflows.replication.exchange import ReplicaExchange
+from service.workflows.uploads import placing, read_upload
+from service.workflows.writer.low_priority import in_background
+from service.workflows.writer.operations import Result, act_beside, next_epoch
+from service.workflows.writer.registry import DatasetRegistry
+
+
+class Curators:
+    """Everything a curator can do. Thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        registry: DatasetRegistry,
+        exchange: ReplicaExchange,
+        pepper: Pepper,
+        principals: Principals,
+        amend: Callable[[DatasetRecord], None],
+    ) -> None:
+        """`amend` has the ledger of a dataset amended after an erasure."""
+        self._store, self._registry, self._exchange, self._pepper = store, registry, exchange, pepper
+        self._principals, self._amend = principals, amend
+        self._counts = Counts(store)
+
+    def register(self, registration: Registration) -> DatasetView:
+        """Register a dataset. Raises NameTaken, InvalidRequest."""
+        return dataset_view(register(registration, self._store), self._store, self._counts)
+
+    def datasets(self) -> list[DatasetView]:
+        """Every dataset, by name."""
+        return [dataset_view(record, self._store, self._counts) for record in self._store.datasets()]
+
+    def dataset(self, name: str) -> DatasetView:
+        """One dataset. Raises NotFound."""
+        return dataset_view(self._registry.record(name), self._store, self._counts)
+
+    def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
+        """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
+        record = self._registry.record(dataset)
+
+        def append() -> UploadReport:
+            rows = read_upload(record, table, content_type, source)
+            return act_beside(self._registry.writer(record), placing(record, table, rows, self._pepper))
+
+        return self._beside(record, append)
+
+    def erase_individual(self, dataset: str, key: str) -> None:
+        """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
+        record = self._registry.record(dataset)
+        self._beside(record, lambda: act_beside(self._registry.writer(record), erasing(record, key, self._pepper)))
+        self._principals.forget_individual(dataset, key)
+        self._amend(record)
+
+    def open_epoch(self, dataset: str) -> int:
+        """Start the next public epoch, in which nothing released before is reused. Raises NotFound."""
+        return self._registry.writer(self._registry.record(dataset)).act(next_epoch)
+
+    def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
+        """The individuals' accounts, by key. Raises NotFound."""
+        record = self._registry.record(dataset)
+        return accounts.budgets(record, self._registry.writer(record), self._exchange, cursor=cursor, limit=limit)
+
+    def budget_summary(self, dataset: str) -> BudgetSummary:
+        """The remaining budgets, summed up; accounts are copied page by page, while queries are answered."""
+        return summary(all_accounts(self._registry.writer(self._registry.record(dataset))))
+
+    def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
+        """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
+        return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
+
+    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+        return in_background(task, name=f"act-{record.name}")

@@ -1,0 +1,63 @@
+"""The use cases of individuals: their own budget and receipts, a lower limit, a pause."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+
+from service.core.units import units_down
+from service.workflows.model.errors import InvalidRequest, NotFound
+from service.workflows.model.rows import DatasetRecord, OwnAccount
+from service.workflows.model.views import MyBudget, Page, Principal, Receipt
+from service.workflows.reads import accounts, ledger
+from service.workflows.replication.exchange import ReplicaExchange
+from service.workflows.writer.committer import Operation
+from service.workflows.writer.registry import DatasetRegistry
+
+
+class Individuals:
+    """Everything an individual can do, on the own account and no other. Thread-safe."""
+
+    def __init__(self, *, registry: DatasetRegistry, exchange: ReplicaExchange) -> None:
+        self._registry, self._exchange = registry, exchange
+
+    def budgets(self, principal: Principal) -> list[MyBudget]:
+        """The individual's own account. Raises NotFound once erased."""
+        record, key = self._own(principal)
+        return [accounts.my_budget(record, key, self._registry.writer(record), self._exchange)]
+
+    def receipts(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[Receipt]:
+        """The cost of each query to this individual, newest first. Raises NotFound once erased."""
+        record, key = self._own(principal)
+        return ledger.receipts(record, self._registry.guard(record), key, cursor=cursor, limit=limit)
+
+    def lower_limit(
+        self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
+    ) -> MyBudget:
+        """Lower one's own limit, or pause. Raises InvalidRequest on a raise, NotFound on another's dataset."""
+        if (limit_rho is None) != pause:
+            raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
+        if limit_rho is None:
+            return self._change(principal, dataset, partial(ledger.pausing, paused=True))
+        units = units_down(Fraction(limit_rho))
+        return self._change(principal, dataset, partial(ledger.lowering, limit_units=units))
+
+    def resume(self, principal: Principal, dataset: str) -> MyBudget:
+        """End one's own pause; a lowered limit stays lowered. Raises NotFound on another's dataset."""
+        return self._change(principal, dataset, partial(ledger.pausing, paused=False))
+
+    def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
+        if principal.dataset is None or principal.individual is None:
+            raise NotFound
+        return self._registry.record(principal.dataset), principal.individual
+
+    def _change(
+        self, principal: Principal, dataset: str, operation_of: Callable[[str], Operation[OwnAccount]]
+    ) -> MyBudget:
+        """Commit an operation on the own account, made for its key."""
+        record, key = self._own(principal)
+        if record.name != dataset:
+            raise NotFound
+        account = self._registry.writer(record).act(operation_of(key))
+        # Outside the writer: an epsilon takes ten milliseconds. A promise does not follow the limit down.
+        return ledger.my_budget_view(record, account, ledger.promised_to(record, self._registry.guard(record), key))
