@@ -37,7 +37,7 @@ mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a t
 check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests tools)
+	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests .ci/install_lock.py)
 
 format: .venv/.dev-ok ## Rewrite the code in the house's formatting
 	@.venv/bin/ruff format .
@@ -63,18 +63,18 @@ clean: ## Remove .venv and caches; .sparing stays, because it holds data and a l
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable installs need no hashes: --no-deps and --no-build-isolation let nothing in that the lock did not bring.
-.venv/.ok: requirements-demo.lock requirements-uv.lock pyproject.toml clients/python/pyproject.toml tools/install.py
+.venv/.ok: requirements-demo.lock requirements-uv.lock pyproject.toml clients/python/pyproject.toml .ci/install_lock.py
 	@command -v "$(PY)" > /dev/null || { echo "Python 3.11 or newer is needed, and '$(PY)' was not found."; exit 1; }
 	@"$(PY)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; '$(PY)' is $$("$(PY)" --version 2>&1). Name another: make PY=python3.12"; exit 1; }
 	@.venv/bin/python -m pip --version > /dev/null 2>&1 || "$(PY)" -m venv --clear .venv || \
 	  { rm -rf .venv; echo "This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "Filling .venv with the $$(grep -c '==' requirements-demo.lock) pinned packages (once; each is checked against its hash)"
-	@.venv/bin/python tools/install.py requirements-demo.lock
+	@.venv/bin/python .ci/install_lock.py requirements-demo.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable clients/python
 	@touch $@
 
 .venv/.dev-ok: .venv/.ok requirements-dev.lock
 	@echo "Adding what the tests and checks need (once)"
-	@.venv/bin/python tools/install.py requirements-dev.lock
+	@.venv/bin/python .ci/install_lock.py requirements-dev.lock
 	@touch $@

@@ -11,11 +11,11 @@ import zipfile
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
+import install_lock
 import pytest
 
 import service
 from tests.architecture.source import ROOT
-from tools import install
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -91,5 +91,5 @@ def test_make_installs_only_what_is_locked() -> None:
 
     assert editable
     assert [line for line in editable if "--no-deps --no-build-isolation" not in line] == []
-    assert {"--require-hashes", "--only-binary"} <= set(install.PIP_INSTALL)
-    assert {"--require-hashes", "--no-build"} <= set(install.UV_INSTALL)
+    assert {"--require-hashes", "--only-binary"} <= set(install_lock.PIP_INSTALL)
+    assert {"--require-hashes", "--no-build"} <= set(install_lock.UV_INSTALL)

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-
-from tools.install import PIP, PIP_INSTALL, errors, install, pip_settings, progress, run, uv_command, uv_environment
+from install_lock import PIP, PIP_INSTALL, errors, install, pip_settings, progress, run, uv_command, uv_environment
 
 INDEX = "https" + "://mirror.example/simple"
 MORE = "https" + "://more.example/simple"

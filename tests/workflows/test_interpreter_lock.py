@@ -32,6 +32,7 @@ def entries(replica: PassiveReplica) -> list[LedgerEntry]:
         return list(transaction.entries(after=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("some_cannot_pay", [False, True])
 def test_small_queries_are_answered_without_giving_it_up(replica: PassiveReplica, *, some_cannot_pay: bool) -> None:
     """Found by an index, filtered, summed, noised, encoded, hashed, debited and put down: 273 people on two pages.

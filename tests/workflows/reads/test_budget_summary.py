@@ -69,6 +69,7 @@ def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
     assert (summary(before).sequence, replica.curators.budget_summary("survey").sequence) == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_page_is_copied_at_a_time_and_questions_come_between(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:

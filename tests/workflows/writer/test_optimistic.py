@@ -197,6 +197,7 @@ def test_the_latest_questions_are_remembered(replica: Replica) -> None:
     assert (who.id, "k0") not in optimistic._seen
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     refused=st.lists(st.sampled_from([None, HeadMoved(), CommitRejected("23514")]), min_size=1, max_size=12),

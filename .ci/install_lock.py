@@ -1,4 +1,4 @@
-"""Installs a hashed lock into the virtual environment whose Python runs this: `.venv/bin/python tools/install.py LOCK`.
+"""Installs a hashed lock into the virtual environment whose Python runs this: `python .ci/install_lock.py LOCK`.
 
 uv does it in a fifth of pip's time. pip installs uv from a hashed lock of its own, and uv is given pip's settings for
 index, certificate and proxy, so that a machine with pip configured needs nothing else. Where uv cannot be installed or
