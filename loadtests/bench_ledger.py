@@ -23,7 +23,7 @@ from alembic import command
 from alembic.config import Config
 
 from loadtests.rig import throw_away_home
-from service.core.uniform import uniform
+from service.core.arrays import uniform
 from service.embedded import EmbeddedPostgres
 from service.query.schema import Schema
 from service.store.entropy import system_entropy

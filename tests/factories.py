@@ -18,12 +18,14 @@ from service.testing.transaction import CHECK_VIOLATION, MemoryTransaction
 from service.testing.witness import MemoryWitness
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import Asked, DatasetRecord
-from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.model.views import Principal
 from service.workflows.ports.cache import Cache
-from service.workflows.ports.store import CommitRejected, Store, Witness
+from service.workflows.ports.store import CommitRejected, Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard

@@ -17,7 +17,8 @@ from service.api.middleware.release_slots import declare_public_work
 from service.api.problems import Refusal
 from service.query.language import Query
 from service.query.parse import parse_query
-from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.model.analyst_views import StoredAnswer
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from service.workflows.admission.admission import Ticket
-from service.workflows.model.views import HALF_WIDTH, StoredAnswer
+from service.workflows.model.analyst_views import HALF_WIDTH, StoredAnswer
 
 JSON = "application/json"
 NPY = "application/x-npy"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import first, is_uniform
+from service.core.arrays import first, is_uniform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import first, is_uniform, kept, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.contribution import Contributions
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
-from service.core.uniform import first, is_uniform, kept, uniform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

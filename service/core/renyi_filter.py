@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import is_uniform
+from service.core.arrays import is_uniform
 from service.core.units import LIMIT_UNITS_MAX
 
 DENSE = 8  # a stretch of slots is read whole if at least every eighth is touched; it decides speed alone

@@ -12,9 +12,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import take, uniform
 from service.core.contribution import Contributions
-from service.core.few import take
-from service.core.uniform import uniform
 from service.engine.access_paths import candidates, listings_of, shortest
 from service.engine.errors import BrokenInvariant
 from service.engine.events import EventPage

@@ -7,7 +7,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import FEW
+from service.core.arrays import FEW
 from service.query.working_memory import PAGE_SLOTS
 
 __all__ = ["PAGE_BITS", "PAGE_SLOTS", "PageTotals", "pages_for", "pages_of", "slots_on", "union"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import take
+from service.core.arrays import take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.selection import Select, columns_of, conjuncts, every, selection

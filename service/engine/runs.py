@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.few import take
+from service.core.arrays import take
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]

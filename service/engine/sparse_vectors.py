@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import first, kept, uniform
 from service.core.contribution import Contributions
-from service.core.uniform import first, kept, uniform
 from service.engine.clipping import clipped, norms_squared
 from service.engine.errors import BrokenInvariant
 

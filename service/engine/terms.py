@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import first, is_uniform, uniform
+from service.core.arrays import first, is_uniform, uniform
 from service.engine.errors import BrokenInvariant
 from service.query.coding import Coding
 from service.query.plan import Count, Histogram, Plan, Sum

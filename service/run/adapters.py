@@ -28,8 +28,8 @@ from service.workflows.admission.scheduler import Scheduler, slot_rules
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import ReplicaAddress
 from service.workflows.ports.cache import Cache
-from service.workflows.ports.store import Witness
 from service.workflows.ports.telemetry import Telemetry
+from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 

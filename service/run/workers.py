@@ -58,7 +58,7 @@ class RestartPolicy:
 
 
 @dataclass(slots=True)
-class _Place:
+class _WorkerPlace:
     """One worker after the other."""
 
     number: int
@@ -85,7 +85,7 @@ class Supervisor:
     ready: Callable[[Sequence[str | None]], None]
     leaving: Callable[[], None]
     restart_policy: RestartPolicy = field(default_factory=RestartPolicy)
-    _places: list[_Place] = field(init=False, default_factory=list)
+    _places: list[_WorkerPlace] = field(init=False, default_factory=list)
     _is_leaving: bool = field(init=False, default=False)
     _failure: str | None = field(init=False, default=None)
 
@@ -95,7 +95,7 @@ class Supervisor:
         The signal is passed on, and so is every further one. Raises WorkersFailed when workers do not stay alive, or
         have not all ended in good order.
         """
-        self._places = [_Place(number) for number in range(self.workers)]
+        self._places = [_WorkerPlace(number) for number in range(self.workers)]
         with _signals() as signals:
             try:
                 while not (self._is_leaving and all(place.process is None for place in self._places)):
@@ -125,12 +125,12 @@ class Supervisor:
             for number in signals.recv(64):
                 self._leave(number)
 
-    def _start(self, place: _Place) -> None:
+    def _start(self, place: _WorkerPlace) -> None:
         place.reports, theirs = _SPAWN.Pipe(duplex=False)
         with theirs:
             place.process = self.start(place.number, place.report, theirs)
 
-    def _hear(self, place: _Place) -> None:
+    def _hear(self, place: _WorkerPlace) -> None:
         """A worker reports once, when it takes connections; the end of its pipe is its own."""
         try:
             place.report = place.reports.recv() if place.reports else None
@@ -143,7 +143,7 @@ class Supervisor:
             if all(each.was_ready for each in self._places):
                 self.ready([each.report for each in self._places])
 
-    def _bury(self, place: _Place) -> None:
+    def _bury(self, place: _WorkerPlace) -> None:
         process, reports, ready_at = place.process, place.reports, place.ready_at
         place.process = place.reports = place.ready_at = None
         if process is None or reports is None:

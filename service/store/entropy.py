@@ -40,5 +40,5 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
 
 
 def _from_kernel(size: int) -> bytes:
-    """Both read one generator; but `os.urandom` gives up the interpreter's lock (`service.core.few`)."""
+    """Both read one generator; but `os.urandom` gives up the interpreter's lock (`service.core.arrays`)."""
     return _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)

@@ -14,18 +14,16 @@ from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
 from service.workflows.model.rows import (
-    ActRecord,
     Address,
     AnswerRecord,
     Asked,
     Codes,
-    EntryRecord,
     Head,
-    Individuals,
     Known,
     OwnAccount,
-    OwnCharge,
+    SlotsInUse,
     StoredPage,
 )
 
@@ -140,11 +138,11 @@ class MemorySnapshot:
                 digest = entry.charges_digest if isinstance(content, EncodedCharges) else content.bound_digest
                 yield OwnPart(seq=entry.seq, salt=entry.salt, first_digest=digest, content=content)
 
-    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         people = self._draft.people
         if of is not None:
             people = {slot: people[slot] for slot in of.tolist() if slot in people}
-        return Individuals(
+        return SlotsInUse(
             slots=np.array(list(people), dtype=np.int64),
             limits=np.array([person.limit_units for person in people.values()], dtype=np.int64),
             present=np.array([person.key is not None for person in people.values()], dtype=np.bool_),

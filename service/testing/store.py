@@ -11,6 +11,7 @@ from service.testing.tables import Dataset, Kept, first_of
 from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
+from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import (
     AnswerRecord,
     Asked,
@@ -20,8 +21,6 @@ from service.workflows.model.rows import (
     Known,
     OwnAnswer,
     PrincipalRecord,
-    ReleasePlace,
-    ReleaseRecord,
 )
 from service.workflows.ports.store import HeadMoved
 

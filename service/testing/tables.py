@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.journal import TOUCHED, JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.listing_rows import ActRecord
 from service.workflows.model.rows import (
     ERASED_NAME,
-    ActRecord,
     Address,
     AnswerRecord,
     Checkpoint,

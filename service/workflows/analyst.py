@@ -6,9 +6,10 @@ from uuid import UUID
 from service.query.language import Query
 from service.workflows.admission.admission import Admission
 from service.workflows.datasets import public_dataset
+from service.workflows.model.analyst_views import Allowance, Preview, ReleaseRow, StoredAnswer
 from service.workflows.model.errors import NotFound
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import Allowance, Page, Preview, Principal, PublicDataset, ReleaseRow, StoredAnswer
+from service.workflows.model.views import Page, Principal, PublicDataset
 from service.workflows.ports.store import Store
 from service.workflows.queries.preview import allowances, preview
 from service.workflows.queries.releases import releases

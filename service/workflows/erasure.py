@@ -4,7 +4,7 @@ import numpy as np
 
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import slot_of
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation
@@ -24,7 +24,7 @@ def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None
             # Only now: an act that lowers this limit holds the dataset's lock and waits for the account's row.
             transaction.erase(slot, pepper.tombstone(record.id, key))
             transaction.journal("erase", {"slot": slot})
-            state.after_commit(lambda: state.memory.put(change))
+            state.after_commit(lambda: state.put_records(change))
 
         return act
 

@@ -14,8 +14,9 @@ from service.workflows.maintenance.start_checks import StartChecks
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.cache import Cache
-from service.workflows.ports.store import Store, Witness
+from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
+from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
 from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.queries.submit import QuerySubmitter

@@ -17,7 +17,7 @@ from service.workflows.model.errors import FieldError, InvalidRequest, NotFound
 from service.workflows.model.journal import told_slots
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import UploadReport
-from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation
 from service.workflows.writer.prepared import BaseVersion

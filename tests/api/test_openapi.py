@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.workflows.model.views import HALF_WIDTH
+from service.workflows.model.analyst_views import HALF_WIDTH
 from tests.api.route_table import CURATOR, INDIVIDUAL, PUBLIC, ROUTES
 from tests.api.world import World
 

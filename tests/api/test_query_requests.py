@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from service.api.problems import Refusal
 from service.api.query_requests import checked_key, wait_for_answer
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded
-from service.workflows.model.views import StoredAnswer
 from service.workflows.writer.submission import PendingAnswer
 from tests.api.slotted import MS, Client, Slotted, settled
 from tests.api.world import COUNT

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from service.api.responses import ARROW, JSON, NPY, preferred, respond
-from service.workflows.model.views import StoredAnswer
+from service.workflows.model.analyst_views import StoredAnswer
 
 ANSWER = StoredAnswer(
     query_id=UUID(int=7), sequence=3, body=b'{"id":"x"}', values=lambda: np.array([0.75, -1.0, (2**52 + 1) / 4])

@@ -18,7 +18,7 @@ from service.workflows.admission.admission import Admission
 from service.workflows.datasets import Registration
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Role
-from service.workflows.ports.store import Witness
+from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.replication.ownership import Ownership
 

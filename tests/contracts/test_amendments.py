@@ -10,7 +10,8 @@ from service.workflows.model.amendments import CHARGES, Amendment, Rewritten
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import LongAct, Store
+from service.workflows.ports.store import Store
+from service.workflows.ports.transaction import LongAct
 from tests.contracts.stores import entry, second_entry
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from service.engine.pages import PAGE_SLOTS
 from service.workflows.model.ledger_entry import LedgerEntry, replay
-from service.workflows.model.rows import Checkpoint, DatasetRecord, EntryRecord, OwnCharge
+from service.workflows.model.listing_rows import EntryRecord, OwnCharge
+from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
 from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry, totals
 

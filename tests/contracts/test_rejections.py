@@ -8,7 +8,8 @@ import pytest
 
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
-from service.workflows.ports.store import CommitRejected, ConditionalAppend, Store, Transaction
+from service.workflows.ports.store import CommitRejected, Store
+from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, entry, reply
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from service.store.witness.redis import RedisWitness
 from service.testing.witness import MemoryWitness
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import Witness
+from service.workflows.ports.witness import Witness
 
 DATASET = "survey-" + "0f" * 32
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=2**40, hash=bytes(31) + b"a")

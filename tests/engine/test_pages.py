@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.few import FEW
+from service.core.arrays import FEW
 from service.engine.pages import PAGE_SLOTS, pages_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.uniform import uniform
+from service.core.arrays import uniform
 from service.engine.errors import BrokenInvariant
 from service.engine.memory import DatasetMemory
 from service.engine.terms import Unit, Value, groups_of, stacked, terms_of

@@ -21,7 +21,8 @@ from service.workflows.datasets import Registration
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store, Witness
+from service.workflows.ports.store import Store
+from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.faults.history import Attempt, Entry, History, Reading, Reply, violations

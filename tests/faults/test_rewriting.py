@@ -9,7 +9,7 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.ports.store import Transaction
+from service.workflows.ports.transaction import Transaction
 from tests.e2e.workers import await_that
 from tests.faults.killing import Servers
 from tests.faults.replicas import Replica, exchange

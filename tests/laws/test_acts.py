@@ -22,7 +22,7 @@ from service.query.plan import Plan, compile_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import Codes, Individuals
+from service.workflows.model.rows import Codes, SlotsInUse
 from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 from tests.engine.test_inverted import ALWAYS, NEVER, answered
@@ -46,7 +46,7 @@ class CountingTransaction(MemoryTransaction):
 
     rows_read, has_read_all = 0, False
 
-    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         found = super().individuals(of=of)
         self._count(found.slots, of)
         return found

@@ -20,8 +20,8 @@ import orjson
 import pytest
 
 from service.api.app import HttpOptions, create_app
+from service.core.arrays import uniform
 from service.core.release import Release
-from service.core.uniform import uniform
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.store import PostgresStore

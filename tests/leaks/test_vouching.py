@@ -14,9 +14,10 @@ from service.query.parse import parse_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.testing.witness import MemoryWitness
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import Asked, WitnessRecord
-from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.leaks.worlds import Act, erase, lower_to, nothing, pause, resume

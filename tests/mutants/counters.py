@@ -33,7 +33,7 @@ MUTANTS = [
         name="a refused proposal stays counted",
         incident="Each batch that another replica has overtaken counts its queries twice.",
         file="service/workflows/writer/state.py",
-        find="                self._trial.counted.append((charged, left_out))\n",
+        find="                self._tentative.counted.append((charged, left_out))\n",
         put="                pass\n",
         killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
     ),

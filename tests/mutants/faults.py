@@ -111,7 +111,7 @@ MUTANTS = [
         name="pages of a refused proposal are ahead",
         incident="What another replica charges next is skipped as if the page had it already: budgets are un-spent.",
         file="service/workflows/writer/state.py",
-        find="            self._trial.note(self._page_seqs, pages)\n",
+        find="            self._tentative.note(self._page_seqs, pages)\n",
         put="",
         killed_by="tests/workflows/queries/test_answer_lookup.py::test_replicas_agree_on_what_was_spent",
     ),

@@ -126,8 +126,8 @@ MUTANTS = [
         name="a burn skips the erased",
         incident="Whoever left, came back and left again with the restore comes back with what was spent.",
         file="service/workflows/maintenance/burn.py",
-        find="slots, accounts = np.sort(transaction.individuals().slots), state.memory.accounts",
-        put="people, accounts = transaction.individuals(), state.memory.accounts\n"
+        find="slots, accounts = np.sort(transaction.individuals().slots), state.accounts",
+        put="people, accounts = transaction.individuals(), state.accounts\n"
         "    slots = np.sort(people.slots[people.present])",
         killed_by=f"{WITNESSING}::test_whoever_was_erased_is_burned_too",
     ),

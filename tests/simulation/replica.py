@@ -12,7 +12,8 @@ from service.workflows.curator import Curators
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow, Page
-from service.workflows.ports.store import Transaction, Witness
+from service.workflows.ports.transaction import Transaction
+from service.workflows.ports.witness import Witness
 from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.replica import Replica
 from service.workflows.replication.exchange import ReplicaExchange

@@ -12,8 +12,9 @@ from uuid import UUID
 import orjson
 
 from service.query.parse import parse_query
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.laws.reference import ReferenceDataset
 

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 from tests.simulation.scheduler import Scheduler
 
 AWAY = 0.05

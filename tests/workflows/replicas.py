@@ -12,7 +12,8 @@ import numpy as np
 from service.store.redis.sealed import SealedCache
 from service.testing.store import MemoryStore
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import Store, Witness
+from service.workflows.ports.store import Store
+from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.writer.queue import WriterQueue
 from tests.contracts.caches import PATIENCE_S, caches

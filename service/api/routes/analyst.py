@@ -22,7 +22,8 @@ from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
 from service.query.parse import parse_query
-from service.workflows.model.views import Allowance, Page, Preview, ReleaseRow
+from service.workflows.model.analyst_views import Allowance, Preview, ReleaseRow
+from service.workflows.model.views import Page
 
 router = guarded_router("analyst")
 

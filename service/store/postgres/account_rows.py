@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from service.store.postgres.data_tables import unpacked
-from service.workflows.model.rows import Individuals
+from service.workflows.model.rows import SlotsInUse
 
 EXTENT: Final = """
 SELECT budget_units, (SELECT max(slot) FROM individuals WHERE dataset_id = datasets.id) FROM datasets WHERE id = %s
@@ -73,7 +73,7 @@ class AccountRows:
         """Whether every slot up to the last has an account."""
         return sum(count for count, *_ in parts) == self.size
 
-    def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> Individuals:
+    def read(self, parts: Sequence[Exceptions], slots: Sequence[int] | None) -> SlotsInUse:
         """All accounts, given what is exceptional of each stretch; `slots` where they are not `are_all`."""
         gone, resting, others, limits = unpacked([part[1:] for part in parts], [_SLOT, _SLOT, _SLOT, _UNITS])
         limit = np.full(self.size, self.usual_units, dtype=np.int64)
@@ -83,15 +83,15 @@ class AccountRows:
         paused = np.zeros(self.size, dtype=np.bool_)
         paused[resting] = True
         if slots is None:
-            return Individuals(slots=np.arange(self.size), limits=limit, present=present, paused=paused)
+            return SlotsInUse(slots=np.arange(self.size), limits=limit, present=present, paused=paused)
         at = np.array(slots, dtype=np.int64)
-        return Individuals(slots=at, limits=limit[at], present=present[at], paused=paused[at])
+        return SlotsInUse(slots=at, limits=limit[at], present=present[at], paused=paused[at])
 
 
-def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> Individuals:
+def accounts_of(parts: Sequence[Sequence[bytes | None]]) -> SlotsInUse:
     """The accounts that several statements `SOME` gave."""
     slots, limits, present, paused = unpacked(parts, [_SLOT, _UNITS, _SLOT, _SLOT])
-    return Individuals(
+    return SlotsInUse(
         slots=slots.astype(np.int64),
         limits=limits.astype(np.int64),
         present=present.astype(np.bool_),

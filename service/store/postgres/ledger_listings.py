@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from service.store.postgres.rows import ENTRY_COLUMNS
 from service.store.postgres.sealing import SEAL_BYTES, LedgerSeal
+from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
-from service.workflows.model.rows import ActRecord, EntryRecord, OwnCharge
 
 _LISTED: Final = (
     "seq, query_id, analyst, epoch, canonical, sigma, grid_log2, dimension, worst_case_units, charged_count,"

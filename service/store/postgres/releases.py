@@ -6,7 +6,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from service.store.postgres.rows import ANSWER_COLUMNS, ANSWER_COUNT, answer_of
-from service.workflows.model.rows import OwnAnswer, ReleasePlace, ReleaseRecord
+from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
+from service.workflows.model.rows import OwnAnswer
 
 _ANSWER: Final = ", ".join(f"a.{column.strip()}" for column in ANSWER_COLUMNS.split(","))
 # The index of a principal's replies, in its order: no other index has that. Keys compare by their bytes, as in Python.

@@ -44,18 +44,9 @@ from service.store.postgres.rows import (
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import TOUCHED, JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
 from service.workflows.model.pieces import number_for
-from service.workflows.model.rows import (
-    ActRecord,
-    AnswerRecord,
-    Codes,
-    EntryRecord,
-    Head,
-    Individuals,
-    OwnAccount,
-    OwnCharge,
-    StoredPage,
-)
+from service.workflows.model.rows import AnswerRecord, Codes, Head, OwnAccount, SlotsInUse, StoredPage
 
 _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000
@@ -177,7 +168,7 @@ class PostgresSnapshot:
         rows = self._rows(ACTS_LISTED, [list(TOUCHED), self._dataset_id, before, limit, bytes_max])
         return [act_record_of(row) for row in rows]
 
-    def individuals(self, *, of: NDArray[np.int64] | None = None) -> Individuals:
+    def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         if of is not None:
             return accounts_of([self._rows(SOME, [*runs, self._dataset_id])[0] for runs in in_pieces(of)])
         usual, last = self._rows(EXTENT, [self._dataset_id])[0]

@@ -22,16 +22,8 @@ from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.model.errors import NameTaken
-from service.workflows.model.rows import (
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    OwnAnswer,
-    PrincipalRecord,
-    ReleasePlace,
-    ReleaseRecord,
-)
+from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer, PrincipalRecord
 from service.workflows.model.views import Guarantee
 from service.workflows.ports.store import StoreUnavailable
 

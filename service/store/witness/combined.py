@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from service.incidents import report_incident
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import Witness, WitnessUnavailable
+from service.workflows.ports.witness import Witness, WitnessUnavailable
 
 _REST_S: Final = 5.0
 

@@ -18,7 +18,7 @@ from typing import Final
 from service.embedded.home import sync_directory
 from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 
 _BLOCK_BYTES: Final = 512 * RECORD_BYTES
 _KEPT_WHOLE: Final = 2048

@@ -23,7 +23,7 @@ from service.store.redis.sealing import STAMP_BYTES, Seal
 from service.store.witness.plain_records import clear_name, clear_record
 from service.store.witness.record_format import decode, encode
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 
 _TIMEOUT_S: Final = 0.25
 # 1 when the record that begins with ARGV[2] was replaced by ARGV[1], 0 when there was none, otherwise what is there.

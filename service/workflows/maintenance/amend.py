@@ -16,7 +16,7 @@ from service.failpoints import reach
 from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.rows import Head
-from service.workflows.ports.store import LongAct, Transaction
+from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.operations import Preparation, act_beside

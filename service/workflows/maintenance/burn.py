@@ -16,7 +16,7 @@ from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import Head
-from service.workflows.ports.store import Transaction
+from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import Position
 from service.workflows.writer.batch import exact_sum
 from service.workflows.writer.state import DatasetState
@@ -32,7 +32,7 @@ def burn(
     `settled` is the position up to which whatever was witnessed is accounted for by this entry and those before it.
     Debits memory; the caller commits.
     """
-    slots, accounts = np.sort(transaction.individuals().slots), state.memory.accounts
+    slots, accounts = np.sort(transaction.individuals().slots), state.accounts
     left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may lie below what is spent
     charges = np.minimum(left, units)
     paying = charges > 0

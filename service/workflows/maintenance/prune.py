@@ -16,7 +16,9 @@ from service.workflows.maintenance.verify.totals import Totals, totals_digest
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
 from service.workflows.model.ledger_entry import SALT_BYTES
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable, Transaction, Witness
+from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable
+from service.workflows.ports.transaction import Transaction
+from service.workflows.ports.witness import Witness
 from service.workflows.rollback.guard import RollbackGuard
 
 STRETCH_ENTRIES: Final = 1024

@@ -16,7 +16,9 @@ from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.workflows.maintenance.burn import burn
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.model.rows import DatasetRecord, WitnessRecord
-from service.workflows.ports.store import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.ports.store import Store
+from service.workflows.ports.transaction import Transaction
+from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.rollback.guard import Position, judge, on_chain, unaccounted, witness_name
 from service.workflows.writer.state import DatasetState
 
@@ -176,7 +178,7 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
     transaction.fence_off(plan.fence, plan.joining_units)
     told = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
     transaction.journal("reconcile", told | {"fence": plan.fence, "settled": list(plan.settled)})
-    accounts, slots = state.memory.accounts, transaction.individuals().slots
+    accounts, slots = state.accounts, transaction.individuals().slots
     return Reconciled(
         plan=plan,
         seq=entry.seq,

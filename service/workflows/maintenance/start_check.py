@@ -13,7 +13,8 @@ from typing import Final
 from service.workflows.maintenance.verify.journal import is_itself
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord, Head
-from service.workflows.ports.store import StoreUnavailable, Transaction
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.transaction import Transaction
 
 ENTRIES_MAX: Final = 10_000
 ENTRIES_BYTES_MAX: Final = 2**28

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import first, is_uniform, uniform
+from service.core.arrays import first, is_uniform, uniform
 
 __all__ = ["EncodedCharges"]
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import kept
+from service.core.arrays import kept
 from service.query.canonical_json import canonical_json
 from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.pieces import WHOLE, Outcome, Piece, Quantities, joined, number_for, pieces_digest

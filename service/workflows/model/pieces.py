@@ -19,8 +19,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import first, kept, uniform
 from service.core.charge import charge_units, worst_case_units
-from service.core.uniform import first, kept, uniform
 
 __all__ = [
     "CONTENT_BYTES_MAX",

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from service.engine.pages import PageTotals
 from service.query.schema import Schema
-from service.workflows.model.ledger_entry import Kind, PublicEntry
-from service.workflows.model.pieces import Outcome
+from service.workflows.model.ledger_entry import PublicEntry
 from service.workflows.model.views import Guarantee, Role
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
@@ -127,69 +126,6 @@ class AnswerRecord:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActRecord:
-    """An act of the journal as curators list it. `detail` has no bitmaps of slots.
-
-    `key` is of the individual whose slot the act names, as long as it is present; an erasure has none.
-    """
-
-    number: int
-    at_seq: int
-    act: str
-    detail: Mapping[str, Any]
-    at: datetime
-    key: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRecord:
-    """An entry as curators and auditors list it: numbers of people, and neither charges nor values.
-
-    `follows_first` says whether the entry before it is of format 1, whose hash commits to numbers of people.
-    """
-
-    seq: int
-    query_id: UUID
-    analyst: str
-    epoch: int
-    canonical: bytes
-    sigma: float
-    grid_log2: int
-    dimension: int
-    worst_case_units: int
-    charged_count: int
-    left_out_count: int
-    asked_at: datetime
-    previous_hash: bytes
-    hash: bytes
-    kind: Kind
-    format: int
-    mechanism: str
-    analyst_id: UUID
-    query_hash: str
-    worst_case_total_units: int
-    values_digest: bytes
-    private_digest: bytes
-    follows_first: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCharge:
-    """An entry as one individual sees it: whether that slot was charged, and how many units.
-
-    Of an entry that is pruned nobody knows any more: `outcome` and `units` are None.
-    """
-
-    seq: int
-    query_id: UUID
-    canonical: bytes
-    asked_at: datetime
-    kind: Kind
-    outcome: Outcome | None
-    units: int | None
-
-
 class OwnAccount(NamedTuple):
     """One slot's limit and spent total, in units, whether its individual takes part in nothing for now, and counters.
 
@@ -209,29 +145,6 @@ class OwnAnswer:
 
     dataset: str
     reply: AnswerRecord
-
-
-class ReleasePlace(NamedTuple):
-    """Where a reply stands among its analyst's own: no two stand in one place, and later ones compare greater."""
-
-    at: datetime
-    dataset_id: int
-    seq: int
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRecord:
-    """One of an analyst's own releases as it is listed, which takes neither the values nor the reply's bytes."""
-
-    dataset: str
-    place: ReleasePlace
-    query_id: UUID
-    epoch: int
-    canonical: bytes
-    sigma: float
-    dimension: int
-    worst_case_units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +169,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Individuals:
+class SlotsInUse:
     """Accounts as stored: `slots` (n,), `limits` (n,) units, `present` (n,) False for erased people, `paused` (n,)."""
 
     slots: NDArray[np.int64]
@@ -313,3 +226,14 @@ class Lease:
     dataset_id: int
     replica: ReplicaAddress
     left_s: float
+
+
+class AccountColumns(NamedTuple):
+    """Accounts of n consecutive slots: units (n,), flags (n,), counts of queries (n,)."""
+
+    limit: NDArray[np.int64]
+    spent: NDArray[np.int64]
+    paused: NDArray[np.bool_]
+    charged: NDArray[Any]
+    left_out: NDArray[Any]
+    present: NDArray[np.bool_]

@@ -1,14 +1,9 @@
 """Frozen rows that reading returns, named as on the wire. Rho values are exact decimal strings, units integers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import Kind
@@ -190,75 +185,6 @@ class LedgerRow:
     previous_hash: str | None
     hash: str | None
     is_checkable: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
-    """A released answer: the bytes that were committed, and the numbers they show, in query units."""
-
-    query_id: UUID
-    sequence: int
-    body: bytes
-    values: Callable[[], NDArray[np.float64]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostView:
-    """The public cost of a query: the server's time and memory at most, and how long its slots delay the answer."""
-
-    time_ms: float
-    memory_bytes: int
-    delay_ms: float
-
-
-HALF_WIDTH: Final = (
-    "Each number is within this of what was counted, the sum over those who could pay, each vector clipped and on the"
-    " grid, with a probability of at least 0.95. It is a multiple of the grid. The truth, which those left out belong"
-    " to, may be further off."
-)
-"""Answers and previews state it in the same words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """Everything public about a query; touches no record."""
-
-    dimension: int
-    grid: float
-    sigma: float
-    half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
-    l2_clip: float
-    worst_case_rho: str
-    allowance_left_rho: str | None
-    coverage_certified: bool
-    canonical: dict[str, object]
-    query_hash: str
-    public_cost: CostView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRow:
-    """One of an analyst's own releases."""
-
-    id: UUID
-    dataset: str
-    sequence: int
-    query: dict[str, object]
-    sigma: float
-    dimension: int
-    worst_case_rho: str
-    released_at: datetime
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """An analyst's worst-case spending on one dataset; `allowance_rho` None means not limited."""
-
-    dataset: str
-    allowance_rho: str | None
-    spent_rho: str
-    left_rho: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

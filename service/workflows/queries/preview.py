@@ -6,8 +6,9 @@ from service.accounting.coverage import coverage_certified
 from service.core.units import rho_of_units
 from service.query.plan import Plan
 from service.workflows.admission.admission import Admission
+from service.workflows.model.analyst_views import Allowance, CostView, Preview
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import Allowance, CostView, Preview, Principal
+from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 
 

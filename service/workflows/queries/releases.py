@@ -6,8 +6,9 @@ from typing import Final
 import orjson
 
 from service.core.units import rho_of_units
-from service.workflows.model.rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.views import Page, Principal, ReleaseRow
+from service.workflows.model.analyst_views import ReleaseRow
+from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
+from service.workflows.model.views import Page, Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of, unknown_cursor
 

@@ -16,9 +16,9 @@ from service.query.language import Query
 from service.query.schema import Schema
 from service.workflows.admission.admission import Admission
 from service.workflows.admission.schedule import Reservation
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import Busy, InvalidRequest, Unavailable, WorkflowError
 from service.workflows.model.rows import Address, AnswerRecord, Asked, DatasetRecord
-from service.workflows.model.views import StoredAnswer
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import stored_answer

@@ -20,7 +20,7 @@ from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import DatasetRecord, Head, OwnAccount
 from service.workflows.model.views import BudgetRow, MyBudget, Page
 from service.workflows.ports.cache import SLICE_SLOTS, AccountSlice, LedgerPosition
-from service.workflows.ports.store import Transaction
+from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import budget_row, my_budget_view, slot_of, snapshot
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import promised
@@ -114,7 +114,7 @@ def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Copied:
-    """Accounts by place in `Wanted.people`, a column for each field of OwnAccount, and slices that others may want."""
+    """Accounts in the order of `Wanted.people`, a column for each field of OwnAccount, and slices to share."""
 
     columns: Sequence[NDArray[Any]]
     slices: Sequence[AccountSlice]
@@ -128,7 +128,7 @@ def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _
     numbers = wanted.numbers if state.is_at(wanted.head) else []
     missing = [number for number in numbers if exchange.wants(wanted.place, number)]
     return _Copied(
-        columns=[column[slots] for column in _columns(state)],
+        columns=state.copy_accounts(slots)[:-1],
         slices=[_slice(wanted.place, number, state) for number in missing if len(numbers) <= SLICES_MAX],
     )
 
@@ -163,14 +163,13 @@ def _in_slices(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers
 
 def _slice(place: LedgerPosition, number: int, state: DatasetState) -> AccountSlice:
     """A copy: memory goes on."""
-    rows = slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS)
-    limits, spent, paused, charged, left_out = (column[rows].copy() for column in _columns(state))
+    copied = state.copy_accounts(slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS))
     return AccountSlice(
-        place=place, number=number, limits=limits, spent=spent, paused=paused, charged=charged, left_out=left_out
+        place=place,
+        number=number,
+        limits=copied.limit,
+        spent=copied.spent,
+        paused=copied.paused,
+        charged=copied.charged,
+        left_out=copied.left_out,
     )
-
-
-def _columns(state: DatasetState) -> tuple[NDArray[Any], ...]:
-    """Of memory, by slot and in the order of OwnAccount."""
-    accounts, counters = state.memory.accounts, state.memory.counters
-    return accounts.limit, accounts.spent, accounts.paused, counters.charged, counters.left_out

@@ -89,12 +89,8 @@ def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, i
 def _copied(head: Head, number: int, state: DatasetState) -> tuple[AllAccounts, int] | None:
     if not state.has_come_to(head):
         return None
-    memory, rows = state.memory, slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
+    copied = state.copy_accounts(slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS))
     page = AllAccounts(
-        seq=state.seq,
-        present=memory.present[rows].copy(),
-        limit=memory.accounts.limit[rows].copy(),
-        spent=memory.accounts.spent[rows].copy(),
-        paused=memory.accounts.paused[rows].copy(),
+        seq=state.seq, present=copied.present, limit=copied.limit, spent=copied.spent, paused=copied.paused
     )
-    return page, memory.present.size // PAGE_SLOTS
+    return page, state.pages

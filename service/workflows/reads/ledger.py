@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -11,9 +12,11 @@ import orjson
 from service.accounting.statements import statement_of_account
 from service.core.units import rho_of_units
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
-from service.workflows.model.rows import DatasetRecord, EntryRecord, OwnAccount, OwnCharge
+from service.workflows.model.listing_rows import EntryRecord, OwnCharge
+from service.workflows.model.rows import DatasetRecord, OwnAccount
 from service.workflows.model.views import BudgetRow, LedgerRow, MyBudget, Page, Receipt
-from service.workflows.ports.store import StoreUnavailable, Transaction
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.reads.promised_limit import Promised, promised
 from service.workflows.rollback.guard import RollbackGuard
@@ -71,18 +74,14 @@ def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
         slot = slot_of(transaction, key)
-        accounts, own = state.memory.accounts, _account(state, slot)
+        own = state.account(slot)
         if limit_units > own.limit:
             raise InvalidRequest.of("limit_rho", "a limit can be lowered, never raised")
         after = max(limit_units, own.spent)
         transaction.set_limit(slot, after)
         told = {"slot": slot, "limit_units": str(after), "limit_before_units": str(own.limit)}
         transaction.journal("limit", told)
-
-        def lower() -> None:
-            accounts.limit[slot] = after
-
-        state.after_commit(lower)
+        state.after_commit(partial(state.set_limit, slot, after))
         return own._replace(limit=after)
 
     return act
@@ -97,16 +96,12 @@ def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
         slot = slot_of(transaction, key)
-        accounts, own = state.memory.accounts, _account(state, slot)
+        own = state.account(slot)
         if own.paused == paused:
             return own
         transaction.set_paused(slot, paused=paused)
         transaction.journal("pause" if paused else "resume", {"slot": slot})
-
-        def change() -> None:
-            accounts.paused[slot] = paused
-
-        state.after_commit(change)
+        state.after_commit(partial(state.set_paused, slot, paused=paused))
         return own._replace(paused=paused)
 
     return act
@@ -118,17 +113,6 @@ def slot_of(transaction: Transaction, key: str) -> int:
     if slot < 0:
         raise NotFound
     return slot
-
-
-def _account(state: DatasetState, slot: int) -> OwnAccount:
-    accounts, counters = state.memory.accounts, state.memory.counters
-    return OwnAccount(
-        limit=int(accounts.limit[slot]),
-        spent=int(accounts.spent[slot]),
-        paused=bool(accounts.paused[slot]),
-        queries_charged=int(counters.charged[slot]),
-        queries_left_out=int(counters.left_out[slot]),
-    )
 
 
 def promised_to(record: DatasetRecord, guard: RollbackGuard, key: str) -> Promised:

@@ -14,7 +14,7 @@ import numpy as np
 
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import PromiseOf
-from service.workflows.ports.store import Transaction
+from service.workflows.ports.transaction import Transaction
 
 _LOWERED: Final = "limit"
 _ERASED: Final = "erase"

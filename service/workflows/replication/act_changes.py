@@ -17,8 +17,8 @@ from service.engine.memory import DatasetMemory, Placed
 from service.engine.pages import union
 from service.query.schema import Schema
 from service.workflows.model.journal import JournalAct, joined_slots, rows_slots
-from service.workflows.model.rows import Individuals
-from service.workflows.ports.store import Transaction
+from service.workflows.model.rows import SlotsInUse
+from service.workflows.ports.transaction import Transaction
 
 ACTS_MAX: Final = 1024
 """A replica that is farther behind reads everything again, which takes no longer than that many acts may."""
@@ -36,7 +36,7 @@ class Changes:
     limits: Mapping[int, int]
     paused: Mapping[int, bool]
     emptied: Integers
-    accounts: Individuals
+    accounts: SlotsInUse
     touched: Mapping[str, Integers]
     rows: Mapping[str, Placed]
     rewritten_seq: int

@@ -15,16 +15,9 @@ import orjson
 from service.workflows.model.errors import Fenced, LedgerDamaged, Unavailable, WitnessLost, WorkflowError
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, WitnessRecord
-from service.workflows.ports.store import (
-    ConditionalAppend,
-    HeadMoved,
-    LongAct,
-    Store,
-    StoreUnavailable,
-    Transaction,
-    Witness,
-    WitnessUnavailable,
-)
+from service.workflows.ports.store import HeadMoved, Store, StoreUnavailable
+from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction
+from service.workflows.ports.witness import Witness, WitnessUnavailable
 
 Position = tuple[int, int, int]
 _BEFORE_ALL: Final = (0, 0, 0)

@@ -16,22 +16,22 @@ import orjson
 from numpy.typing import NDArray
 
 from service.accounting.coverage import coverage_certified
+from service.core.arrays import FEW, first, is_uniform, kept
 from service.core.contribution import Contributions
-from service.core.few import FEW
 from service.core.noise import Entropy
 from service.core.release import Release, answer
-from service.core.uniform import first, is_uniform, kept
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
-from service.engine.evaluate import contributions
 from service.failpoints import reach
 from service.query.plan import Plan
 from service.query.precision import half_width_95
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, KeyConflict, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, Asked
-from service.workflows.model.views import Principal, StoredAnswer
-from service.workflows.ports.store import CommitRejected, ConditionalAppend, Transaction
+from service.workflows.model.views import Principal
+from service.workflows.ports.store import CommitRejected
+from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from service.workflows.writer.state import DatasetState
 
 _ID_BYTES: Final = 16
@@ -121,8 +121,8 @@ class Batch:
         plan = request.plan
         self._spend_allowance(request)
         release = answer(
-            _with_failpoints(contributions(plan, self.state.memory)),
-            self.state.memory.accounts,
+            _with_failpoints(self.state.contributions(plan)),
+            self.state.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
             entropy=self.entropy,
@@ -148,7 +148,7 @@ class Batch:
         # Through the one door of entropy, so that frozen entropy freezes whole exchanges.
         drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
         salt = drawn[_ID_BYTES:]
-        slots = self.state.memory.slots_used
+        slots = self.state.slots_used
         return LedgerEntry(
             format=FORMAT,
             seq=head.seq + len(self.entries) + 1,

@@ -15,15 +15,9 @@ from service.failpoints import reach
 from service.incidents import report_incident
 from service.workflows.model.errors import KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
-from service.workflows.ports.store import (
-    CommitRejected,
-    CommitUnclear,
-    ConditionalAppend,
-    HeadMoved,
-    StoreUnavailable,
-    Transaction,
-)
+from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
 from service.workflows.ports.telemetry import Telemetry
+from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import Batch, Outcome, QueryRequest, stored_answer

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from service.workflows.model.rows import Address, Head
-from service.workflows.ports.store import ConditionalAppend
+from service.workflows.ports.transaction import ConditionalAppend
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.state import DatasetState

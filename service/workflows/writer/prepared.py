@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 
 from service.engine.memory import DatasetMemory
 from service.workflows.model.rows import Head
-from service.workflows.ports.store import HeadMoved, LongAct, Transaction
+from service.workflows.ports.store import HeadMoved
+from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.writer.state import DatasetState
 
 Result = TypeVar("Result")

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 from service.incidents import report_incident
 from service.workflows.model.errors import NotFound, Unavailable, WorkflowError
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.store import Store, StoreUnavailable, Witness
+from service.workflows.ports.store import Store, StoreUnavailable
+from service.workflows.ports.witness import Witness
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.threads import WriterThread
 

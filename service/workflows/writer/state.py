@@ -6,20 +6,24 @@ repaired.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.counters import Counters
+from service.core.contribution import Contributions
+from service.core.renyi_filter import Accounts
+from service.engine.evaluate import contributions
 from service.engine.memory import Change, DatasetMemory
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
+from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import Checkpoint, DatasetRecord, Head
-from service.workflows.ports.store import CommitRejected, HeadMoved, Transaction
+from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
+from service.workflows.ports.store import CommitRejected, HeadMoved
+from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import changes_since
 from service.workflows.replication.tail import Tail
+from service.workflows.writer.tentative_debits import TentativeDebits
 
 Integers = NDArray[np.int64]
 
@@ -48,7 +52,7 @@ class DatasetState:
         self._copied_seq = 0  # the last checkpoint's that was copied from here
         self._tail_charges = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
-        self._trial: _TentativeDebits | None = None
+        self._tentative: TentativeDebits | None = None
         self._staged: list[Callable[[], None]] = []
 
     @property
@@ -132,14 +136,14 @@ class DatasetState:
             pages = union([pages, pages_of(left_out)])
         if pages.size > 0 and pages[-1] >= self._page_seqs.size:
             raise IndexError(f"ledger entry {entry.seq} touches a slot that nobody has")
-        if self._trial is not None:
-            self._trial.note(self.memory.accounts.spent, charged)
-            self._trial.note(self._page_seqs, pages)
+        if self._tentative is not None:
+            self._tentative.note(self.memory.accounts.spent, charged)
+            self._tentative.note(self._page_seqs, pages)
         self.memory.accounts.debit(charged, charges)
         if entry.kind == "query":
             self.memory.counters.count(charged, left_out)
-            if self._trial is not None:
-                self._trial.counted.append((charged, left_out))
+            if self._tentative is not None:
+                self._tentative.counted.append((charged, left_out))
         self._page_seqs[pages] = entry.seq
         self._tail_charges += charged.size
         self.seq, self._hash = entry.seq, entry.hash
@@ -147,7 +151,7 @@ class DatasetState:
     @contextmanager
     def tentative(self) -> Iterator[None]:
         """Debits of a block that ends in HeadMoved or CommitRejected are as if never made: nothing of it is durable."""
-        self._trial = tentative = _TentativeDebits()
+        self._tentative = tentative = TentativeDebits()
         stood = self.seq, self._hash, self._tail_charges
         try:
             yield
@@ -156,7 +160,7 @@ class DatasetState:
             self.seq, self._hash, self._tail_charges = stood
             raise
         finally:
-            self._trial = None
+            self._tentative = None
 
     def invalidate(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
@@ -192,6 +196,50 @@ class DatasetState:
         self.memory.put(change)
         self.grown(slots_used)
         self.memory.accounts.limit[slots] = limits
+
+    @property
+    def slots_used(self) -> int:
+        """The number of slots that individuals have or had."""
+        return self.memory.slots_used
+
+    @property
+    def pages(self) -> int:
+        """The number of pages that the accounts fill."""
+        return self.memory.present.size // PAGE_SLOTS
+
+    @property
+    def accounts(self) -> Accounts:
+        """Limit, spent total and pause of every slot, for the filter of the core."""
+        return self.memory.accounts
+
+    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+        """Every touched individual's integer vector and squared norm under `plan`, block by block, slots increasing."""
+        return contributions(plan, self.memory)
+
+    def account(self, slot: int) -> OwnAccount:
+        """The account of one slot."""
+        return OwnAccount(*(column[slot].item() for column in self._columns()))
+
+    def copy_accounts(self, slots: slice | Integers) -> AccountColumns:
+        """Copies of the accounts of some slots, and which of these hold an individual."""
+        return AccountColumns(*(column[slots].copy() for column in (*self._columns(), self.memory.present)))
+
+    def set_limit(self, slot: int, units: int) -> None:
+        """Lower a limit in memory, where it is durable already."""
+        self.memory.accounts.limit[slot] = units
+
+    def set_paused(self, slot: int, *, paused: bool) -> None:
+        """Begin or end a pause in memory, where that is durable already."""
+        self.memory.accounts.paused[slot] = paused
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        """The columns of accounts by slot, in the order of OwnAccount."""
+        accounts, counters = self.memory.accounts, self.memory.counters
+        return accounts.limit, accounts.spent, accounts.paused, counters.charged, counters.left_out
+
+    def put_records(self, change: Change) -> None:
+        """Set records in place that were built outside the writer; no account changes."""
+        self.memory.put(change)
 
     def _copied(self, slots: slice) -> PageTotals:
         counters = self.memory.counters
@@ -250,22 +298,3 @@ class DatasetState:
         self._copied_seq = self._tail_charges = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
-
-
-@dataclass(slots=True)
-class _TentativeDebits:
-    """The values that each change found in the places that it changed, and whom each query was counted by."""
-
-    found: list[tuple[Integers, Integers, Integers]] = field(default_factory=list)
-    counted: list[tuple[Integers, Integers]] = field(default_factory=list)
-
-    def note(self, array: Integers, places: Integers) -> None:
-        """Before `array[places]` is changed."""
-        self.found.append((array, places, array[places]))
-
-    def take_back(self, counters: Counters) -> None:
-        """The last change first; of counters the order does not matter."""
-        for array, places, values in reversed(self.found):
-            array[places] = values
-        for charged, left_out in self.counted:
-            counters.take_back(charged, left_out)

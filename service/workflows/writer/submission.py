@@ -10,8 +10,8 @@ from uuid import UUID
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.schedule import Reservation
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import Busy
-from service.workflows.model.views import StoredAnswer
 from service.workflows.writer.batch import QueryRequest
 
 

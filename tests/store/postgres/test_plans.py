@@ -12,7 +12,7 @@ import pytest
 
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
-from service.workflows.ports.store import ConditionalAppend, Transaction
+from service.workflows.ports.transaction import ConditionalAppend, Transaction
 from tests.contracts.stores import ANALYST, dataset, entry, reply
 from tests.keys import LEDGER_KEY
 

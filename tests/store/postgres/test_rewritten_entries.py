@@ -11,7 +11,8 @@ from service.store.postgres.sealing import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.pieces import STRETCH_SLOTS, Piece
 from service.workflows.model.rows import StoredPage
-from service.workflows.ports.store import LongAct, StoreUnavailable
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.transaction import LongAct
 from tests.contracts.stores import dataset, second_entry
 from tests.e2e.workers import await_that
 from tests.keys import LEDGER_KEY

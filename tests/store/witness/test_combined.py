@@ -8,7 +8,7 @@ import pytest
 from service.store.witness.combined import CombinedWitness
 from service.testing.witness import MemoryWitness
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 
 DATASET = "survey-" + "0f" * 32
 

@@ -14,7 +14,7 @@ import pytest
 from service.store.witness.file import FileWitness
 from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 
 DATASET = "survey-" + "0f" * 32
 

@@ -17,7 +17,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 from tests.factories import analyst, ask, open_replica, register, upload
 from tests.faults.meddling import OwnValkey
 from tests.store.witness.earlier import clear_value

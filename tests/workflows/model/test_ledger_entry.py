@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.uniform import uniform
+from service.core.arrays import uniform
 from service.workflows.model.ledger_entry import EncodedCharges
 
 SLOTS = 5001

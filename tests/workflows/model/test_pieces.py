@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.uniform import uniform
+from service.core.arrays import uniform
 from service.workflows.model.pieces import (
     STRETCH_SLOTS,
     WHOLE,

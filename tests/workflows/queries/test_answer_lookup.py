@@ -8,7 +8,7 @@ import pytest
 
 from service.query.parse import parse_query
 from service.workflows.model.errors import Fenced, KeyConflict, Unavailable
-from service.workflows.ports.store import WitnessUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 from service.workflows.queries.answer_lookup import LOOKING_MAX
 from tests.contracts.caches import PATIENCE_S
 from tests.factories import ask, witness_of

@@ -7,8 +7,9 @@ from datetime import datetime
 import pytest
 
 from service.query.canonical_json import canonical_json
+from service.workflows.model.analyst_views import ReleaseRow
 from service.workflows.model.errors import InvalidRequest
-from service.workflows.model.views import Principal, ReleaseRow
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.factories import analyst, ask, open_replica, register, upload
 

@@ -24,7 +24,8 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Busy, Fenced, InvalidRequest, KeyConflict, Unavailable
 from service.workflows.model.rows import Asked, DatasetRecord, WitnessRecord
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import StoreUnavailable, WitnessUnavailable
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.witness import WitnessUnavailable
 from service.workflows.queries import stored_answers as replaying
 from service.workflows.queries.stored_answers import REPLY_BYTES
 from service.workflows.replica import Replica

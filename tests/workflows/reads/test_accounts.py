@@ -9,7 +9,8 @@ import pytest
 from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.views import Principal
 from service.workflows.ports.cache import SLICE_SLOTS, LedgerPosition
-from service.workflows.ports.store import StoreUnavailable, Transaction
+from service.workflows.ports.store import StoreUnavailable
+from service.workflows.ports.transaction import Transaction
 from service.workflows.reads import accounts
 from service.workflows.reads.accounts import SLICES_MAX, AccountNumbers, Wanted
 from tests.factories import ask, upload

@@ -18,7 +18,8 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import Fenced, InvalidRequest, NotFound, Unavailable, WitnessLost
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable, Witness, WitnessUnavailable
+from service.workflows.ports.store import CommitUnclear, StoreUnavailable
+from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload

@@ -16,8 +16,9 @@ from service.query.parse import parse_query
 from service.query.plan import compile_query
 from service.testing.store import MemoryStore
 from service.testing.witness import MemoryWitness
+from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.rows import AnswerRecord, WitnessRecord
-from service.workflows.model.views import Principal, StoredAnswer
+from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import analyst, ask, open_replica, register, upload, values

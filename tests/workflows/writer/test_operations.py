@@ -17,7 +17,8 @@ from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import InvalidRequest, Unavailable
 from service.workflows.model.views import Principal
-from service.workflows.ports.store import CommitUnclear, HeadMoved, LongAct, Store, StoreUnavailable
+from service.workflows.ports.store import CommitUnclear, HeadMoved, Store, StoreUnavailable
+from service.workflows.ports.transaction import LongAct
 from service.workflows.replica import Replica
 from service.workflows.writer.operations import ATTEMPTS_MAX
 from service.workflows.writer.prepared import BaseVersion

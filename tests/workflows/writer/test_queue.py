@@ -255,14 +255,14 @@ def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.M
 def test_a_question_that_breaks_takes_nobody_with_it(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """One bad question in a batch is an incident; its neighbours get their answers, once each."""
     who = analyst(replica)
-    real = __import__("service.workflows.writer.batch", fromlist=["contributions"]).contributions
+    real = __import__("service.workflows.writer.state", fromlist=["contributions"]).contributions
 
     def fragile(plan: Any, memory: Any) -> Any:
         if plan.sigma == 13.0:
             raise RuntimeError("ann is 44")
         return real(plan, memory)
 
-    monkeypatch.setattr("service.workflows.writer.batch.contributions", fragile)
+    monkeypatch.setattr("service.workflows.writer.state.contributions", fragile)
     bodies = [
         orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}, "reuse": False})
         for sigma in (12.0, 13.0, 14.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.workflows.maintenance.verify.journal import Integers, JournalState
-from service.workflows.model.rows import Head, Individuals
+from service.workflows.model.rows import Head, SlotsInUse
 
 NAMED_MAX: Final = 5
 """Of the rows that are wrong in one way; the rest are counted."""
@@ -24,7 +24,7 @@ def named(slots: Integers, sentence: Callable[[int], str]) -> Iterator[str]:
         yield f"individuals: the same of {slots.size - NAMED_MAX} more rows"
 
 
-def check_accounts(head: Head, accounts: Individuals, journal_state: JournalState, spent: Integers) -> Iterator[str]:
+def check_accounts(head: Head, accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -> Iterator[str]:
     """Findings: rows that are missing or too many, limits, tombstones, and what was spent beyond a limit."""
     handed_out = journal_state.slots if journal_state.is_told else head.slots
     yield from named(np.setdiff1d(np.arange(handed_out), accounts.slots), lambda _: "is missing")
@@ -60,7 +60,7 @@ def _presence(slots: Integers, present: NDArray[np.bool_], journal_state: Journa
     yield from named(slots[~present & given], lambda _: "is a tombstone, the journal says that it is present")
 
 
-def _spent(accounts: Individuals, journal_state: JournalState, spent: Integers) -> Iterator[str]:
+def _spent(accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -> Iterator[str]:
     """Held against the limit of now, and against the largest that was ever in force, whatever the row says now."""
     order = np.argsort(accounts.slots)
     order = order[accounts.slots[order] < spent.size]

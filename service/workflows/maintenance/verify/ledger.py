@@ -20,8 +20,8 @@ from service.workflows.maintenance.verify.totals import ReplayedTotals
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, private_digest
 from service.workflows.model.pieces import pieces_digest
-from service.workflows.model.rows import DatasetRecord, Head, Individuals, StoredPage
-from service.workflows.ports.store import Transaction
+from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse, StoredPage
+from service.workflows.ports.transaction import Transaction
 from service.workflows.writer.batch import exact_sum
 
 _UNKNOWN = -1
@@ -34,7 +34,7 @@ class Stored:
     record: DatasetRecord
     head: Head
     pages: Mapping[int, StoredPage]
-    accounts: Individuals
+    accounts: SlotsInUse
     journal_state: JournalState
     acts: Sequence[JournalAct]
     amended: Amended

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.uniform import kept, uniform
+from service.core.arrays import kept, uniform
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
 from service.workflows.maintenance.verify.journal import Integers, JournalState
 from service.workflows.model.journal import JournalAct

@@ -15,7 +15,9 @@ from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.model.rows import DatasetRecord, WitnessRecord
-from service.workflows.ports.store import Store, Transaction, Witness, WitnessUnavailable
+from service.workflows.ports.store import Store
+from service.workflows.ports.transaction import Transaction
+from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.rollback.guard import judge, unaccounted, witness_name
 
 

@@ -1,0 +1,96 @@
+"""Rows of listings: acts, ledger entries, releases, and an individual's own charges. Units are units of 2^-40 rho."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from service.workflows.model.ledger_entry import Kind
+from service.workflows.model.pieces import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRecord:
+    """An act of the journal as curators list it. `detail` has no bitmaps of slots.
+
+    `key` is of the individual whose slot the act names, as long as it is present; an erasure has none.
+    """
+
+    number: int
+    at_seq: int
+    act: str
+    detail: Mapping[str, Any]
+    at: datetime
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRecord:
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values.
+
+    `follows_first` says whether the entry before it is of format 1, whose hash commits to numbers of people.
+    """
+
+    seq: int
+    query_id: UUID
+    analyst: str
+    epoch: int
+    canonical: bytes
+    sigma: float
+    grid_log2: int
+    dimension: int
+    worst_case_units: int
+    charged_count: int
+    left_out_count: int
+    asked_at: datetime
+    previous_hash: bytes
+    hash: bytes
+    kind: Kind
+    format: int
+    mechanism: str
+    analyst_id: UUID
+    query_hash: str
+    worst_case_total_units: int
+    values_digest: bytes
+    private_digest: bytes
+    follows_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCharge:
+    """An entry as one individual sees it: whether that slot was charged, and how many units.
+
+    Of an entry that is pruned nobody knows any more: `outcome` and `units` are None.
+    """
+
+    seq: int
+    query_id: UUID
+    canonical: bytes
+    asked_at: datetime
+    kind: Kind
+    outcome: Outcome | None
+    units: int | None
+
+
+class ReleasePlace(NamedTuple):
+    """Where a reply stands among its analyst's own: no two stand in one place, and later ones compare greater."""
+
+    at: datetime
+    dataset_id: int
+    seq: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRecord:
+    """One of an analyst's own releases as it is listed, which takes neither the values nor the reply's bytes."""
+
+    dataset: str
+    place: ReleasePlace
+    query_id: UUID
+    epoch: int
+    canonical: bytes
+    sigma: float
+    dimension: int
+    worst_case_units: int

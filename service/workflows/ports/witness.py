@@ -1,0 +1,25 @@
+"""The port of the witness, which remembers each dataset's head outside the database."""
+
+from typing import Protocol
+
+from service.workflows.model.rows import WitnessRecord
+
+
+class WitnessUnavailable(Exception):
+    """The witness could not be read, or what was to be written is not certain to be there after a power cut."""
+
+
+class Witness(Protocol):
+    """The memory, outside the database, of how far each dataset had come. `dataset` is its `witness_name`."""
+
+    def history(self, dataset: str) -> list[WitnessRecord]:
+        """The records still held, in order of position; empty when nothing is known, which never means zero.
+
+        Raises WitnessUnavailable.
+        """
+
+    def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
+        """Keep a record, durably, unless one as far or farther is held. Returns the farthest held before.
+
+        Raises WitnessUnavailable.
+        """
