@@ -1,7 +1,7 @@
 """The files and functions of ours that one query visits in a running server, on all of its threads.
 
     python -m loadtests.trace_query            # the figures
-    python -m loadtests.trace_query --list     # every file, in the order of the first visit, with its functions
+    python -m loadtests.trace_query --list     # and every function, in the order of the first visit
 
 The server runs in this process, on embedded servers in a temporary home, with release slots. A profiler on each thread
 counts calls from the client's request to its response. The query with the fewest calls counts, because background work
@@ -10,7 +10,6 @@ may fall into the others.
 
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from types import FrameType
 import httpx
 
 import service
+from loadtests.rig import throw_away_home
 from service.run.serve import serving
 from service.settings import Settings
 
@@ -66,8 +66,10 @@ class Trace:
 
 def traced(trace: Trace) -> list[dict[tuple[str, str], int]]:
     """The visits of each of QUERIES sparse counts, none like another, asked one after the other."""
-    environment = {"SPARING_HOME": tempfile.mkdtemp(prefix="trace-"), "SPARING_FORWARD_URL": "http://127.0.0.1"}
-    with serving(Settings.of(environment), host="127.0.0.1", port=0) as (url, replica):
+    with (
+        throw_away_home() as home,
+        serving(Settings.of({"SPARING_HOME": str(home)}), host="127.0.0.1", port=0) as (url, replica),
+    ):
         keys = [replica.principals.create(role=role, name=role)[1] for role in ("curator", "analyst")]
         curator, analyst = (
             httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60) for key in keys
@@ -101,13 +103,11 @@ def main() -> None:
     sys.setprofile(trace)
     visits = min(traced(trace), key=lambda each: sum(each.values()))
     sys.setprofile(None)
-    files: dict[str, list[str]] = {}
-    for (path, name), count in visits.items():
-        files.setdefault(path, []).append(name if count == 1 else f"{name} x{count}")
+    files = {path for path, _ in visits}
     print(f"files {len(files)}, functions {len(visits)}, calls {sum(visits.values())}")
     if "--list" in sys.argv:
-        for path, names in files.items():
-            print(f"{path}: {', '.join(names)}")
+        for (path, name), count in visits.items():
+            print(f"service/{path} {name} {count}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""docs/architecture.md and docs/tour.md are true: paths, rooms, drawing and walk are held against the code."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.rules import MAY_IMPORT, WORKFLOWS_ORDER
+from tests.architecture.source import ROOT, modules
+
+MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+STATIONS = re.findall(r"^\| (\d+) \| [^|]+ \| `(service/[\w/]+\.py)` `([\w.]+)` \|$", MAP, re.MULTILINE)
+EDGES = re.findall(r"^  (\w+) --> (\w+)$", MAP, re.MULTILINE)
+THREADS = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| `([\w/]+\.py)` \|$", MAP, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [MAP, TOUR], ids=["architecture.md", "tour.md"])
+def test_every_path_exists(page: str) -> None:
+    """A path in backticks is a file or a folder of the repository."""
+    named = set(re.findall(r"`((?:service|tests|migrations|clients|loadtests)/[\w/.]*)`", page))
+
+    assert len(named) > 10
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_tour_answers_ten_questions_each_with_a_path() -> None:
+    """A question without a path would be answered by prose alone."""
+    answers = re.findall(r"^\d+\. \*\*[^*]+\?\*\* (.+)$", TOUR, re.MULTILINE)
+
+    assert len(answers) == 10
+    assert all(re.search(r"`[\w/]+/[\w.]*`", answer) for answer in answers)
+
+
+def test_the_table_of_rooms_is_the_rule_of_imports() -> None:
+    """Every room and exactly the rooms that it may import."""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([\w, ]+) \|$", MAP, re.MULTILINE)
+    shown = {room: frozenset() if rooms == "nothing" else frozenset(rooms.split(", ")) for room, rooms in rows}
+
+    assert shown == MAY_IMPORT
+
+
+def test_the_order_inside_workflows_is_the_rule() -> None:
+    """The folders are named in the order that the rule enforces."""
+    (line,) = re.findall(r"in their order:\n(.+)$", MAP, re.MULTILINE)
+
+    assert re.findall(r"`(\w+)` \(", line.replace("`store`", "store")) == WORKFLOWS_ORDER
+
+
+@pytest.mark.parametrize(("owner", "part"), EDGES)
+def test_each_arrow_of_the_drawing_is_in_the_code(owner: str, part: str) -> None:
+    """The module that defines the first class names the second."""
+    (module,) = [each for each in modules("service") if owner in _classes(each.tree)]
+
+    assert part in {node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name)}
+    assert any(part in _classes(each.tree) for each in modules("service"))
+
+
+def _classes(tree: ast.Module) -> set[str]:
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.parametrize(("names", "path"), THREADS)
+def test_each_thread_has_its_name_where_it_is_started(names: str, path: str) -> None:
+    """The fixed part of the name stands in the file, or in one that calls it."""
+    module = path.removesuffix(".py").replace("/", ".")
+    callers = "".join(each.text for each in modules("service") if each.path == path or module in each.text)
+    for name in re.findall(r"`([a-z-]+)", names):
+        assert re.search(rf'"{name.rstrip("-")}\b', callers), name
+
+
+def test_the_walk_has_its_stations() -> None:
+    """Twenty-four, numbered without a gap."""
+    assert [int(number) for number, _, _ in STATIONS] == list(range(1, 25))
+
+
+@pytest.mark.slow
+def test_a_traced_query_passes_the_stations_in_order() -> None:
+    """One query to a real server, on embedded Postgres and Valkey, with release slots."""
+    command = [sys.executable, "-m", "loadtests.trace_query", "--list"]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=200).stdout
+    visited = [tuple(line.split()[:2]) for line in out.splitlines()[1:]]
+    places = [visited.index((path, name)) if (path, name) in visited else None for _, path, name in STATIONS]
+
+    assert None not in places, [station for station, place in zip(STATIONS, places, strict=True) if place is None]
+    assert places == sorted(place for place in places if place is not None)
