@@ -146,16 +146,16 @@ class MemoryStore(Kept):
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
         found = [
-            OwnAnswer(dataset=kept.record.name, reply=reply)
-            for kept, reply, _ in self._replies(principal_id)
-            if reply.query_id == query_id
+            OwnAnswer(dataset=kept.record.name, answer=answer)
+            for kept, answer, _ in self._answers(principal_id)
+            if answer.query_id == query_id
         ]
-        return min(found, key=lambda own: (own.reply.at, own.reply.key)) if found else None
+        return min(found, key=lambda own: (own.answer.at, own.answer.key)) if found else None
 
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int
     ) -> list[ReleaseRecord]:
-        rows = sorted((_listed(*row) for row in self._replies(principal_id)), key=lambda row: row.place, reverse=True)
+        rows = sorted((_listed(*row) for row in self._answers(principal_id)), key=lambda row: row.place, reverse=True)
         later = [row for row in rows if before is None or row.place < before][:limit]
         return first_of(later, [len(row.canonical) for row in later], bytes_max=bytes_max)
 
@@ -169,17 +169,17 @@ class MemoryStore(Kept):
     def problems(self) -> list[str]:
         return []
 
-    def _replies(self, principal_id: UUID) -> Iterator[tuple[Dataset, AnswerRecord, PublicEntry]]:
+    def _answers(self, principal_id: UUID) -> Iterator[tuple[Dataset, AnswerRecord, PublicEntry]]:
         for kept in self.kept.values():
             for answer in kept.answers.values():
                 if answer.principal_id == principal_id:
                     yield kept, answer, kept.entries[answer.seq - 1].public()
 
 
-def _listed(kept: Dataset, reply: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:
+def _listed(kept: Dataset, answer: AnswerRecord, entry: PublicEntry) -> ReleaseRecord:
     return ReleaseRecord(
         dataset=kept.record.name,
-        place=ReleasePlace(at=reply.at, dataset_id=kept.record.id, seq=reply.seq, key=reply.key),
+        place=ReleasePlace(at=answer.at, dataset_id=kept.record.id, seq=answer.seq, key=answer.key),
         query_id=entry.query_id,
         epoch=entry.epoch,
         canonical=entry.canonical,

@@ -62,8 +62,8 @@ class Analysts:
         guard = self._registry.guard(self._registry.record(found.dataset))
         with guard.transaction(lock=False) as transaction:
             head = transaction.head
-        guard.confirm_recorded_up_to(found.reply.seq, head)  # it may have been withheld when it was committed
-        return stored_answer(found.reply)
+        guard.confirm_recorded_up_to(found.answer.seq, head)  # it may have been withheld when it was committed
+        return stored_answer(found.answer)
 
     def releases(self, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
         """The analyst's own releases, newest first. Raises InvalidRequest on an unknown cursor."""

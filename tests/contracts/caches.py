@@ -14,8 +14,8 @@ from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Head
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
-from tests.contracts.stores import entry, reply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer
+from tests.contracts.stores import answer, entry
 
 GENESIS = bytes(31) + b"g"
 OTHER = bytes(31) + b"h"
@@ -51,13 +51,13 @@ def chain(count: int, head: Head = HEAD) -> list[LedgerEntry]:
     return entries
 
 
-def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedReply:
+def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedAnswer:
     """A reply that shows the first entry."""
     shown = chain(1)[0]
-    record = reply(shown, key)
+    record = answer(shown, key)
     if principal_id is not None:
         record = replace(record, principal_id=principal_id)
-    return SharedReply(genesis=GENESIS, fence=1, entry_hash=shown.hash, record=replace(record, **more))
+    return SharedAnswer(genesis=GENESIS, fence=1, entry_hash=shown.hash, record=replace(record, **more))
 
 
 def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: int = 1) -> AccountSlice:

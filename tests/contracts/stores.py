@@ -173,7 +173,7 @@ def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
     return replace(draft, hash=chain_hash(draft))
 
 
-def reply(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
+def answer(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
     """The stored reply that shows an entry."""
     return AnswerRecord(
         principal_id=ANALYST,

@@ -41,7 +41,7 @@ def heard(cache: Cache, count: int) -> list[CommitNotice]:
 
 def test_nothing_is_known_at_first(cache: Cache) -> None:
     """Absent is unknown."""
-    assert cache.reply(GENESIS, (ANALYST, "key-1")) is None
+    assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
     assert cache.entries(GENESIS, after=0, to=3) == []
     assert cache.slices(GENESIS, [0, 1]) == []
     assert cache.slices(GENESIS, []) == []
@@ -53,10 +53,10 @@ def test_a_reply_is_found_by_dataset_principal_and_key_alone(make: Make) -> None
     shared = shared_reply("häufig\0: geheim")
     ours.share([shared], [])
     address = ANALYST, shared.record.key
-    assert theirs.reply(GENESIS, address) == shared
-    assert theirs.reply(GENESIS, (UUID(int=8), shared.record.key)) is None
-    assert theirs.reply(GENESIS, (ANALYST, "key-2")) is None
-    assert theirs.reply(OTHER, address) is None
+    assert theirs.answer(GENESIS, address) == shared
+    assert theirs.answer(GENESIS, (UUID(int=8), shared.record.key)) is None
+    assert theirs.answer(GENESIS, (ANALYST, "key-2")) is None
+    assert theirs.answer(OTHER, address) is None
 
 
 def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -> None:
@@ -89,7 +89,7 @@ def test_an_entry_of_any_numbers_in_use_reads_back(cache: Cache) -> None:
 def test_what_is_too_large_is_not_shared(cache: Cache) -> None:
     """The database gives it faster."""
     cache.share([shared_reply(body=bytes(VALUE_BYTES_MAX))], [])
-    assert cache.reply(GENESIS, (ANALYST, "key-1")) is None
+    assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
 
 
 def test_a_slice_moves_only_forward(make: Make) -> None:

@@ -9,7 +9,7 @@ import pytest
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import entry, reply
+from tests.contracts.stores import answer, entry
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
     for _ in range(count):
         with store.transaction(record.id, lock=True) as transaction:
             following = entry(transaction.head, {0: 1})
-            transaction.append([following], [reply(following, f"key-{following.seq}")], {})
+            transaction.append([following], [answer(following, f"key-{following.seq}")], {})
             transaction.commit()
         hashes.append(following.hash)
     return hashes
@@ -112,7 +112,7 @@ def test_a_page_waits_for_no_lock_and_outlives_what_happens_under_it(store: Stor
     with store.transaction(record.id, lock=True) as transaction:
         store.write_page(record.id, written, 0)
         following = entry(transaction.head, {0: 1})
-        transaction.append([following], [reply(following, "other")], {})
+        transaction.append([following], [answer(following, "other")], {})
         transaction.commit()
     with store.transaction(record.id, lock=True):
         store.write_page(record.id, written, 1)

@@ -14,7 +14,7 @@ from service.workflows.model.ledger_entry import LedgerEntry, replay
 from service.workflows.model.listing_rows import EntryRecord, OwnCharge
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, burn, dataset, entry, reply, second_entry, totals
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, second_entry, totals
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
             else:
                 drawn = entry(head, each.charged, each.left_out, slots=slots, one_charge=are_equal)
             made.append(replace(drawn, canonical=b"q" * each.length).sealed())
-            transaction.append(made[-1:], [reply(made[-1], f"key-{made[-1].seq}")], {ANALYST: 1})
+            transaction.append(made[-1:], [answer(made[-1], f"key-{made[-1].seq}")], {ANALYST: 1})
             transaction.commit()
     return made[::-1]
 

@@ -9,7 +9,7 @@ import pytest
 
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import entry, reply
+from tests.contracts.stores import answer, entry
 
 pytestmark = pytest.mark.slow
 WAIT_S = 30
@@ -35,7 +35,7 @@ def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: 
         act.hasten()
         with store.transaction(record.id, lock=True) as transaction:
             following = entry(transaction.head, {0: 5})
-            transaction.append([following], [reply(following)], {})
+            transaction.append([following], [answer(following)], {})
             transaction.set_limit(0, 6)
             transaction.journal("limit", {"slot": 0, "limit_units": "6"})
             transaction.commit()

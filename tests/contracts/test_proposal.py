@@ -11,7 +11,7 @@ from service.core.units import CHARGE_UNITS_MAX
 from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
 from service.workflows.ports.store import HeadMoved, Store
-from tests.contracts.stores import ANALYST, entry, reply
+from tests.contracts.stores import ANALYST, answer, entry
 
 pytestmark = pytest.mark.slow
 
@@ -21,15 +21,15 @@ def propose(
     record: DatasetRecord,
     head: Head,
     entries: Sequence[LedgerEntry],
-    replies: Sequence[AnswerRecord],
+    answers: Sequence[AnswerRecord],
     *,
     hashes: Sequence[str | None] = (None,),
     units: int = 7,
 ) -> Head:
     """Commit a proposal on `head`; the head that it has come to."""
-    asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in replies for each in hashes]
+    asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in answers for each in hashes]
     with store.conditional_append(record.id, head, asked=asked) as conditional_append:
-        conditional_append.append(entries, replies, {ANALYST: units})
+        conditional_append.append(entries, answers, {ANALYST: units})
         conditional_append.commit()
         return conditional_append.head
 
@@ -38,7 +38,7 @@ def began(store: Store, record: DatasetRecord) -> tuple[Head, LedgerEntry]:
     """A ledger of one entry, and its head."""
     start = store.head(record.id)
     first = entry(start, {0: 5})
-    return propose(store, record, start, [first], [reply(first)]), first
+    return propose(store, record, start, [first], [answer(first)]), first
 
 
 def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
@@ -52,15 +52,15 @@ def test_everything_of_a_batch_is_there_after_commit(store: Store, record: Datas
     start = store.head(record.id)
     first = entry(start, {0: 5, 3: 5}, (2,))
     second = entry(replace(start, seq=1, hash=first.hash), {0: 5, 1: 2**40, 2: 3})
-    replies = [reply(first, "one"), reply(second, "two"), reply(second, "three")]
-    head = propose(store, record, start, [first, second], replies)
+    answers = [answer(first, "one"), answer(second, "two"), answer(second, "three")]
+    head = propose(store, record, start, [first, second], answers)
 
     assert store.head(record.id) == head
     assert (head.seq, head.hash) == (2, second.hash)
     assert ledger(store, record) == [first, second]
     asked = [Asked(address=(ANALYST, key), query_hash=None) for key in ("one", "two", "three")]
     with store.transaction(record.id, lock=False, asked=asked) as transaction:
-        assert list(transaction.known.answers.values()) == replies
+        assert list(transaction.known.answers.values()) == answers
         assert transaction.known.worst_cases == {ANALYST: 7}
     propose(store, record, head, [entry(head, {})], [])
     assert store.worst_cases_of(ANALYST) == {"survey": 14}
@@ -77,7 +77,7 @@ def test_a_million_charges_and_numbers_travel_whole(store: Store, record: Datase
     large = replace(
         large, charges=charges, charged_units=2**80, dimension=2**20, values=bytes(2**23), analyst="å\u2028"
     )
-    propose(store, record, start, [large], [reply(large)])
+    propose(store, record, start, [large], [answer(large)])
     assert ledger(store, record) == [large]
 
 
@@ -87,14 +87,14 @@ def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord, u
     for number in range(3):
         head = store.head(record.id)
         following = replace(entry(head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
-        propose(store, record, head, [following], [reply(following, f"key-{number}")], units=units)
+        propose(store, record, head, [following], [answer(following, f"key-{number}")], units=units)
         assert store.worst_cases_of(ANALYST) == {"survey": min((number + 1) * units, CHARGE_UNITS_MAX)}
 
 
 def _appended(store: Store, record: DatasetRecord) -> None:
     with store.transaction(record.id, lock=True) as transaction:
         other = entry(transaction.head, {0: 1}, query_hash="other")
-        transaction.append([other], [reply(other, "other")], {})
+        transaction.append([other], [answer(other, "other")], {})
         transaction.commit()
 
 
@@ -125,7 +125,7 @@ def test_nothing_is_there_when_the_head_was_another(
     happened(store, record)
     before, entries = store.head(record.id), ledger(store, record)
     with pytest.raises(HeadMoved):
-        propose(store, record, start, [first := entry(start, {0: 5})], [reply(first)])
+        propose(store, record, start, [first := entry(start, {0: 5})], [answer(first)])
     assert (store.head(record.id), ledger(store, record)) == (before, entries)
     assert store.worst_cases_of(ANALYST).get("survey", 0) == 0
     with store.transaction(record.id, lock=True, asked=[_key()]) as transaction:
@@ -136,7 +136,7 @@ def test_a_history_of_the_same_length_is_another(store: Store, record: DatasetRe
     """The hash decides, not the sequence: a restored database may have come as far again."""
     start = store.head(record.id)
     with pytest.raises(HeadMoved):
-        propose(store, record, replace(start, hash=bytes(32)), [first := entry(start, {})], [reply(first)])
+        propose(store, record, replace(start, hash=bytes(32)), [first := entry(start, {})], [answer(first)])
     assert ledger(store, record) == []
 
 
@@ -145,7 +145,7 @@ def test_a_key_that_is_taken_spoils_the_whole_batch(store: Store, record: Datase
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with pytest.raises(HeadMoved):
-        propose(store, record, head, [following], [reply(following, "fresh"), reply(following)])
+        propose(store, record, head, [following], [answer(following, "fresh"), answer(following)])
     assert ledger(store, record) == [first]
 
 
@@ -154,7 +154,7 @@ def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store,
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with store.conditional_append(record.id, head, asked=[]) as conditional_append:
-        conditional_append.append([following], [reply(following)], {})
+        conditional_append.append([following], [answer(following)], {})
         with pytest.raises(HeadMoved):
             conditional_append.commit()
     assert ledger(store, record) == [first]
@@ -165,12 +165,12 @@ def test_what_could_be_reused_is_not_charged_again(store: Store, record: Dataset
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with pytest.raises(HeadMoved):
-        propose(store, record, head, [following], [reply(following, "again")], hashes=[None, "q"])
-    head = propose(store, record, head, [following], [reply(following, "fresh")])
+        propose(store, record, head, [following], [answer(following, "again")], hashes=[None, "q"])
+    head = propose(store, record, head, [following], [answer(following, "fresh")])
     _opened(store, record)
     head = store.head(record.id)
     third = entry(head, {1: 5})
-    propose(store, record, head, [third], [reply(third, "next epoch")], hashes=["q"])
+    propose(store, record, head, [third], [answer(third, "next epoch")], hashes=["q"])
     assert ledger(store, record) == [first, following, third]
 
 
@@ -179,7 +179,7 @@ def test_of_two_on_one_head_one_is_taken(store: Store, record: DatasetRecord) ->
 
     def race(name: str, head: Head) -> bool:
         try:
-            propose(store, record, head, [mine := entry(head, {0: 1})], [reply(mine, f"{name}-{head.seq}")])
+            propose(store, record, head, [mine := entry(head, {0: 1})], [answer(mine, f"{name}-{head.seq}")])
         except HeadMoved:
             return False
         return True

@@ -10,7 +10,7 @@ from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Asked, DatasetRecord
 from service.workflows.ports.store import HeadMoved, Store
-from tests.contracts.stores import ANALYST, reply, second_entry
+from tests.contracts.stores import ANALYST, answer, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
         )
         transaction.append([first], [], {ANALYST: first.worst_case_units})
         later = second_entry(transaction.head, {0: 1}, salt=bytes(range(1, 33)))
-        transaction.append([later], [reply(later, "key-2")], {ANALYST: later.worst_case_units})
+        transaction.append([later], [answer(later, "key-2")], {ANALYST: later.worst_case_units})
         transaction.commit()
     return first
 
@@ -63,7 +63,7 @@ def test_a_process_that_took_the_key_for_free_learns_that_it_is_not(store: Store
     following = second_entry(head, {0: 1}, salt=bytes(range(2, 34)))
     asked = [Asked(address=(ANALYST, KEY), query_hash=None)]
     with store.conditional_append(record.id, head, asked=asked) as conditional_append:
-        conditional_append.append([following], [reply(following, KEY)], {ANALYST: 1})
+        conditional_append.append([following], [answer(following, KEY)], {ANALYST: 1})
         assert rebuild(store, "survey", seq=1, key=KEY) is not None
         with pytest.raises(HeadMoved):
             conditional_append.commit()

@@ -10,7 +10,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
 from service.workflows.ports.store import CommitRejected, Store
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
-from tests.contracts.stores import ANALYST, entry, reply
+from tests.contracts.stores import ANALYST, answer, entry
 
 pytestmark = pytest.mark.slow
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
@@ -37,7 +37,7 @@ def pair(store: Store, record: DatasetRecord) -> tuple[list[LedgerEntry], list[A
     head = store.head(record.id)
     first = entry(head, {0: 5})
     second = entry(replace(head, seq=first.seq, hash=first.hash), {1: 5})
-    return [first, second], [reply(first, "key-1"), reply(second, "key-2")]
+    return [first, second], [answer(first, "key-1"), answer(second, "key-2")]
 
 
 @pytest.mark.parametrize("begin", [proposed, locked])
@@ -45,11 +45,11 @@ def test_values_that_break_a_constraint_reject_the_whole_batch(
     store: Store, record: DatasetRecord, begin: Begin
 ) -> None:
     """The exception holds a code and none of the values, the ledger is as before, and the next batch commits."""
-    entries, replies = pair(store, record)
+    entries, answers = pair(store, record)
     before = store.head(record.id)
     short = [entries[0], replace(entries[1], values=b"12345678")]
     with begin(store, record) as appending:
-        appending.append(short, replies, {ANALYST: 9})
+        appending.append(short, answers, {ANALYST: 9})
         with pytest.raises(CommitRejected) as rejection:
             appending.commit()
     assert (rejection.value.code, str(rejection.value)) == (CHECK_VIOLATION, CHECK_VIOLATION)
@@ -58,19 +58,19 @@ def test_values_that_break_a_constraint_reject_the_whole_batch(
         assert (transaction.head, list(transaction.entries(after=0))) == (before, [])
     assert store.worst_cases_of(ANALYST) == {}
     with begin(store, record) as appending:
-        appending.append(entries, replies, {ANALYST: 9})
+        appending.append(entries, answers, {ANALYST: 9})
         appending.commit()
     assert store.head(record.id).seq == 2
 
 
 def test_a_second_reply_under_a_key_is_rejected_under_the_lock(store: Store, record: DatasetRecord) -> None:
     """There the key was looked up, and nobody else can have taken it since: to try again would not help."""
-    entries, replies = pair(store, record)
+    entries, answers = pair(store, record)
     with locked(store, record) as transaction:
-        transaction.append(entries[:1], replies[:1], {})
+        transaction.append(entries[:1], answers[:1], {})
         transaction.commit()
     with locked(store, record) as transaction:
-        transaction.append(entries[1:], [replace(replies[1], key="key-1")], {})
+        transaction.append(entries[1:], [replace(answers[1], key="key-1")], {})
         with pytest.raises(CommitRejected, match=UNIQUE_VIOLATION):
             transaction.commit()
     assert store.head(record.id).seq == 1

@@ -21,7 +21,7 @@ from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, DatasetRecord, OwnAnswer, PrincipalRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, AT, burn, dataset, entry, reply
+from tests.contracts.stores import ANALYST, AT, answer, burn, dataset, entry
 
 pytestmark = pytest.mark.slow
 MANY_BYTES = 2**20
@@ -55,7 +55,7 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
     """What commit made durable reads back whole, and the head has moved to it."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 5, 3: 5}, (2,))
-        transaction.append([first], [reply(first)], {ANALYST: 1_374_389_535})
+        transaction.append([first], [answer(first)], {ANALYST: 1_374_389_535})
         transaction.commit()
 
     nobody = UUID(int=8)
@@ -67,7 +67,7 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
     with store.transaction(record.id, lock=False, asked=asked) as transaction:
         assert list(transaction.entries(after=0)) == [first]
         assert list(transaction.entries(after=1)) == []
-        assert transaction.known.answers == {(ANALYST, "key-1"): reply(first)}
+        assert transaction.known.answers == {(ANALYST, "key-1"): answer(first)}
         assert transaction.known.reusable == {"q": first.public()}
         assert transaction.known.worst_cases.get(ANALYST) == 1_374_389_535
         assert transaction.known.worst_cases.get(nobody, 0) == 0
@@ -81,7 +81,7 @@ def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord) -
     for number in range(3):
         with store.transaction(record.id, lock=True) as transaction:
             following = replace(entry(transaction.head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
-            transaction.append([following], [reply(following, f"key-{number}")], {ANALYST: CHARGE_UNITS_MAX})
+            transaction.append([following], [answer(following, f"key-{number}")], {ANALYST: CHARGE_UNITS_MAX})
             transaction.commit()
         assert store.worst_cases_of(ANALYST) == {"survey": CHARGE_UNITS_MAX}
     assert store.head(record.id).worst_case_units == CHARGE_UNITS_MAX
@@ -98,8 +98,8 @@ def test_what_no_socket_takes_at_once_is_committed(
         for _ in range(entries):
             appended.append(entry(head, {slot: slot + 1 for slot in range(people)}))
             head = replace(head, seq=head.seq + 1, hash=appended[-1].hash, worst_case_units=head.worst_case_units)
-        replies = [replace(reply(each, f"key-{each.seq}"), body=b"x" * 4000) for each in appended]
-        transaction.append(appended, replies, {ANALYST: 1})
+        answers = [replace(answer(each, f"key-{each.seq}"), body=b"x" * 4000) for each in appended]
+        transaction.append(appended, answers, {ANALYST: 1})
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
         assert [each.hash for each in transaction.entries(after=0)] == [each.hash for each in appended]
@@ -112,7 +112,7 @@ def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) ->
         for number in range(20):
             with store.transaction(record.id, lock=True) as transaction:
                 following = entry(transaction.head, {0: 1})
-                transaction.append([following], [reply(following, f"{name}-{number}")], {})
+                transaction.append([following], [answer(following, f"{name}-{number}")], {})
                 transaction.commit()
 
     with ThreadPoolExecutor(2) as pool:
@@ -127,7 +127,7 @@ def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetReco
     def append_and_fail() -> None:
         with store.transaction(record.id, lock=True) as transaction:
             first = entry(transaction.head, {0: 5})
-            transaction.append([first], [reply(first)], {ANALYST: 1})
+            transaction.append([first], [answer(first)], {ANALYST: 1})
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -219,7 +219,7 @@ def test_acts_are_read_back_in_order_and_chained(store: Store, record: DatasetRe
     for number, detail in enumerate(details):
         with store.transaction(record.id, lock=True) as transaction:
             following = entry(transaction.head, {})
-            transaction.append([following], [reply(following, f"key-{number}")], {})
+            transaction.append([following], [answer(following, f"key-{number}")], {})
             transaction.journal(f"act {number}", detail)
             head = transaction.head
             transaction.commit()
@@ -423,7 +423,7 @@ def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRe
     """It reads back whole, among the entries and among the burns, and no question is answered with it."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 5})
-        transaction.append([first], [reply(first)], {})
+        transaction.append([first], [answer(first)], {})
         second = burn(transaction.head, {0: 7, 2: 9})
         transaction.append([second], [], {})
         transaction.fence_off(4, 16)
@@ -440,7 +440,7 @@ def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRe
         head = transaction.head
         assert (head.seq, head.hash, head.fence, head.joining_units, head.data_version) == (2, second.hash, 4, 16, 1)
         third = entry(head, {0: 1})
-        transaction.append([third], [reply(third, "third")], {})
+        transaction.append([third], [answer(third, "third")], {})
         transaction.commit()
     assert store.head(record.id).seq == 3
     assert [shown.place.seq for shown in listed(store)] == [3, 1]
@@ -461,9 +461,9 @@ def test_what_can_be_reused_is_the_newest_of_this_epoch(store: Store, record: Da
     asked = [Asked(address=(ANALYST, "new"), query_hash="q")]
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 1})
-        transaction.append([first], [reply(first, "a")], {})
+        transaction.append([first], [answer(first, "a")], {})
         second = entry(transaction.head, {0: 1})
-        transaction.append([second], [reply(second, "b")], {})
+        transaction.append([second], [answer(second, "b")], {})
         transaction.commit()
     with store.transaction(record.id, lock=True, asked=asked) as transaction:
         assert transaction.known.reusable == {"q": second.public()}
@@ -505,17 +505,17 @@ def test_own_replies_are_found_newest_first_and_by_query(store: Store, record: D
     """An analyst's listing holds its own replies alone, page after page."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 1})
-        transaction.append([first], [reply(first, "a")], {})
+        transaction.append([first], [answer(first, "a")], {})
         second = entry(transaction.head, {0: 1})
-        later = replace(reply(second, "b"), at=AT + timedelta(seconds=5))
+        later = replace(answer(second, "b"), at=AT + timedelta(seconds=5))
         transaction.append([second], [later], {})
         transaction.commit()
 
     both = listed(store)
-    assert both == [_as_listed(record, second, later), _as_listed(record, first, reply(first, "a"))]
+    assert both == [_as_listed(record, second, later), _as_listed(record, first, answer(first, "a"))]
     assert listed(store, before=both[0].place, limit=1) == both[1:]
     assert store.releases_of(UUID(int=8), before=None, limit=10, bytes_max=MANY_BYTES) == []
-    assert store.answer_of(ANALYST, first.query_id) == OwnAnswer(dataset=record.name, reply=reply(first, "a"))
+    assert store.answer_of(ANALYST, first.query_id) == OwnAnswer(dataset=record.name, answer=answer(first, "a"))
     assert store.answer_of(UUID(int=8), first.query_id) is None
     assert store.problems() == []
 
@@ -538,17 +538,17 @@ def test_of_several_replies_that_show_a_query_the_oldest_is_given(store: Store, 
     other = UUID(int=8)
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 1})
-        replies = [reply(first, "a"), replace(reply(first, "B"), at=AT + timedelta(seconds=1))]
+        answers = [answer(first, "a"), replace(answer(first, "B"), at=AT + timedelta(seconds=1))]
         theirs = [
-            replace(reply(first, key), principal_id=other, at=AT + timedelta(seconds=seconds))
+            replace(answer(first, key), principal_id=other, at=AT + timedelta(seconds=seconds))
             for key, seconds in (("x", 9), ("b", 5), ("B", 5), ("a", 7))
         ]
-        transaction.append([first], [*replies, *theirs], {})
+        transaction.append([first], [*answers, *theirs], {})
         transaction.commit()
     for who, key in ((ANALYST, "a"), (other, "B")):
         own = store.answer_of(who, first.query_id)
         assert own is not None
-        assert own.reply.key == key
+        assert own.answer.key == key
 
 
 SECONDS, KEYS = st.integers(0, 1), st.text(st.sampled_from("aB/-~ "), min_size=1, max_size=3)
@@ -570,14 +570,14 @@ def test_pages_of_releases_lose_and_repeat_nothing(
     for number, seconds, key, length in asked:
         with store.transaction(records[number].id, lock=True) as transaction:
             made = replace(entry(transaction.head, {0: 1}), canonical=b"x" * length).sealed()
-            again = reply(made, f"{key}|")  # a second reply shows the same entry
-            replies = [
+            again = answer(made, f"{key}|")  # a second reply shows the same entry
+            answers = [
                 replace(each, principal_id=who, at=AT + timedelta(seconds=seconds))
-                for each in (reply(made, key), again)
+                for each in (answer(made, key), again)
             ]
-            transaction.append([made], replies, {})
+            transaction.append([made], answers, {})
             transaction.commit()
-        expected += [_as_listed(records[number], made, each) for each in replies]
+        expected += [_as_listed(records[number], made, each) for each in answers]
     expected.sort(key=lambda each: each.place, reverse=True)
 
     seen: list[ReleaseRecord] = []

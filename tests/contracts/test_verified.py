@@ -7,7 +7,7 @@ import pytest
 
 from service.workflows.model.rows import AnswerRecord, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
+from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -17,14 +17,14 @@ ENTRIES = 20
 
 def filled(store: Store, record: DatasetRecord) -> list[AnswerRecord]:
     """Entries with a reply each, whose keys come in another order; the first is shown by a second reply."""
-    replies = []
+    answers = []
     with store.transaction(record.id, lock=True) as transaction:
         for number in range(ENTRIES):
             following = entry(transaction.head, {0: 1})
-            replies.append(reply(following, f"key-{ENTRIES - number}"))
-            transaction.append([following], replies[-1:], {ANALYST: 2, UUID(int=number + 100): 3})
+            answers.append(answer(following, f"key-{ENTRIES - number}"))
+            transaction.append([following], answers[-1:], {ANALYST: 2, UUID(int=number + 100): 3})
         transaction.commit()
-    return replies
+    return answers
 
 
 def test_all_replies_come_in_the_order_of_the_ledger(store: Store, record: DatasetRecord) -> None:

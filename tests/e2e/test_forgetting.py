@@ -14,7 +14,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.pieces import WHOLE
-from tests.contracts.stores import ANALYST, entry, reply
+from tests.contracts.stores import ANALYST, answer, entry
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
 from tests.e2e.processes import new_key, served
 from tests.e2e.test_process import analyst_of, client
@@ -132,7 +132,7 @@ def plant_first_format(database_url: str) -> None:
     with closing(PostgresStore(database_url, LEDGER_KEY)) as store, store.transaction(1, lock=True) as transaction:
         charged = {0: 5, SLOT: FIRST_FORMAT_UNITS, SLOT + 1: 1_198_765_432}
         planted = entry(transaction.head, charged, slots=transaction.head.slots)
-        transaction.append([planted], [reply(planted)], {ANALYST: planted.worst_case_units})
+        transaction.append([planted], [answer(planted)], {ANALYST: planted.worst_case_units})
         transaction.commit()
 
 

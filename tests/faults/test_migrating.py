@@ -9,7 +9,7 @@ import pytest
 
 from service.store.postgres.migrate import migrate
 from service.workflows.model.ledger_entry import chain_hash
-from tests.contracts.stores import dataset, entry, open_store, reply, second_entry
+from tests.contracts.stores import answer, dataset, entry, open_store, second_entry
 from tests.e2e.workers import await_that
 from tests.store.postgres.test_schema import alembic
 
@@ -28,7 +28,7 @@ def test_a_killed_migration_to_format_2_is_undone_and_done_again(database_url: s
         with store.transaction(record.id, lock=True) as transaction:
             transaction.journal("rows", {}, slots=3)
             first = entry(transaction.head, {0: 5, 2: 7}, (1,))
-            transaction.append([first], [reply(first)], {})
+            transaction.append([first], [answer(first)], {})
             transaction.commit()
     alembic(database_url, "downgrade", "0010")
     with psycopg.connect(database_url) as blocker, psycopg.connect(database_url, autocommit=True) as looking:
@@ -44,7 +44,7 @@ def test_a_killed_migration_to_format_2_is_undone_and_done_again(database_url: s
     migrate(database_url)
     with open_store("postgres", database_url) as store, store.transaction(record.id, lock=True) as transaction:
         second = second_entry(transaction.head, {0: 4, 1: 9}, (2,))
-        transaction.append([second], [reply(second, "key-2")], {})
+        transaction.append([second], [answer(second, "key-2")], {})
         transaction.commit()
     with open_store("postgres", database_url) as store, store.transaction(record.id, lock=False) as transaction:
         found = list(transaction.entries(after=0))

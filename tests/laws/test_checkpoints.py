@@ -21,7 +21,7 @@ from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.model.rows import Checkpoint
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import dataset, entry, reply, totals
+from tests.contracts.stores import answer, dataset, entry, totals
 
 PAGES = 3
 SLOTS = [0, 1, PAGE_SLOTS, PAGE_SLOTS + 1, 2 * PAGE_SLOTS]
@@ -68,7 +68,7 @@ class CheckpointMachine(RuleBasedStateMachine):
             state.catch_up(transaction)
             following = entry(transaction.head, {slot: units + slot % 3 for slot in places}, tuple(out - places))
             self.keys += 1
-            transaction.append([following], [reply(following, f"k{self.keys}")], {})
+            transaction.append([following], [answer(following, f"k{self.keys}")], {})
             state.apply(following)
             if ok:
                 transaction.commit()

@@ -24,14 +24,14 @@ class Heard:
 
     kind: str
     key: str
-    reply: Reply
+    answer: Reply
     sent_ns: int
     heard_ns: int
 
     @property
     def document(self) -> Any:
         """The body."""
-        return json.loads(self.reply.body)
+        return json.loads(self.answer.body)
 
 
 @dataclass(slots=True)
@@ -91,10 +91,12 @@ class Crowd:
     def _hear(
         self, asker: _Asker, number: int, selector: selectors.BaseSelector, ready: list[tuple[float, int]]
     ) -> None:
-        reply = asker.wire.advance()
-        if reply is not None:
+        answer = asker.wire.advance()
+        if answer is not None:
             self.heard.append(
-                Heard(kind=asker.kind, key=asker.key, reply=reply, sent_ns=asker.sent_ns, heard_ns=time.monotonic_ns())
+                Heard(
+                    kind=asker.kind, key=asker.key, answer=answer, sent_ns=asker.sent_ns, heard_ns=time.monotonic_ns()
+                )
             )
             selector.unregister(asker.wire)
             heapq.heappush(ready, (time.monotonic() + self.source.uniform(0, THINKS_S), number))

@@ -84,12 +84,12 @@ def queries(load: Load, oracle: Oracle) -> list[Query]:
             place = next_of.get(dataset, 1)
             places[key.removesuffix("-0")] = place, oracle.foretold[number].leaves_ns or 0
             next_of[dataset] = place + (BATCH if key.endswith("-0") else 1)
-    answered = [heard for heard in load.heard if heard.key in places and heard.reply.status == 200]
+    answered = [heard for heard in load.heard if heard.key in places and heard.answer.status == 200]
     return [_query(heard, *places[heard.key]) for heard in answered if heard.kind in QUERIES]
 
 
 def _query(heard: Heard, foretold: int, leaves_ns: int) -> Query:
-    document = json.loads(heard.reply.body)
+    document = json.loads(heard.answer.body)
     first = document["answers"][0] if heard.kind == "batch" else document
     return Query(sequence=first["sequence"], foretold=foretold, late_ms=(heard.heard_ns - leaves_ns) / 1e6)
 

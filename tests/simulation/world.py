@@ -184,7 +184,7 @@ class World:
         request = client.request
         was_replied = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
         try:
-            reply = request.send(replica, replica.wait)
+            answer = request.send(replica, replica.wait)
         except (Unavailable, Busy, StoreUnavailable):
             self.trace(f"  try again: {request}")
         except AllowanceExceeded:
@@ -201,10 +201,10 @@ class World:
         else:
             client.resolved = True
             self.trace(f"  done: {request}")
-            if isinstance(request, Ask) and isinstance(reply, bytes):
-                self.laws.replied(request, reply, self.disk.store.kept[1])
+            if isinstance(request, Ask) and isinstance(answer, bytes):
+                self.laws.replied(request, answer, self.disk.store.kept[1])
                 if self.first is not None:
-                    self.laws.witnessed(reply, self.first)
+                    self.laws.witnessed(answer, self.first)
         finally:
             client.deliveries -= 1
 

@@ -55,7 +55,7 @@ def listed_values(
 
 def own_answer(row: Sequence[Any]) -> OwnAnswer:
     """A row of SHOWN_FIRST or SHOWN_LATER."""
-    return OwnAnswer(dataset=row[0], reply=answer_of(row[1 : 1 + ANSWER_COUNT]))
+    return OwnAnswer(dataset=row[0], answer=answer_of(row[1 : 1 + ANSWER_COUNT]))
 
 
 def release_of(row: Sequence[Any]) -> ReleaseRecord:

@@ -13,7 +13,7 @@ from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Piece
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1
@@ -36,21 +36,21 @@ _FACTS: Final = [
 _PIECES: Final = "pieces"
 
 
-def reply_bytes(reply: SharedReply) -> bytes:
+def answer_bytes(answer: SharedAnswer) -> bytes:
     """A reply."""
-    record = reply.record
+    record = answer.record
     facts = {
-        "fence": reply.fence,
+        "fence": answer.fence,
         "principal_id": record.principal_id.hex,
         "key": record.key,
         "seq": record.seq,
         "query_id": record.query_id.hex,
         "at": record.at.isoformat(),
     }
-    return _pack(facts, [reply.genesis, reply.entry_hash, record.request_hash, record.body])
+    return _pack(facts, [answer.genesis, answer.entry_hash, record.request_hash, record.body])
 
 
-def reply_of(data: bytes) -> SharedReply:
+def answer_from(data: bytes) -> SharedAnswer:
     """And back."""
     facts, (genesis, entry_hash, request_hash, body) = _unpack(data)
     record = AnswerRecord(
@@ -62,7 +62,7 @@ def reply_of(data: bytes) -> SharedReply:
         body=_there(body),
         at=datetime.fromisoformat(facts["at"]),
     )
-    return SharedReply(genesis=_there(genesis), fence=facts["fence"], entry_hash=_there(entry_hash), record=record)
+    return SharedAnswer(genesis=_there(genesis), fence=facts["fence"], entry_hash=_there(entry_hash), record=record)
 
 
 def entry_bytes(entry: LedgerEntry) -> bytes:

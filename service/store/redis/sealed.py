@@ -9,7 +9,7 @@ from service.store.redis import encoding
 from service.store.redis.sealing import Seal
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Address
-from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedAnswer, SharedEntry
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""
@@ -58,7 +58,7 @@ class SealedCache:
         self._values.close()
 
     def hint(self, genesis: bytes, address: Address) -> int:
-        return int(self._seal.name(_reply_label(genesis, address))[:13], 16)
+        return int(self._seal.name(_answer_label(genesis, address))[:13], 16)
 
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         items: list[Item] = []
@@ -74,10 +74,10 @@ class SealedCache:
         messages = [self._seal.close(_NEWS, encoding.notice_bytes(each)) for each in notice]
         self._values.put(items, [*self._swaps(newest)], messages)
 
-    def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
-        label = _reply_label(genesis, address)
+    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:
+        label = _answer_label(genesis, address)
         held = self._values.get([self._name(label)])
-        return next(self._opened([label], held, encoding.reply_of), None)
+        return next(self._opened([label], held, encoding.answer_from), None)
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
         labels = [_entry_label(genesis, seq) for seq in range(after + 1, to + 1)]
@@ -128,17 +128,17 @@ def _position(value: AccountSlice) -> tuple[int, int, int]:
     return value.place.position
 
 
-def _shelved(value: SharedReply | SharedEntry) -> tuple[bytes, bytes]:
+def _shelved(value: SharedAnswer | SharedEntry) -> tuple[bytes, bytes]:
     """(label, bytes)."""
     match value:
-        case SharedReply():
+        case SharedAnswer():
             address = value.record.principal_id, value.record.key
-            return _reply_label(value.genesis, address), encoding.reply_bytes(value)
+            return _answer_label(value.genesis, address), encoding.answer_bytes(value)
         case SharedEntry():
             return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
 
 
-def _reply_label(genesis: bytes, address: Address) -> bytes:
+def _answer_label(genesis: bytes, address: Address) -> bytes:
     principal_id, key = address
     return _label("reply", genesis.hex(), principal_id.hex, key)
 

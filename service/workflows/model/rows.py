@@ -144,7 +144,7 @@ class OwnAnswer:
     """A stored reply as its own analyst fetches it by id, with the dataset's name."""
 
     dataset: str
-    reply: AnswerRecord
+    answer: AnswerRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

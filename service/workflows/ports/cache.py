@@ -43,7 +43,7 @@ class LedgerPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedReply:
+class SharedAnswer:
     """A stored reply, the fence under which it was committed, and the hash of the entry that it shows."""
 
     genesis: bytes
@@ -77,7 +77,7 @@ class AccountSlice:
     left_out: NDArray[np.uint32]
 
 
-Shared = SharedReply | SharedEntry | AccountSlice
+Shared = SharedAnswer | SharedEntry | AccountSlice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Cache(Protocol):
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Keep values for the others, if that is possible, and tell them. A slice moves only forward in position."""
 
-    def reply(self, genesis: bytes, address: Address) -> SharedReply | None:
+    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:
         """The reply of an address."""
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
@@ -132,7 +132,7 @@ class NoCache:
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Do nothing: no other replica is there."""
 
-    def reply(self, genesis: bytes, address: Address) -> SharedReply | None:  # noqa: ARG002 - as the port
+    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:  # noqa: ARG002 - as the port
         """Unknown."""
         return None
 

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final, Protocol
 
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.ports.cache import Cache, SharedReply
+from service.workflows.ports.cache import Cache, SharedAnswer
 from service.workflows.replication.exchange import Hints
 from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.batch import QueryRequest, stored_answer
@@ -73,9 +73,9 @@ class AnswerLookup:
         else:
             submission.settle([stored_answer(known.record)])
 
-    def _known(self, request: QueryRequest, record: DatasetRecord, guard: RollbackGuard) -> SharedReply | None:
+    def _known(self, request: QueryRequest, record: DatasetRecord, guard: RollbackGuard) -> SharedAnswer | None:
         """The reply, if it is this principal's, to this request, and its entry stands in the ledger."""
-        shared = self._cache.reply(record.genesis, request.address)
+        shared = self._cache.answer(record.genesis, request.address)
         if shared is None or shared.record.request_hash != request.request_hash:
             return None
         if (shared.record.principal_id, shared.record.key) != request.address:

@@ -105,14 +105,14 @@ class _Lookup(AdmittedUnit):
         asked = [Asked(address=each.address, query_hash=None) for each in self._requests]
         with self._guard.transaction(lock=False, asked=asked) as transaction:
             known, head = transaction.known.answers, transaction.head
-        replies = [_reply(each, known.get(each.address)) for each in self._requests]
-        found = [reply.sequence for reply in replies if reply is not None]
+        answers = [_answer(each, known.get(each.address)) for each in self._requests]
+        found = [answer.sequence for answer in answers if answer is not None]
         if found:
             self._guard.confirm_recorded_up_to(max(found), head)  # they may have been withheld when they were committed
-        return [reply or each.refusal for reply, each in zip(replies, self._requests, strict=True)]
+        return [answer or each.refusal for answer, each in zip(answers, self._requests, strict=True)]
 
 
-def _reply(request: RefusedQuery, known: AnswerRecord | None) -> StoredAnswer | None:
+def _answer(request: RefusedQuery, known: AnswerRecord | None) -> StoredAnswer | None:
     if known is None or known.request_hash != request.request_hash():
         return None
     return stored_answer(known)

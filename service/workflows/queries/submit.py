@@ -68,9 +68,9 @@ class QuerySubmitter:
             except InvalidRequest as refusal:
                 refusals.append(_refused(refusal, principal, record, key, query))
                 is_refused.append(True)
-        answers = iter(self._submit(requests, record) if requests else [])
-        replies = iter(self._stored_answers.stored_or_refused(record, refusals) if refusals else [])
-        return [next(replies if refused else answers) for refused in is_refused]
+        admitted = iter(self._submit(requests, record) if requests else [])
+        stored = iter(self._stored_answers.stored_or_refused(record, refusals) if refusals else [])
+        return [next(stored if refused else admitted) for refused in is_refused]
 
     def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
         plan = compiled(query, record)

@@ -24,8 +24,8 @@ from service.workflows.ports.cache import (
     LedgerPosition,
     NoCache,
     Shared,
+    SharedAnswer,
     SharedEntry,
-    SharedReply,
 )
 from service.workflows.replication.tail import TAIL_MAX, Tail
 
@@ -192,10 +192,10 @@ class ReplicaExchange:
                 continue
             values += commit.slices
             if commit.head is not None and not is_alone:
-                replies = _replies(commit)
-                values += [*replies, *(SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries)]
+                answers = _answers(commit)
+                values += [*answers, *(SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries)]
                 before = notices.get(commit.genesis)
-                notices[commit.genesis] = self._notice(commit.genesis, commit.head, replies, before)
+                notices[commit.genesis] = self._notice(commit.genesis, commit.head, answers, before)
         if values or notices:
             self._cache.share(values, list(notices.values()))
 
@@ -226,9 +226,9 @@ class ReplicaExchange:
         return self._is_alone
 
     def _notice(
-        self, genesis: bytes, head: Head, replies: Sequence[SharedReply], before: CommitNotice | None
+        self, genesis: bytes, head: Head, answers: Sequence[SharedAnswer], before: CommitNotice | None
     ) -> CommitNotice:
-        hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in replies]
+        hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in answers]
         return CommitNotice(
             genesis=genesis,
             fence=head.fence,
@@ -247,12 +247,12 @@ class ReplicaExchange:
                 time.sleep(_LISTEN_S)
 
 
-def _replies(outgoing: _Outgoing) -> list[SharedReply]:
+def _answers(outgoing: _Outgoing) -> list[SharedAnswer]:
     """Those replies of a parcel that show an entry of the same parcel: what a reused one shows lies further back."""
     hashes = {entry.seq: entry.hash for entry in outgoing.entries}
     fence = 0 if outgoing.head is None else outgoing.head.fence
     return [
-        SharedReply(genesis=outgoing.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
+        SharedAnswer(genesis=outgoing.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
         for answer in outgoing.answers
         if answer.seq in hashes
     ]

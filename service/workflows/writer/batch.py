@@ -93,11 +93,11 @@ class Batch:
 
     def _outcome(self, request: QueryRequest) -> Outcome:
         try:
-            return stored_answer(self._reply(request))
+            return stored_answer(self._answer(request))
         except WorkflowError as refusal:
             return refusal
 
-    def _reply(self, request: QueryRequest) -> AnswerRecord:
+    def _answer(self, request: QueryRequest) -> AnswerRecord:
         known = self.answers.get(request.address)
         if known is not None and known.request_hash != request.request_hash:
             raise KeyConflict

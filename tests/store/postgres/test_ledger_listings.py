@@ -15,7 +15,7 @@ from service.store.postgres.connection import Connection
 from service.store.postgres.ledger_listings import OWN_SINCE, PADDING
 from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.ledger_entry import EncodedCharges
-from tests.contracts.stores import dataset, open_store, reply, second_entry
+from tests.contracts.stores import answer, dataset, open_store, second_entry
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_an_account_reads_as_much_of_each_entry(database_url: str, monkeypatch: 
         for charged in ({}, {0: 1}, {7: 1}, {19_999: 2}, dict.fromkeys(range(20_000), 3)):
             with store.transaction(record.id, lock=True) as transaction:
                 made = second_entry(transaction.head, charged, slots=20_000)
-                transaction.append([made], [reply(made, f"key-{made.seq}")], {})
+                transaction.append([made], [answer(made, f"key-{made.seq}")], {})
                 transaction.commit()
         with store.transaction(record.id, lock=False) as transaction:
             assert transaction.account_of(0).queries_charged == 2

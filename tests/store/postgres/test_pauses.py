@@ -18,7 +18,7 @@ from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.journal import JournalAct, told_slots
 from service.workflows.model.rows import Checkpoint, DatasetRecord, OwnAccount
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import SCHEMA, burn, dataset, entry, open_store, reply, totals
+from tests.contracts.stores import SCHEMA, answer, burn, dataset, entry, open_store, totals
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ class Ledger:
             out = tuple(sorted(set(range(SLOTS)) - set(charged))) if head.seq % 3 else ()
             slots = SLOTS if head.seq % 2 else 200_000
             following = burn(head, dict(charged)) if burns else entry(head, dict(charged), out, slots=slots)
-            answers = [] if burns else [reply(following, f"key-{following.seq}")]
+            answers = [] if burns else [answer(following, f"key-{following.seq}")]
             transaction.append([following], answers, {})
             transaction.commit()
         for slot, units in charged.items():

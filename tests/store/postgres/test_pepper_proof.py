@@ -8,7 +8,7 @@ import pytest
 from service.store.postgres.pepper_proof import PepperMismatch
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.api_keys import Pepper
-from tests.contracts.stores import ANALYST, dataset, entry, reply, second_entry
+from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
 from tests.store.postgres.test_schema import alembic
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def begin(database_url: str, *people: int) -> None:
             with store.transaction(record.id, lock=True) as transaction:
                 made = second_entry(transaction.head, {slot: slot + 1 for slot in range(count)}) if count else None
                 made = made or entry(transaction.head, {0: 5})
-                transaction.append([made], [reply(made)], {ANALYST: 1})
+                transaction.append([made], [answer(made)], {ANALYST: 1})
                 transaction.commit()
 
 

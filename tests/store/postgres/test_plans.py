@@ -13,7 +13,7 @@ import pytest
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
-from tests.contracts.stores import ANALYST, dataset, entry, reply
+from tests.contracts.stores import ANALYST, answer, dataset, entry
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
@@ -55,8 +55,8 @@ def append(
             made = entry(head, {0: 1}, query_hash=query_hash or key)
             entries.append(replace(made, asked_at=made.asked_at + timedelta(seconds=made.seq)).sealed())
             head = _after(head, entries[-1].hash)
-        replies = [replace(reply(each, key), at=each.asked_at) for each, key in zip(entries, keys, strict=True)]
-        appending.append(entries, replies, {ANALYST: 1})
+        answers = [replace(answer(each, key), at=each.asked_at) for each, key in zip(entries, keys, strict=True)]
+        appending.append(entries, answers, {ANALYST: 1})
         appending.commit()
 
 
@@ -126,7 +126,7 @@ def test_an_answer_among_thousands_of_ones_own_is_found_by_its_id(store: Postgre
     for query_id in ids:
         found = again.answer_of(ANALYST, query_id)
         assert found is not None
-        assert found.reply.query_id == query_id
+        assert found.answer.query_id == query_id
     again.close()
 
     read = {name: (blocks - before[name]) / LOOKS for name, blocks in blocks_read(database_url).items()}

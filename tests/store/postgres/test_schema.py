@@ -27,7 +27,7 @@ from service.workflows.model.ledger_entry import chain_hash
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import ANALYST, burn, dataset, entry, open_store, reply, totals
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store, totals
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def record(store: PostgresStore) -> DatasetRecord:
         transaction.add_individuals(np.array([0, 1, 2]), ["ann", "bob", "eve"], np.array([100, 100, 100]))
         transaction.journal("rows", {}, slots=3)
         first = entry(transaction.head, {0: 5, 2: 7}, (1,))
-        transaction.append([first], [reply(first)], {ANALYST: 1})
+        transaction.append([first], [answer(first)], {ANALYST: 1})
         transaction.commit()
     return kept
 
@@ -149,7 +149,7 @@ def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: Dat
     checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
     with store.transaction(record.id, lock=True) as transaction:
         second = entry(transaction.head, {0: 2**40, 1: 3, 2: 1})
-        transaction.append([second], [reply(second, "second")], {})
+        transaction.append([second], [answer(second, "second")], {})
         transaction.commit()
     store.write_page(record.id, checkpoint, 0)
     with psycopg.connect(database_url) as connection:
@@ -169,12 +169,12 @@ def test_the_view_reads_every_form_of_charges(store: PostgresStore, record: Data
         transaction.add_individuals(people, [f"p{n}" for n in people], np.full(200, 10**6))
         transaction.journal("rows", {}, slots=203)
         sparse = entry(transaction.head, {100: 9, 201: 11}, (150, 202))
-        transaction.append([sparse], [reply(sparse, "a")], {})
+        transaction.append([sparse], [answer(sparse, "a")], {})
         left_out = tuple(range(3, 203, 3))
         dense = entry(transaction.head, {int(n): int(n) for n in people if n % 3}, left_out, slots=203)
-        transaction.append([dense], [reply(dense, "b")], {})
+        transaction.append([dense], [answer(dense, "b")], {})
         uniform = entry(transaction.head, {int(n): 4 for n in people}, slots=203, one_charge=True)
-        transaction.append([uniform], [reply(uniform, "c")], {})
+        transaction.append([uniform], [answer(uniform, "c")], {})
         transaction.commit()
     assert [each.charges and each.charges.form for each in (sparse, dense, uniform)] == [0, 1, 1]
 
@@ -348,7 +348,7 @@ def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: Da
     store.check_schema()
     second = entry(store.head(record.id), {0: 5})
     with store.conditional_append(record.id, store.head(record.id), asked=[]) as conditional_append:
-        conditional_append.append([second], [reply(second, "second")], {ANALYST: 7})
+        conditional_append.append([second], [answer(second, "second")], {ANALYST: 7})
         conditional_append.commit()
     assert store.worst_cases_of(ANALYST) == {record.name: 8}
 
@@ -360,7 +360,7 @@ def test_a_writer_that_was_fenced_off_appends_nothing(store: PostgresStore, reco
         with store.transaction(record.id, lock=True) as transaction:
             second = entry(transaction.head, {0: 1})
             transaction._connection.execute("UPDATE heads SET fence = fence + 1")
-            transaction.append([second], [reply(second, "b")], {})
+            transaction.append([second], [answer(second, "b")], {})
             transaction.commit()
 
     with pytest.raises(CommitUnclear):
@@ -376,7 +376,7 @@ def test_a_cut_connection_at_commit_is_unclear(store: PostgresStore, record: Dat
     def commit_on_a_cut_connection() -> None:
         with store.transaction(record.id, lock=True) as transaction:
             second = entry(transaction.head, {0: 1})
-            transaction.append([second], [reply(second, "b")], {})
+            transaction.append([second], [answer(second, "b")], {})
             with psycopg.connect(database_url, autocommit=True) as other:
                 other.execute("SELECT pg_terminate_backend(%s)", [transaction._connection.info.backend_pid])
             transaction.commit()

@@ -11,7 +11,7 @@ from service.store.postgres.connection import Session
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.store import CommitRejected
-from tests.contracts.stores import dataset, open_store, reply, second_entry
+from tests.contracts.stores import answer, dataset, open_store, second_entry
 from tests.keys import LEDGER_KEY
 
 SALT = bytes(range(32))
@@ -75,13 +75,13 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
             else store.transaction(record.id, lock=True)
         )
         with opened as appending:
-            appending.append([made], [reply(made, "key-1")], {})
+            appending.append([made], [answer(made, "key-1")], {})
             appending.commit()
         with store.transaction(record.id, lock=False) as transaction:
             assert list(transaction.entries(after=0)) == [made]
         stale = second_entry(transaction.head, people, slots=40_000)
         with store.transaction(record.id, lock=True) as transaction:
-            transaction.append([stale], [reply(made, "key-1")], {})  # a key that is taken
+            transaction.append([stale], [answer(made, "key-1")], {})  # a key that is taken
             with pytest.raises(CommitRejected):
                 transaction.commit()
     assert len(more) == 2  # the first two go with the entry, twice two and one follow; of the second try none

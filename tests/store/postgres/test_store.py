@@ -16,7 +16,7 @@ from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
 from service.workflows.ports.store import CommitRejected, CommitUnclear, HeadMoved, StoreUnavailable
-from tests.contracts.stores import ANALYST, dataset, entry, open_store, reply
+from tests.contracts.stores import ANALYST, answer, dataset, entry, open_store
 from tests.keys import LEDGER_KEY
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def _propose(
     """An entry on a head; with a killer, the backend is ended before it is sent."""
     with store.conditional_append(dataset_id, head, asked=[]) as conditional_append:
         following = entry(head, {0: 1})
-        conditional_append.append([following], [reply(following, key or f"key-{following.seq}")], {})
+        conditional_append.append([following], [answer(following, key or f"key-{following.seq}")], {})
         if killer is not None:
             with psycopg.connect(killer, autocommit=True) as connection:
                 pid = conditional_append._session.info.backend_pid
@@ -112,7 +112,7 @@ def test_a_value_that_no_column_can_hold_is_rejected(store: PostgresStore, is_lo
     following = replace(entry(head, {0: 1}), analyst="a\0b")
     opened = store.transaction(kept.id, lock=True) if is_locked else store.conditional_append(kept.id, head, asked=[])
     with opened as appending:
-        appending.append([following], [reply(following, "b")], {})
+        appending.append([following], [answer(following, "b")], {})
         with pytest.raises(CommitRejected, match="22021"):
             appending.commit()
     assert store.head(kept.id) == head
@@ -125,7 +125,7 @@ def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: Pos
     kept = store.add_dataset(dataset())
     head = store.head(kept.id)
     with store.conditional_append(kept.id, head, asked=[ASKED]) as conditional_append:
-        conditional_append.append([following := entry(head, {0: 1})], [reply(following, "another")], {})
+        conditional_append.append([following := entry(head, {0: 1})], [answer(following, "another")], {})
         with pytest.raises(HeadMoved):
             conditional_append.commit()
     assert store.head(kept.id) == head
@@ -226,7 +226,7 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
         head = store.head(kept.id)
         made = entry(head, {slot: slot + 1 for slot in range(1000 if number == 3 else 20)})
         with store.conditional_append(kept.id, head, asked=[]) as conditional_append:
-            conditional_append.append([made], [reply(made, f"key-{number}")], {})
+            conditional_append.append([made], [answer(made, f"key-{number}")], {})
             conditional_append.commit()
     fetched: list[int] = []
     real = PostgresSnapshot._rows

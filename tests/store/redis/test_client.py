@@ -51,7 +51,7 @@ def held(server: "redis.Redis", name: str | bytes) -> bytes:
 def knows(cache: SealedCache) -> list[bool]:
     """Whether it has the reply, the entry and the slice."""
     return [
-        cache.reply(GENESIS, ADDRESS) is not None,
+        cache.answer(GENESIS, ADDRESS) is not None,
         cache.entries(GENESIS, after=0, to=1) != [],
         cache.slices(GENESIS, [0]) != [],
     ]
@@ -61,16 +61,16 @@ def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str)
     """Until it has rested; a fault of one kind of question spares the others the wait."""
     clock = [100.0]
     with closing(SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
-        assert cache.reply(GENESIS, ADDRESS) is None
+        assert cache.answer(GENESIS, ADDRESS) is None
         values: RedisKeyValueStore = cache._values  # type: ignore[assignment]
         values._client = redis.Redis.from_url(redis_url)  # it is back
         assert (cache.take("b", per_s=1, burst=1), cache.audience()) == (None, 0)
         cache.share([shared_reply()], [])
         clock[0] += REST_S
-        assert cache.reply(GENESIS, ADDRESS) is None
+        assert cache.answer(GENESIS, ADDRESS) is None
         shared = shared_reply()
         cache.share([shared], [])
-        assert cache.reply(GENESIS, ADDRESS) == shared
+        assert cache.answer(GENESIS, ADDRESS) == shared
         values._client.close()
 
 
@@ -127,8 +127,8 @@ def test_values_that_changed_places_are_unknown(cache: SealedCache, server: "red
     values = [held(server, name) for name in names]
     for name, value in zip(names, values[1:] + values[:1], strict=True):
         server.set(name, value)
-    assert cache.reply(GENESIS, ADDRESS) is None
-    assert cache.reply(GENESIS, (other, "key-1")) is None
+    assert cache.answer(GENESIS, ADDRESS) is None
+    assert cache.answer(GENESIS, (other, "key-1")) is None
     assert cache.entries(GENESIS, after=0, to=2) == []
     assert cache.slices(GENESIS, [0, 1]) == []
 
@@ -163,7 +163,7 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
     with caches(server.url, timeout_s=0.2) as make:
         cache = make()
         cache.share([shared_reply()], [])
-        assert cache.reply(GENESIS, ADDRESS) is not None
+        assert cache.answer(GENESIS, ADDRESS) is not None
         server.drip()
-        assert cache.reply(GENESIS, ADDRESS) is None
+        assert cache.answer(GENESIS, ADDRESS) is None
     server.close()

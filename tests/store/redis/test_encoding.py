@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.store.redis import encoding
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedReply
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer
 
 NUMBERS = st.integers(0, 2**62)
 BLOBS = st.binary(max_size=100)
@@ -28,8 +28,8 @@ def test_a_reply(genesis: bytes, blob: bytes, key: str, number: int) -> None:
         body=blob,
         at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
     )
-    reply = SharedReply(genesis=genesis, fence=number, entry_hash=blob, record=record)
-    assert encoding.reply_of(encoding.reply_bytes(reply)) == reply
+    answer = SharedAnswer(genesis=genesis, fence=number, entry_hash=blob, record=record)
+    assert encoding.answer_from(encoding.answer_bytes(answer)) == answer
 
 
 @given(number=NUMBERS, hints=st.lists(NUMBERS, max_size=20))

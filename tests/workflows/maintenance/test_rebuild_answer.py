@@ -22,8 +22,8 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
+from tests.contracts.stores import answer
 from tests.contracts.stores import entry as first_format_entry
-from tests.contracts.stores import reply
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
 
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -186,7 +186,7 @@ def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica
         state.catch_up(transaction)
         burn(transaction, state, units=1, settled=(1, 1, 1), why="test", at=CLOCK)
         old = first_format_entry(transaction.head, {0: 1})
-        transaction.append([old], [reply(old)], {})
+        transaction.append([old], [answer(old)], {})
         transaction.commit()
     for seq, said in (
         (2, "is a burn, which has no answer"),

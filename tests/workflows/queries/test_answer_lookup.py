@@ -71,7 +71,7 @@ def test_a_key_that_nobody_has_told_of_never_asks_the_cache(world: Replicas, mon
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     asked: list[object] = []
-    monkeypatch.setattr(world.caches[1], "reply", lambda genesis, address: asked.append(address))
+    monkeypatch.setattr(world.caches[1], "answer", lambda genesis, address: asked.append(address))
     for n in range(5):
         ask(world.replicas[1], world.analyst, f"new {n}", reuse=False)
     assert asked == []
@@ -85,7 +85,7 @@ def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[s
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     genesis = world.replicas[0].registry.record("survey").genesis
-    shared = world.caches[0].reply(genesis, (world.analyst.id, "k"))
+    shared = world.caches[0].answer(genesis, (world.analyst.id, "k"))
     assert shared is not None
     record = replace(shared.record, body=b'{"values":[666]}', seq=change.pop("seq", shared.record.seq))
     world.caches[0].share([replace(shared, record=record, **change)], [])

@@ -19,7 +19,7 @@ from service.workflows.replication.exchange import (
 )
 from service.workflows.replication.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, notice
-from tests.contracts.stores import ANALYST, dataset, reply
+from tests.contracts.stores import ANALYST, answer, dataset
 from tests.factories import open_replica, register
 from tests.workflows.replicas import eventually
 
@@ -73,15 +73,15 @@ def test_a_commit_is_told_with_its_entries_and_replies(world: World) -> None:
     ours, theirs = world.exchanges
     entries = chain(3)
     head = replace(HEAD, seq=3, hash=entries[2].hash)
-    ours.committed(RECORD, head, entries[:1], [reply(entries[0], "a")])
-    ours.committed(RECORD, head, entries[1:], [reply(each, each.query_id.hex) for each in entries[1:]])
+    ours.committed(RECORD, head, entries[:1], [answer(entries[0], "a")])
+    ours.committed(RECORD, head, entries[1:], [answer(each, each.query_id.hex) for each in entries[1:]])
     ours.publish()
     theirs.hear(within_s=SOON_S)
     assert world.follower.woken == 1
     assert world.follower.tail.between(0, GENESIS, head) == entries
     for key in ("a", entries[1].query_id.hex):
         assert world.caches[1].hint(GENESIS, (ANALYST, key)) in theirs.hints
-        shared = world.caches[1].reply(GENESIS, (ANALYST, key))
+        shared = world.caches[1].answer(GENESIS, (ANALYST, key))
         assert shared is not None
         assert (shared.fence, shared.entry_hash) == (1, entries[shared.record.seq - 1].hash)
     assert world.caches[1].hint(GENESIS, (ANALYST, "b")) not in theirs.hints
@@ -90,10 +90,10 @@ def test_a_commit_is_told_with_its_entries_and_replies(world: World) -> None:
 def test_a_reply_that_shows_an_older_entry_is_not_shared(world: World) -> None:
     """A reused answer: what would prove that it is in the ledger is not at hand."""
     old, new = chain(2)
-    world.exchanges[0].committed(RECORD, replace(HEAD, seq=2), [new], [reply(old, "reused"), reply(new, "new")])
+    world.exchanges[0].committed(RECORD, replace(HEAD, seq=2), [new], [answer(old, "reused"), answer(new, "new")])
     world.exchanges[0].publish()
-    assert world.caches[1].reply(GENESIS, (ANALYST, "reused")) is None
-    assert world.caches[1].reply(GENESIS, (ANALYST, "new")) is not None
+    assert world.caches[1].answer(GENESIS, (ANALYST, "reused")) is None
+    assert world.caches[1].answer(GENESIS, (ANALYST, "new")) is not None
 
 
 def test_whoever_is_alone_shares_nothing_and_asks_only_now_and_then() -> None:
@@ -125,7 +125,7 @@ def test_large_charges_are_left_to_the_database(world: World) -> None:
     """Their reply is then not shared either: nothing would prove it."""
     (entry,) = chain(1)
     large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
-    world.exchanges[0].committed(RECORD, HEAD, [large], [reply(large)])
+    world.exchanges[0].committed(RECORD, HEAD, [large], [answer(large)])
     world.exchanges[0].publish()
     assert world.room.values == {}
 

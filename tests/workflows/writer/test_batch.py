@@ -52,9 +52,9 @@ def earlier(
     asked = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}]} | WIDTH))
     plan = compile_query(asked, kept.record.schema, capacity=kept.record.capacity)
     entry = replace(kept.entries[0], canonical=plan.canonical, query_hash=plan.query_hash).sealed()
-    reply = replace(kept.answers[address], request_hash=request_hash(plan.canonical, reuse=True))
+    kept_answer = replace(kept.answers[address], request_hash=request_hash(plan.canonical, reuse=True))
     head = replace(kept.head, hash=entry.hash)
-    store.kept[1] = replace(kept, entries=(entry,), head=head, answers={address: edit(reply)})
+    store.kept[1] = replace(kept, entries=(entry,), head=head, answers={address: edit(kept_answer)})
     witness = MemoryWitness()
     witness.write(witness_name(kept.record), WitnessRecord.of(head))
     return store, witness, who, answer

@@ -16,7 +16,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import burn, dataset, entry, reply, second_entry
+from tests.contracts.stores import answer, burn, dataset, entry, second_entry
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -160,7 +160,7 @@ def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
     for number in range(3):
         with store.transaction(1, lock=True) as transaction:
             asked = made(transaction.head, {0: 5}, (1, PAGE_SLOTS))
-            transaction.append([asked], [reply(asked, f"k{number}")], {})
+            transaction.append([asked], [answer(asked, f"k{number}")], {})
             transaction.append([burn(transaction.head, {0: 7, 1: 7})], [], {})
             transaction.commit()
     copied = DatasetState(record)
