@@ -1,8 +1,8 @@
-"""`/metrics` for the operator: the house's telemetry as Prometheus reads it, on a port of its own.
+"""`/metrics` for the operator: the replica's telemetry as Prometheus reads it, on a port of its own.
 
 Metrics are read by more people than data may be, so no number comes from a record, and no label holds anything but a
 route's template, a status or a kind of commit. PUBLIC metrics are functions of public events; OPERATOR metrics are not,
-because they follow how long work really takes or who acts, and belong to the operator alone. The collectors that
+because they follow real durations or the acts of people, and belong to the operator alone. The collectors that
 Prometheus' library offers for the process are left out: its processor time is the length of its evaluations.
 """
 
@@ -33,11 +33,11 @@ PUBLIC: Final[Mapping[str, str]] = {
 
 OPERATOR: Final[Mapping[str, str]] = {
     "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
-    "sparing_requests_in_flight": "requests in the house, of individuals and curators too, for as long as they take",
+    "sparing_requests_in_flight": "requests in flight, of individuals and curators too, for as long as they take",
     "sparing_queue_length": "what waits in all lines together, for as long as the work before it takes",
     "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
     "sparing_slot_overruns": "responses that were not ready at their instant, because work took too long",
-    "sparing_batch_questions": "questions that shared a transaction; by real durations without slots or after a fault",
+    "sparing_batch_questions": "queries that shared a transaction; by real durations without slots or after a fault",
     "sparing_commits": "durable transactions by kind; individuals act too, and charges make checkpoints due",
     "sparing_unclear_commits": "commits without a clear reply, which are faults of the database or the way to it",
     "sparing_checkpoint_seconds": "how long the writing of checkpoints takes, which are due by entries and charges",
@@ -56,7 +56,7 @@ class PrometheusTelemetry:
 
     def __init__(self) -> None:
         """Begin at zero."""
-        # The instants at which counters were made would differ between equal houses.
+        # The instants at which counters were made would differ between equal replicas.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         by = ["route", "status"]
@@ -126,7 +126,7 @@ def of_analysts(route: str) -> bool:
 
 
 def _described(name: str) -> tuple[str, str]:
-    """A metric's name, and its HELP text, which begins with who may read it."""
+    """A metric's name and its HELP text, which begins with its readers."""
     return name, f"Public: {PUBLIC[name]}." if name in PUBLIC else f"Operator only: {OPERATOR[name]}."
 
 

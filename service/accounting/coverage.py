@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
-    """Whether answers at these worst-case prices, all that were ever asked and this one, certainly include everybody.
+    """Whether answers at these worst-case prices, all before and this one, certainly include every individual.
 
-    All in units. Does not speak for individuals who lowered their own limit or paused. Raises ValueError for negative
+    All in units. Says nothing of individuals that lowered their own limit or paused. Raises ValueError for negative
     units.
     """
     prices = list(worst_case_units)

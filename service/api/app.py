@@ -1,7 +1,7 @@
-"""The whole onion at a glance, outermost layer first; within it guard, route, workflow.
+"""The application: all middleware, outermost first; within it guard, route, workflow.
 
 reception                request id and headers on every response; counts; nothing new once the service is leaving
-forwarding               what concerns one dataset goes to the process that owns it, if the house shares datasets
+forwarding               what concerns one dataset goes to the process that owns it, if the replica shares datasets
 release slots            hold what an analyst, individual or auditor is sent until its instant
 deadline                 answers for what takes too long
 incidents                answer for what was not foreseen
@@ -68,7 +68,7 @@ class HttpOptions:
 
 
 def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | None = None) -> FastAPI:
-    """The application that serves one house."""
+    """The application that serves one replica."""
     options = options or HttpOptions()
     app = FastAPI(
         title="Sparing",

@@ -28,7 +28,7 @@ _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The
 
 
 def current_replica(request: Request) -> Replica:
-    """The house that this application serves."""
+    """The replica that this application serves."""
     replica: Replica = request.app.state.replica
     return replica
 
@@ -87,10 +87,10 @@ class Authentication:
         self._under_way: dict[str, asyncio.Event] = {}
 
     async def of(self, api_key: str, replica: Replica) -> Principal | None:
-        """The principal; None for a key that is not known. Raises as the house does.
+        """The principal; None for a key that is not known. Raises as the replica does.
 
-        A request that waited for another's look-up asks the house's memory, and so hears of a key revoked meanwhile; a
-        key that is not in it is looked up for each.
+        A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
+        a key that is not in it is looked up for each.
         """
         other = self._under_way.get(api_key)
         if other is not None:

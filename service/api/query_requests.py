@@ -74,7 +74,7 @@ SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to ano
 async def submit(
     replica: Replica, caller: Principal, dataset: str, key: str, query: Query, *, is_small: bool
 ) -> PendingAnswer:
-    """Put a query in its dataset's line: at once where that takes neither long nor a database, else from a thread."""
+    """Put a query in its dataset's writer: at once where that takes neither long nor a database, else from a thread."""
     if is_small and replica.analysts.submits_at_once(dataset):
         return replica.analysts.submit(caller, dataset, key, query)
     return await run_in_threadpool(replica.analysts.submit, caller, dataset, key, query)
@@ -136,7 +136,7 @@ async def _cancel_when_gone(request: Request, units: Sequence[AdmittedUnit]) -> 
 
 
 class _Arrivals:
-    """Wakes those who wait in one event loop: once for all the answers of a commit, which come one after the other."""
+    """Wakes the waiting requests of one event loop: once for all the answers of a commit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

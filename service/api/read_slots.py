@@ -1,4 +1,4 @@
-"""An analyst's read has its turn in the schedule, like a query: it begins in its slots and leaves when they end.
+"""Reads of analysts in the schedule: like a query, a read begins in its slots and leaves when they end.
 
 Otherwise an analyst could make queries late by many cheap reads, and could feel in a read's own duration what the
 server is working on.

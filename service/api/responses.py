@@ -1,6 +1,6 @@
 """A released answer as bytes: the JSON that was committed, or its values alone in a binary form.
 
-Whatever the form, it is made from the stored bytes, so the same release reads the same every time it is fetched.
+Every form is made from the stored bytes, so that a release reads the same each time it is fetched.
 """
 
 import io
@@ -82,7 +82,7 @@ class Released(Response):
 def preferred(accept: str | None) -> str:
     """The media type among ours that an Accept header ranks first; ties go to the one named first."""
     if not accept or _SYNONYMS.get(accept, accept) == JSON:
-        return JSON  # what nearly everybody asks for, without ranking it
+        return JSON  # nearly every request; no ranking needed
     ranked = sorted(_ranked(accept), key=lambda each: -each[1])
     return next((media_type for media_type, quality in ranked if quality > 0), JSON)
 

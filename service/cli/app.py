@@ -82,10 +82,10 @@ def _serve(settings: Settings, *, host: str, port: int) -> None:
 
 @keys.command()
 def create(
-    role: Annotated[RoleName, typer.Option(help="What the key is for.")],
-    name: Annotated[str, typer.Option(help="Who holds it.")],
+    role: Annotated[RoleName, typer.Option(help="The role of the key.")],
+    name: Annotated[str, typer.Option(help="The name of its holder.")],
     dataset: Annotated[Optional[str], typer.Option(help="The one dataset it is good for.")] = None,  # noqa: UP045
-    individual: Annotated[Optional[str], typer.Option(help="Whose own budget it shows.")] = None,  # noqa: UP045
+    individual: Annotated[Optional[str], typer.Option(help="The individual whose budget it shows.")] = None,  # noqa: UP045
     allowance_rho: Annotated[Optional[str], typer.Option(help="An analyst's worst-case allowance.")] = None,  # noqa: UP045
     home: Home = None,
 ) -> None:
@@ -144,7 +144,7 @@ def demo(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
 ) -> None:
-    """Register real data, ask 294 questions, show what was answered and who was charged."""
+    """Register real data, ask 294 queries, show the answers and the charges."""
     from service.run.demo import DemoFailed
     from service.run.demo import demo as run_demo
 

@@ -43,10 +43,10 @@ def verify(home: Home = None) -> None:
 def reconcile(
     dataset: Annotated[str, typer.Option(help="The dataset that is closed.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this, only say what would be done.")] = False,
-    burn_rho: Annotated[Optional[str], typer.Option(help="What to burn at least; needed on a lost witness.")] = None,  # noqa: UP045
+    burn_rho: Annotated[Optional[str], typer.Option(help="The least rho to burn, if the witness is lost.")] = None,  # noqa: UP045
     home: Home = None,
 ) -> None:
-    """Open a dataset again whose database is behind its witness, by burning for everybody what was lost."""
+    """Open a dataset again whose database is behind its witness, by burning the lost charges for every individual."""
     from service.run.adapters import now
     from service.run.composition import open_service
     from service.workflows.maintenance.reconcile import after, before, reconcile_plan
@@ -73,7 +73,7 @@ def rebuild_answer(
     dataset: Annotated[str, typer.Option(help="The dataset.")],
     sequence: Annotated[int, typer.Option(min=1, help="The ledger row whose answer is missing.")],
     key: Annotated[str, typer.Option(help="The Idempotency-Key under which the analyst had it.")],
-    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="What the request had said of `reuse`.")] = True,
+    reuse: Annotated[bool, typer.Option("--reuse/--no-reuse", help="The value of `reuse` in the request.")] = True,
     home: Home = None,
 ) -> None:
     """Put back an answer that was deleted, under its key, from its ledger row. Works while `serve` runs."""

@@ -17,7 +17,7 @@ class Contributions:
     """The individuals of a block that a query touches: k individuals, m vector entries, all int64.
 
     Arrays may be zero-stride views where all elements are equal. Entries of one individual at one coordinate add up.
-    `one_norm` is a fact of the query: with it, everybody whom it touches has the same norm, whatever the data; without
+    `one_norm` is a fact of the query: with it, every touched individual has the same norm, whatever the data; without
     it, norms that are equal are so by chance, and nothing about a release may take another form for it. Raises
     ValueError when lengths disagree, the dimension is not positive, or the norms under `one_norm` are no such view.
     """

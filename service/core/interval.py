@@ -10,7 +10,7 @@ alone leaves the grid out, and q sigma holds floor(q sigma) steps only: said to 
 and 87 at sigma 1.
 
 Such an interval covers the integers that the noise was added to, the sum of what was counted. It knows nothing of
-individuals who were left out, and nothing of what was clipped.
+individuals left out, and nothing of what was clipped.
 """
 
 from functools import lru_cache

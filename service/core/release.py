@@ -1,4 +1,4 @@
-"""The answer to one query: the exact sum over those who can pay, plus noise, and what each of them pays.
+"""The answer to one query: the exact sum over the active individuals, plus noise, and the charge of each.
 
 Feldman and Zrnic (2021), Algorithm 2, one round. Nothing is debited here: the caller commits the charges and the answer
 together, and only then lets the answer go.
@@ -24,21 +24,21 @@ class Release:
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
     touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
     active: NDArray[np.bool_]  # (k,) which of them can pay; no other is charged
-    norms_squared: NDArray[np.int64]  # (k,) squared grid steps of all who are touched; a view of one under `one_norm`
-    charged: NDArray[np.int64]  # (a,) the slots of those who can, strictly increasing
+    norms_squared: NDArray[np.int64]  # (k,) squared grid steps of all touched; a view of one under `one_norm`
+    charged: NDArray[np.int64]  # (a,) the slots of the active, strictly increasing
     charges: NDArray[np.int64]  # (a,) units
-    one_norm: bool  # whether the query gives everybody the same norm, whatever the data
+    one_norm: bool  # whether the query gives every individual the same norm, whatever the data
 
 
 def answer(
     contributions: Iterable[Contributions], accounts: Accounts, *, dimension: int, sigma_steps: float, entropy: Entropy
 ) -> Release:
-    """Answer sum_i q(x_i) over those who can pay, plus round(N(0, sigma^2)) in each of the `dimension` coordinates.
+    """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each of the `dimension` coordinates.
 
     `sigma_steps` in grid steps, `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots. If the
     charges are debited before the next call, the transcript is B-zCDP and sqrt(2 B)-GDP for an individual with limit B
-    (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError before looking at anybody when sigma or the
-    dimension is out of range, and for blocks that do not fit the query or each other.
+    (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError before reading any contribution when sigma or
+    the dimension is out of range, and for blocks that do not fit the query or each other.
     """
     values = rounded_gaussian(dimension, sigma_steps, entropy)
     touched, masks, norms, charged, charges = [], [], [], [], []

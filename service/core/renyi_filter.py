@@ -3,7 +3,7 @@
 Feldman and Zrnic (2021), Algorithm 2, Corollary 4.7 and Remark 4.4: if an individual takes part in a query only
 while its spent total, this query's charge included, stays within its limit B, then the whole adaptive transcript is
 B-zCDP for that individual. Koskela, Tobaben and Honkela (2023), Theorem 12: it is sqrt(2 B)-GDP, the queries being
-Gaussian. Someone who has paused is left out as well, whatever is left; the limit, and so the promise, stays B.
+Gaussian. A paused individual is left out as well, whatever is left; the limit, and so the promise, stays B.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,8 @@ class Accounts:
 
         Checked again although `active` has let them through: that the sum is within the limit on every path is the
         theorem's one premise about the ledger. A pause does not count here: what was charged before it is replayed
-        after it, and a burn spares nobody. Shapes and IndexError as in `active`; raises FilterViolation.
+        after it, and a burn charges paused individuals too. Shapes and IndexError as in `active`; raises
+        FilterViolation.
         """
         reach = self._reach(slots)
         totals = self.spent[reach] + charges

@@ -1,4 +1,4 @@
-"""Where an embedded server's files live, and who owns them.
+"""The place and the owner of an embedded server's files.
 
 For an ordinary account everything is in the home directory.  Root must not run Postgres, so as root the servers run as
 an unprivileged account, which has to reach its files: in the home if that account can, else in a private directory of
@@ -23,7 +23,7 @@ PRIVATE_ROOT = Path("/var/lib/sparing")
 POINTER = "embedded-state"  # file in the home: the directory that holds its servers' files
 VALKEY = "valkey"  # the directory of the embedded Valkey
 RUNTIME_PREFIX = "sparing-"
-ACCOUNTS = ("sparing", "nobody")  # a dedicated account, where an operator made one, shares with nobody else
+ACCOUNTS = ("sparing", "nobody")  # a dedicated account, where an operator made one, shares with no other program
 SOCKET_PATH_BYTES_MAX = 107  # sun_path of unix(7) holds 108 with its final NUL
 LONGEST_SOCKET = RUNTIME_PREFIX + "xxxxxxxx/.s.PGSQL.5432.lock"
 LOG_BYTES_MAX = 16 * 2**20
@@ -35,7 +35,7 @@ class Home:
 
     path: Path  # as configured: passwords and logs, readable by us alone
     state: Path  # locks and the servers' own directories; `path` itself unless the account cannot reach it
-    account: OsAccount | None  # who the servers run as; None: as we do
+    account: OsAccount | None  # the account of the servers; None: our own
 
 
 def open_home(path: Path, *, private_root: Path = PRIVATE_ROOT) -> Home:

@@ -4,7 +4,7 @@
 of its own rather than a `preexec_fn` because a `preexec_fn` runs Python between fork and exec, which can deadlock in a
 process that has threads (numerical libraries start some on import).
 
-Arguments: owner's pid, signal to receive when the owner ends, uid, gid (both -1: stay who we are), program, its
+Arguments: owner's pid, signal to receive when the owner ends, uid, gid (both -1: keep the account), program, its
 arguments.
 """
 

@@ -243,7 +243,7 @@ def _remove_stale_pid_file(data: Path) -> None:
 
 
 def _is_postgres_of(pid: int, arguments: list[str], data: Path) -> bool:
-    """Whether a process is a Postgres of this data directory; yes when in doubt."""
+    """Whether a process is a Postgres of this data directory; yes when unclear."""
     if Path(arguments[0]).name not in {"postgres", "postmaster"} and not arguments[0].startswith("postgres:"):
         return False
     try:
@@ -284,7 +284,7 @@ def _data_directory_of(url: str) -> Path:
 def _prove_and_complete(url: str, data: Path) -> None:
     """Check that the server serves our data directory, and make our database if the first start did not get to it."""
     served = _data_directory_of(url)
-    if not os.path.samefile(served, data):  # noqa: PTH121 -- the same, and it reads as a question about two paths
+    if not os.path.samefile(served, data):  # noqa: PTH121 -- the same, and it reads as a query about two paths
         raise EmbeddedServerError(f"the server that answers serves {served}, not {data}")
     with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:

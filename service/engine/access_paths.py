@@ -147,7 +147,7 @@ def _placed(pages: Sequence[Rows], page_rows: int) -> Integers:
     return placed
 
 
-@lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the interpreter's lock to count to sixteen
+@lru_cache(maxsize=64)  # datasets grow by pages, and numpy would give up the GIL to count to sixteen
 def _firsts(pages: int, page_rows: int) -> Integers:
     """The first row of each page among the rows of all."""
     firsts = np.arange(0, pages * page_rows, page_rows)

@@ -1,6 +1,6 @@
 """Two counters beside each account: the queries that charged an individual, and the queries that left it out.
 
-They are replayed from the ledger as spent totals are, so that nobody has to read all entries to count them. They stand
+They are replayed from the ledger as spent totals are, so that counting does not read all entries. They stand
 here and not in the core: no charge, no limit and no answer depends on them.
 """
 

@@ -2,8 +2,8 @@
 
 Every step is elementwise or exact integer addition over one individual's own entries, in slots that are never
 compacted, so that removing an individual changes no other's vector, norm or charge by a bit (theory: invariant A;
-tests/laws/test_separability.py). Where one block ends and the next begins depends on who is chosen, and decides about
-memory alone. Floats occur only in `service.engine.clipping`.
+tests/laws/test_separability.py). Where one block ends and the next begins depends on which individuals are chosen, and
+decides about memory alone. Floats occur only in `service.engine.clipping`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ Mask = NDArray[np.bool_]
 
 
 def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
-    """The individuals whom the query touches, with their vectors in grid steps, in at least one block.
+    """The touched individuals with their vectors in grid steps, in at least one block.
 
     An event table's rows are summed per individual before the norm is taken. Raises BrokenInvariant, before the first
     block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
@@ -132,7 +132,7 @@ def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
 def _alone(query: PreparedPlan, run: Run) -> Contributions:
     """Contributions of individuals with one row each, of one item.
 
-    A count or a histogram adds the same for everybody: norms are one number by the plan, not by chance.
+    A count or a histogram adds the same for every individual: norms are one number by the plan, not by chance.
     """
     (term,) = query.terms
     columns, slots = run.codes(query.added), run.slots

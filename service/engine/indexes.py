@@ -1,7 +1,7 @@
 """The inverted indexes of the table of individuals: which there may be, and those that have been made.
 
 One of every column that can have one, and of a few pairs of columns: a condition on both of them then lists the people
-that it concerns and hardly anybody else. A change of records brings new indexes of its pages along, built beside the
+that it concerns and few others. A change of records brings new indexes of its pages along, built beside the
 old ones, so that no query has to index a page because an individual has joined.
 """
 
@@ -19,7 +19,7 @@ from service.query.coding import Coding
 PAIRED_MAX: Final = 8
 """So many pairs of columns, the first that are asked for: each takes up to four bytes an individual."""
 INSERTED_MAX: Final = 16
-"""So many people who come to a page are inserted into its lists; for more, sorting the page is as quick."""
+"""So many new individuals of a page are inserted into its lists; for more, sorting the page is as quick."""
 
 Columns = Mapping[str, NDArray[np.unsignedinteger]]
 PageOf = Callable[[str, int], NDArray[np.unsignedinteger]]

@@ -1,9 +1,9 @@
 """A dataset in memory: every individual in a slot of their own for ever, columns as unsigned codes by slot.
 
 Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
-depends on who else is there (theory: separability). An empty slot holds null codes, and no individual is present in it.
-Per individual: 17 bytes of account, eight of counters, one of presence, the codes, and two to four for each inverted
-index.
+depends on the other individuals (theory: separability). An empty slot holds null codes, and no individual is present in
+it. Per individual: 17 bytes of account, eight of counters, one of presence, the codes, and two to four for each
+inverted index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
 another thread while queries are answered; `put` sets them in the place of the old ones in far less time.
@@ -89,7 +89,7 @@ class DatasetMemory:
     def index_categories(self) -> None:
         """Index every category column of individuals where it is not indexed: after a load.
 
-        So no query waits for an index of categories, whether or not anybody has asked about the column before. Whole
+        So no query waits for an index of categories, whether or not the column was queried before. Whole
         numbers, pairs and events are indexed when first asked for: they take as much room, and many are never asked.
         """
         self._people.index_categories()
@@ -119,7 +119,7 @@ class DatasetMemory:
     def add_individuals(self, slots: Integers, codes: Mapping[str, Codes], limits: Integers) -> None:
         """Put records (n of them) into empty slots and set the limits (units).
 
-        What a slot has spent stays spent, and a pause stays a pause.
+        The spent total of a slot stays, and so does a pause.
 
         Raises ValueError for a slot taken or named twice, a limit out of range, and codes that do not fit the columns.
         """

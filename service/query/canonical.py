@@ -1,4 +1,4 @@
-"""The canonical form of a query: the bytes that the ledger keeps, and by which an identical question is recognised.
+"""The canonical form of a query: the bytes that the ledger keeps, and by which an identical query is recognised.
 
 RFC 8785 (JSON Canonicalization Scheme) fixes the order of keys, the spelling of numbers and the escapes. Defaults are
 written out. The order of `select`, of `group_by` and within `and`, `or` and `in` stays as asked: the first two are the

@@ -1,6 +1,6 @@
 """Which rows: the conditions of version 1 of the query language, as the JSON on the wire reads them.
 
-What a condition means in a table is worked out in `service.query.compile_conditions`.
+`service.query.compile_conditions` gives a condition its meaning in a table.
 """
 
 from typing import Annotated, ClassVar

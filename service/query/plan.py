@@ -36,7 +36,7 @@ class Plan:
     l2_clip: float  # query units; what was asked for, or the natural bound if that is smaller
     sigma: float  # query units
     sigma_steps: float  # sigma / grid, exactly
-    has_one_norm: bool  # every individual whom it touches has the same norm, and so the same charge, whatever the data
+    has_one_norm: bool  # every touched individual has the same norm, and so the same charge, whatever the data
     worst_case_units: int  # no individual is charged more, in units of 2^-40 rho
     half_width_95: float  # query units; a multiple of the grid that the noise keeps to with probability 0.95 or more
     canonical: bytes

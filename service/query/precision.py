@@ -91,7 +91,7 @@ def precision_of(noise: Noise) -> Precision:
 def half_width_95(*, sigma: float, grid_log2: int) -> float:
     """The least multiple of the grid within which the noise is with a probability of at least 0.95.
 
-    In query units, like sigma. It is the probability of holding what was counted: the sum over those who were active,
+    In query units, like sigma. It is the probability of holding what was counted: the sum over the active individuals,
     clipped and on the grid. Of the truth, which those left out belong to, it says nothing.
     """
     return ldexp(half_width_steps(ldexp(sigma, -grid_log2), 0.95), grid_log2)

@@ -1,7 +1,7 @@
 """The public schema of a dataset: which tables, columns and domains there are.
 
 Categories and bounds are declared by the curator and never read off the data, so that a message, a grid or a label made
-from them tells nothing about anybody. The wire form is the `tables` object of a registration.
+from them tells nothing about any individual. The wire form is the `tables` object of a registration.
 """
 
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port of a house, opened in one order and closed in the other."""
+"""The adapters of a replica's ports, opened in one order and closed in reverse."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -40,7 +40,7 @@ _SCHEDULED_PERCENT: Final = 95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """An open house and where its servers are."""
+    """An open replica and where its servers are."""
 
     replica: Replica
     store: PostgresStore
@@ -52,7 +52,7 @@ class Adapters:
 def open_adapters(
     settings: Settings, servers: Servers, telemetry: Telemetry, *, serves: bool = False, forward_url: str | None = None
 ) -> Iterator[Adapters]:
-    """Migrations, store, witness, ownership and house, opened in this order and closed in the other.
+    """Migrations, store, witness, ownership and replica, opened in this order and closed in the other.
 
     Only a process that `serves` has a schedule, and the speed of its machine measured.
     """

@@ -1,4 +1,4 @@
-"""The premises of a house: its servers first, and what stands in them once they are up."""
+"""Opens a whole service: the servers first, then the adapters and the replica on top of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def open_service(
     settings: Settings, telemetry: Telemetry = NULL_TELEMETRY, *, serves: bool = False, forward_url: str | None = None
 ) -> Iterator["Adapters"]:
-    """Servers and house, opened in this order and closed in the other. Call it in the main thread.
+    """Servers and replica, opened in this order and closed in the other. Call it in the main thread.
 
-    With `forward_url`, at which other processes reach this one, the house shares the datasets with them.
+    With `forward_url`, at which other processes reach this one, the replica shares the datasets with them.
     """
     with servers_of(settings, meanwhile=_import_adapters) as servers:
         from service.run.adapters import open_adapters  # noqa: PLC0415 - as below

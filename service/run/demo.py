@@ -1,4 +1,4 @@
-"""The demo: the house on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
+"""The demo: the replica on embedded servers, and the client's demo talking to it over HTTP and nothing else."""
 
 from pathlib import Path
 

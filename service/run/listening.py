@@ -1,4 +1,4 @@
-"""The door of a process that serves: the address it listens on, and the signals that end it."""
+"""The listening sockets of a serving process, and the signals that end it."""
 
 import ipaddress
 import logging
@@ -67,7 +67,7 @@ def stay_until_asked() -> NoReturn:
 
 @contextmanager
 def quiet_when_cut() -> Iterator[None]:
-    """Around a start: once a signal has asked for its end, whatever error comes out is the exit that was asked for."""
+    """Around a start: once a signal has asked for its end, any error counts as the exit that was asked for."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""Serving: the premises, and the server on top of them.
+"""Serving: adapters and replica, and the web server on top of them.
 
 At the top nothing is imported that has to wait for servers of our own to be launched (docs/decisions/0023).
 """
@@ -81,7 +81,7 @@ def collect_rarely() -> None:
     """Let the garbage collector look at what comes from now on, and only after ten thousand new objects.
 
     What is there now is modules and what they have made; looking through it takes longer than a query. And a query in
-    its line is hundreds of objects, none of them garbage: with as many queries at once as there are connections, the
+    its writer is hundreds of objects, none of them garbage: with as many queries at once as there are connections, the
     collector would look at them all again and again after every few hundred.
     """
     gc.freeze()
@@ -97,7 +97,7 @@ def _import_reader() -> None:
 
 @contextmanager
 def serving(settings: Settings, *, host: str, port: int) -> Iterator[tuple[str, "Replica"]]:
-    """Serve from another thread for the length of the block: (URL, house). Raises OSError when the address is taken."""
+    """Serve from another thread during the block: (URL, replica). Raises OSError when the address is taken."""
     end_on_signals()
     started = threading.Event()
     with quiet_when_cut(), ExitStack() as stack:
@@ -137,7 +137,7 @@ def _forwarded(settings: Settings) -> Iterator[tuple[list[socket.socket], str | 
 
 @contextmanager
 def _telemetry(settings: Settings) -> Iterator[tuple[Telemetry, str | None, Watch]]:
-    """Where the counts go, the URL at which they are served, if they are, and how a house is watched besides."""
+    """Where the counts go, the URL at which they are served, if they are, and how a replica is watched besides."""
     if settings.metrics_port is None:
         yield NULL_TELEMETRY, None, lambda _: None
         return

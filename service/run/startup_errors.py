@@ -1,4 +1,4 @@
-"""Failures that the operator of the service can do something about: each is told in one line, without a traceback."""
+"""Errors that the operator can mend: each is printed in one line, without a traceback."""
 
 from typing import Final
 

@@ -20,8 +20,8 @@ from service.workflows.replica import Replica
 class GracefulServer(uvicorn.Server):
     """Uvicorn, saying when it takes connections and going in good order.
 
-    SIGTERM: refuse what is new for `notice_s`, then close the door and let what is in the house finish. SIGINT, or any
-    second signal: close the door at once. Any signal after that: wait for nobody.
+    SIGTERM: refuse what is new for `notice_s`, then close the listeners and finish the requests in flight. SIGINT, or
+    any second signal: close the listeners at once. Any signal after that: stop without waiting.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class GracefulServer(uvicorn.Server):
 def server_of(
     replica: Replica, settings: Settings, *, ready: Callable[[], None], telemetry: Telemetry
 ) -> GracefulServer:
-    """The server of a house, not started; `ready` is called when it takes connections."""
+    """The server of a replica, not started; `ready` is called when it takes connections."""
     drain_state = DrainState(replica.leave)
     slots = Slots(length_ns=settings.release_slot_ms * 1_000_000) if settings.release_slot_ms else None
     options = HttpOptions(
@@ -70,7 +70,7 @@ def server_of(
         create_app(replica, settings, options),
         log_level="warning",
         access_log=False,  # paths hold the keys of individuals
-        proxy_headers=False,  # who asks is told by the key, not by an address
+        proxy_headers=False,  # the caller is told by the API key, not by an address
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=-(-settings.drain_ms // 1000),

@@ -1,4 +1,4 @@
-"""The operating system's entropy as 64-bit words: the one door through which randomness enters.
+"""The operating system's entropy as 64-bit words: the only source of randomness.
 
 A few words are read from the kernel as they are. For many, a fresh 256-bit key is drawn from it and stretched with
 AES-256 in counter mode, which takes a tenth of the time (loadtests/bench_noise.py) and is slower for few, because every
@@ -40,5 +40,5 @@ def system_entropy(count: int) -> NDArray[np.uint64]:
 
 
 def _from_kernel(size: int) -> bytes:
-    """Both read one generator; but `os.urandom` gives up the interpreter's lock (`service.core.arrays`)."""
+    """Both read one generator; but `os.urandom` gives up the GIL (`service.core.arrays`)."""
     return _kernel(size) if size <= _UNCUT_BYTES else os.urandom(size)

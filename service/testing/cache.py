@@ -1,4 +1,4 @@
-"""A shelf in one process's memory: Redis's twin. Any number of caches may stand on the same `MemoryServer`."""
+"""A key-value store in one process's memory: Redis's twin. Any number of caches may share one `MemoryServer`."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ _MESSAGES_MAX: Final = 1024
 
 
 class MemoryServer:
-    """The state that several shelves of one process have in common. Thread-safe."""
+    """The state that several key-value stores of one process have in common. Thread-safe."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """`clock_ns` times the buckets."""
@@ -25,7 +25,7 @@ class MemoryServer:
 
 
 class MemoryKeyValueStore:
-    """The shelf of one cache."""
+    """The key-value store of one cache."""
 
     def __init__(self, room: MemoryServer) -> None:
         """Stand in a room."""

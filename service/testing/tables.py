@@ -72,7 +72,7 @@ class Dataset:
         )
 
     def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
-        """(slot, key, limit) of each; an individual who returns to a slot has paused if that was so before."""
+        """(slot, key, limit) of each; an individual that returns to a slot is paused if it was before."""
         for slot, key, limit in accounts:
             before = self.people.get(slot)
             self.people[slot] = Person(limit_units=limit, key=key, paused=before is not None and before.paused)
@@ -87,7 +87,7 @@ class Dataset:
             self.records[table] = tuple(chosen(slots != slot, slots, codes) for slots, codes in parts)
 
     def act_records(self) -> list[ActRecord]:
-        """The acts, the newest first, each with the key of whom it concerns."""
+        """The acts, the newest first, each with the key of the individual it concerns."""
         return [_act_record(act, at, self.people) for act, at in zip(self.journal, self.acted_at, strict=True)][::-1]
 
     def erase(self, slot: int, tombstone: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Erasure: the record goes, the account stays under a keyed tombstone, and no other individual's number moves."""
+"""Erasure: the record goes, the account stays under a keyed tombstone, and no other account changes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Principals, their keys, and the one question every request begins with: who may ask."""
+"""Principals and their API keys: creation, revocation, authentication."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,14 +19,13 @@ Clock = Callable[[], datetime]
 
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
-_NOBODY: Final = None, datetime.max.replace(tzinfo=UTC)
+_UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
 
 class Principals:
-    """Creates, revokes and recognises principals."""
+    """Creates, revokes and authenticates principals."""
 
     def __init__(self, *, store: Store, pepper: Pepper, clock: Clock) -> None:
-        """Keep the ports."""
         self._store, self._pepper, self._clock = store, pepper, clock
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
 
@@ -37,7 +36,7 @@ class Principals:
         that long; revoked here, it stops at once.
         """
         parts = split_api_key(api_key)
-        record, seen_at = self._remembered.get(parts[0], _NOBODY) if parts is not None else _NOBODY
+        record, seen_at = self._remembered.get(parts[0], _UNKNOWN) if parts is not None else _UNKNOWN
         if parts is None or record is None or not seen_at <= self._clock() < seen_at + REMEMBERED_FOR:
             return None
         return self._principal(record, parts[1])

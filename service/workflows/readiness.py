@@ -1,4 +1,4 @@
-"""Readiness of the house to serve: of its store, and of every dataset, which may be closed."""
+"""Whether the replica can serve: its store, and every dataset, which may be closed."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,10 +11,9 @@ READY_FOR: Final = timedelta(seconds=1)
 
 
 class Readiness:
-    """Public codes of what keeps the house from serving."""
+    """Public codes of what keeps the replica from serving."""
 
     def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
-        """Ask nobody yet."""
         self._store, self._registry, self._clock = store, registry, clock
         self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
 

@@ -110,7 +110,7 @@ class Replica:
         return len(self.registry.opened())
 
     def preload(self) -> None:
-        """Load every dataset that this process may work on, one after the other; the rest is left for who asks."""
+        """Load every dataset that this process may work on, one after the other."""
         self.registry.preload(self._claims)
 
     def _amend(self, record: DatasetRecord) -> None:

@@ -1,4 +1,4 @@
-"""Rows into a dataset, all or nothing: checked before the line is entered, then placed in one transaction."""
+"""Rows into a dataset, all or nothing: checked before the writer is entered, then placed in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -96,7 +96,7 @@ class _UploadOperation:
         self.transaction, self.memory = transaction, base.memory
         self.keys = rows.keys
         self.slots_used = transaction.head.slots
-        self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of people who join
+        self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
         self.added: dict[str, Placed] = {}
 
     def write(self) -> None:
@@ -114,7 +114,7 @@ class _UploadOperation:
         return self._join(self.keys, self.rows.limits)
 
     def _add_events(self, table: EventsTable) -> Integers:
-        """Rows for people who are known; the schema says whether an unknown key is an error or a new individual."""
+        """Rows of known individuals; the schema says whether an unknown key is an error or a new individual."""
         self._check_rows_capacity(table)
         slots = self.transaction.slots_of(self.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
@@ -151,8 +151,8 @@ class _UploadOperation:
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
         # Of a new individual a restored database may have forgotten as much as this.
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
-        # For those who left and came back: a limit never rises, and never falls below what is spent. While they are
-        # gone neither number can change but by a burn, which raises the fence and makes this act begin again.
+        # For individuals that left and came back: a limit never rises, and never falls below what is spent. While they
+        # are gone neither number can change but by a burn, which raises the fence and makes this act begin again.
         back, accounts = slots[~new], self.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
         self.transaction.add_individuals(slots, keys, limits)

@@ -1,4 +1,4 @@
-"""Carries a request to another process and its response back: as it came, as it comes, nothing held back.
+"""Forwards a request to another process and streams its response back, unchanged.
 
 The process at an address must first prove that it is the replica that is meant: requests bear API keys, and the
 address may be another process' by now, or mean another machine there.

@@ -106,7 +106,7 @@ class Forwarding:
             return None
 
     async def _owner(self, record: DatasetRecord) -> ReplicaAddress:
-        """The owner; all who ask at the same time share one claim. Raises StoreUnavailable, Unavailable."""
+        """The owner; concurrent requests share one claim. Raises StoreUnavailable, Unavailable."""
         owner = self._ownership.at_hand(record.id)
         if owner is not None:
             return owner

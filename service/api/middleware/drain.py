@@ -1,4 +1,4 @@
-"""The end of a service's life: it says that it is leaving, refuses what is new, and finishes what it has.
+"""Drain: a process that ends says so, refuses new requests, and finishes the accepted ones.
 
 Accepted requests are answered, and every response then closes its connection (see `request_context`).
 """

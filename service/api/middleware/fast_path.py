@@ -1,6 +1,6 @@
 """Hot routes: what analysts ask thousands of times a second is answered before the framework's own routing.
 
-On the way of a query to its line, FastAPI's middlewares, its routing and its solving of dependencies take longer than
+On the way of a query to its writer, FastAPI's middlewares, its routing and its solving of dependencies take longer than
 everything else together, and a query needs none of it. FastAPI describes these routes all the same, and could serve
 them: the same guard, the same endpoint, the same refusals.
 """
@@ -69,7 +69,7 @@ async def _answered(answering: Answering, request: Request) -> Response:
     try:
         return await answering(request)
     except REFUSALS as refusal:
-        refusal.__traceback__ = None  # one refusal may be many questions', and would gather the frames of them all
+        refusal.__traceback__ = None  # one refusal may be many queries', and would gather the frames of them all
         return refusal_of(request, refusal)
 
 

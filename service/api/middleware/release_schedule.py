@@ -1,4 +1,4 @@
-"""The arithmetic of departures: the instants at which responses may leave, and no others.
+"""The instants at which responses may leave.
 
 Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
 schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before

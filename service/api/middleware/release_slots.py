@@ -1,4 +1,4 @@
-"""The layers that decide when a response leaves: at its instant, and before the deadline.
+"""Middleware that decides when a response leaves: at its instant, and before the deadline.
 
 Both stand outside everything that makes a response, so that no outcome can leave by another way: an answer, a refusal,
 a replay and an incident pass here alike.
@@ -135,7 +135,7 @@ class Deadline:
             await self.app(scope, exchange.receive, exchange.send)
         except Exception:
             if exchange.refusal is None:
-                raise  # else nobody is left to hear of it
+                raise  # else the client has gone
         finally:
             self._shared_timeout.end(exchange)
         if exchange.refusal is not None:

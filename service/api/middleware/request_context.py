@@ -1,4 +1,4 @@
-"""The outermost layer, where every request is received and every response seen off.
+"""The outermost middleware: request id, count in flight, and refusal while draining.
 
 Several concerns, one layer: it looks at the headers once, and a message passes one `send` instead of four.
 
@@ -33,7 +33,7 @@ HEADERS: Mapping[str, str] = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _CLOSE = (b"connection", b"close")
-_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the interpreter's lock
+_drawn: Callable[[int], bytes] = getattr(os, "getrandom", os.urandom)  # the latter gives up the GIL
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 
 

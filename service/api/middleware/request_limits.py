@@ -58,7 +58,7 @@ class Incidents:
 
 
 class RequestLimits:
-    """Bounds what a request may take of us before anybody has looked at it.
+    """Bounds the memory and time of a request before it is authenticated.
 
     `bodies` gives the limit in bytes of each path that has one of its own; every other path has `body_bytes_max`. The
     length that the caller declares is checked first, what really comes is counted, and a body that stops coming is

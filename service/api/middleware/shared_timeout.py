@@ -1,4 +1,4 @@
-"""One timer for all that are given the same time: a timer for each costs more than most of them take.
+"""One event-loop timer shared by all operations with the same timeout: one for each costs more than most take.
 
 The first to come is the first to be late. So the timer is set for the one waited for longest, and only when it rings is
 any of them looked at; most have come and gone by then.

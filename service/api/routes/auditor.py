@@ -1,4 +1,4 @@
-"""The ledger, for those who check it. Auditors verify the chain; how many people a query charged is for curators."""
+"""The ledger for auditors, who verify its chain. Numbers of people charged are for curators alone."""
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import AuditedRow, without_counts
@@ -12,7 +12,7 @@ router = guarded_router("curator", "auditor")
 def read_ledger(
     replica: CurrentReplica, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[LedgerRow] | Page[AuditedRow]:
-    """Every query ever answered, in order: who asked what, with which noise, at which public worst case."""
+    """Every query ever answered, in order: analyst, query, noise and public worst case."""
     page = opaque(replica.auditors.ledger(dataset, cursor=cursor, limit=limit))
     if caller.role == "curator":
         return page

@@ -45,7 +45,7 @@ class Coded:
 def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
     """Code a batch. `is_text`: the values are written out (CSV, NDJSON); otherwise the array's own type counts.
 
-    What is wrong is passed to `report` and coded as anything. Raises WrongType.
+    A wrong value is passed to `report` and gets an arbitrary code. Raises WrongType.
     """
     coding = coding_of(column)
     if pa.types.is_null(array.type):

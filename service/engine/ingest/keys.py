@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from service.engine.ingest.rows import Keys
 
 KEYS_AT_ONCE: Final = 2**12
-"""So many become strings of Python's, and go again, in a millisecond each, for which the interpreter's lock is kept."""
+"""So many become Python strings, and are freed again, in a millisecond each, during which the GIL is held."""
 
 
 class ArrowKeys(Keys):
     """The keys of an upload, none missing: a list of a million strings would take four times the memory.
 
-    And it would keep the interpreter's lock for tens of milliseconds when it goes.
+    Freeing it would hold the GIL for tens of milliseconds.
     """
 
     def __init__(self, keys: pa.ChunkedArray) -> None:

@@ -101,7 +101,7 @@ class _Upload:
                 return
 
     def _has_doubles(self) -> bool:
-        """Without the interpreter's lock, which a set of a million strings would keep for a tenth of a second."""
+        """Without the GIL, which a set of a million strings would hold for a tenth of a second."""
         keys = self._all_keys().drop_null()
         return bool(pc.count_distinct(keys).as_py() < len(keys))
 

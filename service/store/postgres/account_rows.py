@@ -1,6 +1,7 @@
-"""Accounts on their way out: of a million people most have the dataset's own limit, and only the others are told.
+"""Accounts read from Postgres: most have the dataset's own limit, and only the exceptions are listed.
 
-Putting together the bytes of everybody's account took Postgres twice as long as reading the accounts, at every start.
+Putting together the bytes of every individual's account took Postgres twice as long as reading the accounts, at every
+start.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ SELECT count(*),
     string_agg(int8send(limit_units), ''::bytea) FILTER (WHERE limit_units <> %s)
 FROM individuals WHERE dataset_id = %s AND slot >= %s AND slot < %s
 """
-"""How many accounts, whose record is gone, who has paused, and who has another limit, and which.
+"""The number of accounts; those without a record, those paused, and those with another limit.
 
 Takes what `AccountRows.ranges` gives.
 """

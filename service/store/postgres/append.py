@@ -1,4 +1,4 @@
-"""An extension of a ledger: entries, replies and worst cases on an assumed head, in one statement, all or nothing.
+"""An append to a ledger: entries, answers and worst cases on an assumed head, in one statement, all or nothing.
 
 The statement locks the head's row and moves it, if everything that was assumed is so; all rows are joined to that one
 row, so that there is nothing to insert when it did not move.
@@ -94,7 +94,7 @@ MORE_PIECES: Final = f"INSERT INTO pieces SELECT dataset_id, {PIECE_COLUMNS} FRO
 class LedgerAppend:
     """An addition to a dataset's ledger, made if its head is the `assumed` one.
 
-    And if no question of this epoch has one of `new_hashes`.
+    And if no query of this epoch has one of `new_hashes`.
     """
 
     dataset_id: int

@@ -77,7 +77,7 @@ _NULLS: Final[Mapping[str, bytes]] = {
 
 
 def fields(names: str) -> tuple[Field, ...]:
-    """Fields by the names of their types; one that may be NULL has a question mark."""
+    """Fields by the names of their types; one that may be NULL has a query mark."""
     return tuple(_nullable(name) if name in _NULLS else _FIELDS[name] for name in names.split())
 
 

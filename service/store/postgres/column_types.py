@@ -20,7 +20,7 @@ from service.query.schema import Column
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
 ROWS_AT_ONCE: Final = 2**13
-"""So that putting their bytes together never keeps the interpreter's lock for long."""
+"""So that putting their bytes together never keeps the GIL for long."""
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 
 

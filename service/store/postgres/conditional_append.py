@@ -1,4 +1,4 @@
-"""A proposal on Postgres: an extension of the ledger that commits by itself, whatever the size of the batch."""
+"""The conditional append on Postgres: one statement that commits by itself, for a batch of any size."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID

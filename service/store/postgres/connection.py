@@ -1,6 +1,6 @@
 """A session with Postgres: a connection that extends ledgers by a statement of its own, prepared once.
 
-What every commit needs goes straight through libpq, which waits for the reply without Python's lock: a cursor of
+The statements of every commit go straight through libpq, which waits for the reply without the GIL: a cursor of
 psycopg's costs four times what the statement does.
 """
 
@@ -46,7 +46,7 @@ class Session(Connection):
     def change(self, statement: str, values: Sequence[int | bytes]) -> None:
         """Run a statement with parameters $1, $2 and so on; durable at once outside of a transaction.
 
-        One journey, for which Python's lock is given up once. Raises psycopg.Error.
+        One round trip, for which the GIL is given up once. Raises psycopg.Error.
         """
         parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
         formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]

@@ -1,4 +1,4 @@
-"""psycopg's exceptions become the port's, here and nowhere else."""
+"""The only place where psycopg's exceptions become the port's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -42,7 +42,7 @@ ENTRIES_AFTER: Final = (
     f" FROM (SELECT {ENTRY_COLUMNS} FROM ledger WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS oldest)"
     " AS part WHERE bytes_before < %s ORDER BY seq"
 )
-"""Whole entries, for those who replay them; the pieces that stand by themselves are read entry by entry."""
+"""Whole entries for a replay; the pieces in rows of their own are read entry by entry."""
 PIECES_OF: Final = "SELECT number, sealed, digest FROM pieces WHERE dataset_id = %s AND seq = %s ORDER BY number"
 
 ENTRY_SIZES: Final = (

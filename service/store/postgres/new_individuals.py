@@ -1,4 +1,4 @@
-"""New individuals on their way in: the bytes of a binary COPY, and keys to be looked up."""
+"""New individuals written to Postgres: the bytes of a binary COPY, and keys to be looked up."""
 
 from collections.abc import Iterator, Sequence
 from struct import Struct

@@ -1,6 +1,6 @@
 """The pepper of a database: a start under another one is refused, before anything is read or written under it.
 
-Under another pepper no key opens, nobody who was erased is recognised, so that a returning person would have a budget
+Under another pepper no key opens, no erased individual is recognised, so that a returning person would have a budget
 anew, and no piece of the ledger can be read, which looks like damage. The database keeps a salted proof of the first.
 """
 

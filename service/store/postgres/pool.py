@@ -45,7 +45,8 @@ class SessionPool:
     ) -> None:
         """Open the pool; raises StoreUnavailable when no connection comes.
 
-        Readers leave some connections to those who lock a dataset: however many read, no query waits behind them.
+        Readers leave some connections to transactions that lock a dataset: however many read, no query waits behind
+        them.
         """
         self._readers = BoundedSemaphore(max(connections_max - _FOR_WRITING, 1))
         self.idle_timeout_ms = idle_timeout_ms
@@ -168,7 +169,7 @@ class SessionPool:
 
 
 def _check(session: psycopg.Connection[Any]) -> None:
-    """Refuse a pooled session that has died, without a journey: an idle one has nothing to read, a dead one does."""
+    """Refuse a pooled session that has died, without a round trip: an idle one has nothing to read, a dead one does."""
     poll = select.poll()
     poll.register(session.fileno(), select.POLLIN)
     if poll.poll(0):

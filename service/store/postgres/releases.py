@@ -16,7 +16,7 @@ _PLACE: Final = 'at, dataset_id, seq, idempotency_key COLLATE "C"'
 _NEWEST_FIRST: Final = 'at DESC, dataset_id DESC, seq DESC, idempotency_key COLLATE "C" DESC'
 _BEYOND_ALL: Final = ReleasePlace(datetime(9999, 1, 1, tzinfo=UTC), 0, 0, "")
 
-# The reply to the question that was charged is of the entry's own instant: it is found by the whole index.
+# The reply to the query that was charged is of the entry's own instant: it is found by the whole index.
 SHOWN_FIRST: Final = (
     f"SELECT d.name, {_ANSWER} FROM ledger l"
     f" CROSS JOIN LATERAL (SELECT dataset_id, {ANSWER_COLUMNS} FROM answers"

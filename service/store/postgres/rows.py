@@ -1,7 +1,7 @@
 """Ledger entries, replies and pages as rows: which columns, in which order, and back.
 
 Statements on behalf of analysts read PUBLIC_COLUMNS of the ledger alone: the value or the size of each of
-PRIVATE_COLUMNS depends on who was charged what.
+PRIVATE_COLUMNS depends on charges.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -51,5 +51,5 @@ class LedgerSeal:
         return Piece.of(salt, number, content)
 
     def _cipher(self, salt: bytes) -> AESGCM:
-        # A keyed hash of blake2b's own; `hmac` would give up the interpreter's lock.
+        # A keyed hash of blake2b's own; `hmac` would give up the GIL.
         return AESGCM(hashlib.blake2b(salt, digest_size=32, key=self._key, person=_TAG).digest())

@@ -1,4 +1,4 @@
-"""Everything durable, on Postgres: datasets, principals, replies, and the door to each dataset's transaction."""
+"""Everything durable, on Postgres: datasets, principals, answers, and each dataset's transactions."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +89,7 @@ class PostgresStore:
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
-        tables = self._tables_of(dataset_id)  # first: whoever holds a connection must not wait for another one
+        tables = self._tables_of(dataset_id)  # first: a holder of a connection must not wait for another one
         with self._pool.one(for_writing=lock) as session:
             yield PostgresTransaction(
                 session,

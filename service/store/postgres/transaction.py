@@ -43,7 +43,7 @@ KNOWN_ANSWERS: Final = (
     " FROM unnest(%s::uuid[], %s::text[]) AS asked (asker, key), (VALUES (%s)) AS dataset (of_dataset)"
     f" CROSS JOIN LATERAL (SELECT * FROM answers WHERE {_KEY} >= {_ASKED} AND {_KEY} <= {_ASKED} LIMIT 1) AS found"
 )
-# The newest entry of each hash, by the one index that has this order: a question may have been charged a million times.
+# The newest entry of each hash, by the one index that has this order: a query may have been charged a million times.
 _ENTRY: Final = "(query_hash, dataset_id, epoch, seq)"
 KNOWN_ENTRIES: Final = (
     f"SELECT {PUBLIC_COLUMNS} FROM unnest(%s::text[]) AS asked (asked_hash),"
@@ -78,9 +78,9 @@ class PostgresTransaction(RewrittenEntries):
         idle_timeout_ms: int = 60_000,
         hasten: Callable[[], None] | None = None,
     ) -> None:
-        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one journey.
+        """Read the head, locked for writing or as of a read-only snapshot, and what is known: in one round trip.
 
-        A locked transaction for questions has `idle_timeout_ms` in all. With `hasten` it is a long act's.
+        A locked transaction for queries has `idle_timeout_ms` in all. With `hasten` it is a long act's.
         """
         super().__init__(connection, dataset_id, tables, seal)
         self._pending: list[LedgerAppend] = []
@@ -92,7 +92,7 @@ class PostgresTransaction(RewrittenEntries):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
                 # A pipeline ends with a Flush, on which Postgres stops the clock of an idle transaction: a process that
-                # falls silent between the questions and the commit would keep the lock for ever.
+                # falls silent between the queries and the commit would keep the lock for ever.
                 connection.execute(f"SET LOCAL transaction_timeout = {idle_timeout_ms:d}")
             head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
@@ -212,7 +212,7 @@ class PostgresTransaction(RewrittenEntries):
     # Within
 
     def _lookups(self, asked: Sequence[Asked]) -> Iterator[tuple[str, Sequence[object]]]:
-        """Replies, reusable entries and worst cases of the questions, each in one statement."""
+        """Replies, reusable entries and worst cases of the queries, each in one statement."""
         if not asked:
             return
         principals = [each.address[0] for each in asked]

@@ -1,6 +1,7 @@
-"""A shelf in Redis or Valkey that costs a short time-out when it is away, and then nothing for a while.
+"""A key-value store in Redis or Valkey: when the server is away, one short timeout, and then none for a while.
 
-Nothing here raises: a server that is dead, slow, full, of another kind or hostile is a shelf with nothing on it.
+Nothing here raises: a server that is dead, slow, full, of another kind or hostile is a key-value store with nothing on
+it.
 """
 
 import threading
@@ -48,13 +49,13 @@ Result = TypeVar("Result")
 
 
 class RedisKeyValueStore:
-    """The shelf of one process. Thread-safe, but for `listen`, which one thread calls."""
+    """The key-value store of one process. Thread-safe, but for `listen`, which one thread calls."""
 
     def __init__(self, url: str, *, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is asked of the server before it is needed. `clock` counts the seconds of its rests."""
         options = {"socket_timeout": timeout_s, "socket_connect_timeout": timeout_s, "retry": Retry(NoBackoff(), 0)}
         self._client = redis.Redis.from_url(url, **options, **deadline_connections(url))
-        self._listener = redis.Redis.from_url(url, **options)  # news come when they come
+        self._listener = redis.Redis.from_url(url, **options)  # notices come when they come
         self._clock, self._resting_until = clock, float("-inf")
         self._swap = self._client.register_script(_SWAP)
         self._take = self._client.register_script(_TAKE)

@@ -1,4 +1,4 @@
-"""Connections that give a server so long for all of a reply, not for each part of it.
+"""Connections with one deadline for a whole reply, not for each part of it.
 
 A socket's own time-out is one of silence: a server that sends a byte now and then would hold up its reader for ever.
 Connections over TLS keep the time-out of silence.

@@ -1,4 +1,4 @@
-"""The cache's port over any shelf: names that tell nothing, values that only holders of the pepper can read or make."""
+"""The cache's port over any key-value store: opaque names, and values that only the pepper can read or make."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
@@ -29,7 +29,7 @@ class KeyValueStore(Protocol):
     """Where sealed bytes lie. No method raises; whatever comes back may be anything."""
 
     def get(self, names: Sequence[str]) -> list[object]:
-        """The value under each name, None where there is none; empty when the shelf is out of reach."""
+        """The value under each name, None where there is none; empty when the key-value store is out of reach."""
 
     def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         """Lay down `items`, those of `swaps` unless by now something else lies there, and tell all."""
@@ -102,7 +102,7 @@ class SealedCache:
         return min(max(wait_us / 1_000_000, 0.0), burst / per_s)
 
     def _swaps(self, slices: Mapping[bytes, AccountSlice]) -> Iterator[Swap]:
-        """Those slices that are ahead of what lies there; the shelf itself cannot tell which of two is ahead."""
+        """The slices that are ahead of the stored ones; the key-value store cannot tell which of two is ahead."""
         for first in range(0, len(slices), _SEEN_AT_ONCE):
             labels = list(slices)[first : first + _SEEN_AT_ONCE]
             names = [*map(self._name, labels)]
@@ -118,7 +118,7 @@ class SealedCache:
         self, labels: Sequence[bytes], held: Sequence[object], read: Callable[[bytes], Value]
     ) -> Iterator[Value]:
         """The values of ours among what was held."""
-        for label, sealed in zip(labels, held, strict=False):  # a shelf out of reach holds nothing at all
+        for label, sealed in zip(labels, held, strict=False):  # a key-value store out of reach holds nothing at all
             data = self._seal.open(label, sealed)
             if data is not None:
                 yield read(data)

@@ -1,4 +1,4 @@
-"""Values sealed for a shelf that may be in anybody's hands: unreadable, unforgeable, and bound to where they belong.
+"""Values sealed for an untrusted key-value store: unreadable, unforgeable, and bound to their names.
 
 AES-256-GCM, under a key of its own for every value: it is derived from the cache's key and 32 random bytes, so that
 no number of values can make a nonce repeat. A value is padded to a power of two, because its length would tell how many

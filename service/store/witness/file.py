@@ -1,8 +1,8 @@
 """The witness as files: one per dataset, to which records of a fixed size are appended, each synced before it counts.
 
 A record that was torn, or damaged later, does not pass its checksum and is as if it were not there; reading takes all
-the others. Any number of processes may share the folder: who appends holds the file's lock. A file is extended by a
-block of zeros at a time, because syncing a file that grows costs half as much again.
+the others. Any number of processes may share the folder: a process that appends holds the file's lock. A file is
+extended by a block of zeros at a time, because syncing a file that grows costs half as much again.
 """
 
 import errno

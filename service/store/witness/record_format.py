@@ -1,4 +1,4 @@
-"""A witness record as 128 bytes: what it says, to whom it belongs, and a checksum over both."""
+"""A witness record as 128 bytes: its numbers, its dataset, and a checksum over both."""
 
 import hashlib
 import struct

@@ -1,6 +1,6 @@
-"""A witness in Redis or Valkey: one sealed record a dataset, moved only forward, that nobody else can read.
+"""A witness in Redis or Valkey: one sealed record a dataset, moved only forward, readable by the service alone.
 
-Redis forgets and may be in anybody's hands, so this can only help another witness: what it does not hold, or what was
+Redis forgets and is not trusted, so this can only help another witness: what it does not hold, or what was
 not sealed with the pepper, is unknown. It cannot tell which of two records is farther, so a record is replaced only if
 it is the one that its writer has opened: the script compares how it begins, which no two sealings have in common.
 """

@@ -92,7 +92,7 @@ class MemoryBound:
 
     @property
     def requests(self) -> int:
-        """How many requests hold something."""
+        """The number of requests that hold memory."""
         with self._lock:
             return sum(account.requests for account in self._accounts.values())
 

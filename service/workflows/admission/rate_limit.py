@@ -1,8 +1,8 @@
 """How often a principal may ask: a token bucket that all replicas share, and one of this replica's own beside it.
 
-Decided before anything is read of the data, on nothing but who asks, how often and when. The shared bucket is only
-the cache's word, so it may neither open the house nor close it: no principal gets more here than the rate, and one that
-was not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
+Decided before any data are read, from principal, frequency and time alone. The shared bucket is only
+the cache's word, so it may neither open the replica nor close it: no principal gets more here than the rate, and one
+that was not let in here for as long as a bucket takes to fill is let in once, whatever the cache says.
 """
 
 import threading

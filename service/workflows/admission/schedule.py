@@ -3,8 +3,8 @@
 Time is cut into slots at whole multiples of their length. Requests that arrived before a slot begins may begin in it,
 in the order of their principals' turns; together they get as many slots as their public costs need, work begins with
 the first of them and no sooner, and all their responses leave at the instant at which the last one ends, however long
-the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone, and anybody
-who knows these can compute them (tests/workflows/admission/test_schedule.py does).
+the work really took. So slot, order and instant depend on arrivals, disconnects and public costs alone, and an observer
+of these can compute them (tests/workflows/admission/test_schedule.py does).
 
 The schedule is passive: it is told of arrivals and of the time, and has neither a clock nor a thread nor a lock
 (`service.workflows.admission.scheduler`). Instants are whole nanoseconds of one monotonic clock.

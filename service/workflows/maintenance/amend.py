@@ -1,8 +1,8 @@
 """Erasures in the ledger: the individual's place in every kept entry is made untouched.
 
-It is done beside the dataset's line in stretches of entries, each by one act that binds the amendments of its stretch
+It is done outside the writer in stretches of entries, each by one act that binds the amendments of its stretch
 (`model.amendments`), so that a process that ends in the middle loses one stretch of work at most. An entry
-is amended only once a checkpoint has what it charged: nobody replays it any more. How many acts there are follows from
+is amended only once a checkpoint has what it charged: it is never replayed again. How many acts there are follows from
 sequences alone.
 """
 
@@ -106,7 +106,7 @@ def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool
 
 
 def _amending(stretch: EntryRange) -> Preparation[None]:
-    """Rewrite the parts of a stretch beside the line, and journal it."""
+    """Rewrite the parts of a stretch outside the writer, and journal it."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:  # noqa: ARG001 - entries are not records
         if _next_of(transaction) != stretch:  # looked at again, now that no other process can amend

@@ -1,7 +1,7 @@
-"""Erasures are brought to their end in the ledgers: one dataset after the other, beside every line.
+"""Amends the ledgers after erasures: one dataset after the other, outside the writers.
 
-A dataset is asked for when its line is opened, so that what another process had left is taken up, and after each
-erasure. A fault puts it at the end of the queue again, for as long as its line is open here.
+A dataset is asked for when its writer is opened, so that what another process had left is taken up, and after each
+erasure. A fault puts it at the end of the queue again, for as long as its writer is open here.
 """
 
 from dataclasses import dataclass

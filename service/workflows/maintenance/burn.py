@@ -1,7 +1,7 @@
 """Burns: ledger entries that charge people without an answer, for answers that a restored database has forgotten.
 
-What was lost is not known, but what it can have cost anybody is: the sum of its public worst cases. So everybody pays
-that, as far as their limit reaches. It depends on nobody's data, and nobody's spent total ends below the truth.
+The lost answers are unknown, but the most that they can have cost an individual is public: the sum of their worst
+cases. Every individual pays that, up to its limit. It depends on no data, and no spent total ends below the truth.
 """
 
 from datetime import datetime
@@ -21,15 +21,15 @@ from service.workflows.rollback.guard import Position
 from service.workflows.writer.batch import exact_sum
 from service.workflows.writer.state import DatasetState
 
-_NOBODY: Final = UUID(int=0)
+_NO_ANALYST: Final = UUID(int=0)
 
 
 def burn(
     transaction: Transaction, state: DatasetState, *, units: int, settled: Position, why: str, at: datetime
 ) -> LedgerEntry:
-    """Charge `units` to everybody who has a slot, erased people too, as far as their limits reach, in one entry.
+    """Charge `units` to every slot in use, erased individuals too, up to each limit, in one entry.
 
-    `settled` is the position up to which whatever was witnessed is accounted for by this entry and those before it.
+    `settled` is the position up to which all witnessed records are accounted for by this entry and those before it.
     Debits memory; the caller commits.
     """
     slots, accounts = np.sort(transaction.individuals().slots), state.accounts
@@ -55,7 +55,7 @@ def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Pos
         kind="burn",
         seq=head.seq + 1,
         query_id=uuid4(),
-        analyst_id=_NOBODY,
+        analyst_id=_NO_ANALYST,
         analyst="",
         epoch=head.epoch,
         canonical=rfc8785.dumps({"burn": {"why": why, "units": str(units)}}),

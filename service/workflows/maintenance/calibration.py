@@ -139,7 +139,7 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
 
 
 def _scalar_entry_ns(taken: Mapping[str, int]) -> float:
-    """Of a row of the slowest of _SCALARS, beside what the individuals who are touched cost by themselves."""
+    """Of a row of the slowest of _SCALARS, without the cost of the touched individuals themselves."""
     touched = {"once": EVENTS, "often": EVENTS // ROWS_OFTEN}
     priced_ns = taken["priced"] / PEOPLE
     beside = [taken[name] - touched[query["from"]] * priced_ns for name, query in _SCALARS.items()]
@@ -168,7 +168,7 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
 
 
 def _memory(people: int, events: int) -> DatasetMemory:
-    """Synthetic people in every slot, who can pay for everything; conditions and charges differ between them."""
+    """Synthetic individuals in every slot, with limits that are never reached; conditions and charges differ."""
     memory, source = DatasetMemory(_SCHEMA), np.random.default_rng(0)
     memory.grow(people)
     memory.accounts.limit[:] = LIMIT_UNITS_MAX

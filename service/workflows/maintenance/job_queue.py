@@ -1,4 +1,4 @@
-"""Jobs done one after the other on one thread of low priority, beside every line: checks of ledgers, amendments.
+"""A queue of background jobs on one thread of low priority: checks of ledgers, amendments.
 
 Passive until it is opened, so that a test does a job by calling `step`. An error that a job raises is an incident, and
 the next job is done all the same.

@@ -1,6 +1,6 @@
 """Pruning: what entries say of people is dropped behind a verified sequence; the chain, all totals and answers stay.
 
-The ledger is verified first, all of it. Everybody's totals at the sequence, which nobody can replay any more then, are
+The ledger is verified first, all of it. All totals at the sequence, which cannot be replayed any more then, are
 kept beside it, and an act of the journal binds them under a salt. Only then charges and pieces are dropped, stretch by
 stretch: a process that ends in the middle has pruned already, and the rest of the bytes goes with the next pruning.
 """
@@ -80,7 +80,7 @@ def _last(transaction: Transaction, before: int | datetime) -> int:
 
 
 def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Totals:
-    """Everybody's totals at `seq`, once the whole ledger is found to be sound."""
+    """Every individual's totals at `seq`, once the whole ledger is found to be sound."""
     report, replay = verified(record, transaction, totals_at=seq)
     if report.findings:
         raise Damaged(report)

@@ -1,8 +1,8 @@
 """Rebuilding: a deleted answer, made again from its ledger entry under the key that it was first given to.
 
-An entry of format 2 holds the question and the released numbers, and a digest of the principal and the key. The row
-that goes back is the one that was deleted, byte for byte: the key replays it, nothing is drawn and nobody is charged.
-Whether the request would have taken a stored answer (`reuse`) no entry says; it is for the caller to say.
+An entry of format 2 holds the query and the released numbers, and a digest of the principal and the key. The row
+that goes back is the one that was deleted, byte for byte: the key replays it, nothing is drawn and no individual is
+charged. Whether the request would have taken a stored answer (`reuse`) no entry says; it is for the caller to say.
 """
 
 from service.accounting.coverage import coverage_certified
@@ -71,7 +71,7 @@ def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool)
     try:
         plan = compile_query(parse_query(entry.canonical), record.schema, capacity=record.capacity)
     except QueryProblem as problem:
-        refusal = f"this version of the service does not read the question of ledger row {entry.seq}"
+        refusal = f"this version of the service cannot read the query of ledger row {entry.seq}"
         raise InvalidRequest.of("sequence", refusal) from problem
     certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=record.limit_floor_units)
     return AnswerRecord(

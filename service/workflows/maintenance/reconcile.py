@@ -1,9 +1,9 @@
 """Reconciling: open a dataset again whose database is behind its witness, by burning what was lost.
 
-What the lost answers can have cost anybody is the difference of two public numbers: the worst cases summed by the
-witness at its end, and at the last record that is still in this ledger. Everybody is charged that, in one chained
-entry; the fence rises, so that no other copy of the database goes on; and if anybody who had joined was lost, the
-limit of whoever joins from then on is lower by it. No lost data are needed, and nothing depends on anybody's record.
+The most that the lost answers can have cost an individual is the difference of two public numbers: the worst cases
+summed by the witness at its end, and at the last record that is still in this ledger. Every individual is charged that,
+in one chained entry; the fence rises, so that no other copy of the database goes on. If individuals that had joined
+were lost, all that join later get a lower limit. No lost data are needed, and nothing depends on any record.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from service.workflows.writer.state import DatasetState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlan:
-    """The reconciling to be done: `missing_units` for everybody there, `joining_units` for everybody yet to come."""
+    """The reconciling to be done: `missing_units` for every individual, `joining_units` for all that join later."""
 
     code: str
     missing_units: int
@@ -97,9 +97,9 @@ def before(plan: ReconcilePlan | None) -> list[str]:
     if plan.witnessed is not None and plan.shared != here:
         since = "the beginning" if plan.shared is None else f"sequence {plan.shared.seq}"
         registry.append(f"the last record that witness and database share is at {since}: everything after it is burned")
-    registry.append(f"to burn: {_price(plan.missing_units)} for everybody, as far as limits reach")
+    registry.append(f"to burn: {_price(plan.missing_units)} for every individual, up to its limit")
     if plan.joining_units > 0:
-        registry.append(f"whoever joins from now on has a limit lower by {_price(plan.joining_units)}")
+        registry.append(f"individuals that join from now on have a limit lower by {_price(plan.joining_units)}")
     return registry
 
 
@@ -127,8 +127,8 @@ def _plan(
     here = WitnessRecord.of(transaction.head)
     if isinstance(verdict, WitnessLost):
         if burn_units is None:
-            raise InvalidRequest.of("burn-rho", "the witness is lost: state what to burn for everybody")
-        # Who had joined is not known.
+            raise InvalidRequest.of("burn-rho", "the witness is lost: state how much to burn for every individual")
+        # The individuals that had joined are not known.
         joining = min(transaction.head.joining_units + burn_units, CHARGE_UNITS_MAX)
         return ReconcilePlan(
             code=verdict.slug,
@@ -153,7 +153,7 @@ def _rollback(
     shared = before[-1] if before else None
     base_units = 0 if shared is None else shared.worst_case_total_units
     total = max(each.worst_case_total_units for each in lost)
-    # A saturated sum says nothing about its parts: then all that anybody has is burned.
+    # A saturated sum says nothing about its parts: then every budget is burned whole.
     missing = CHARGE_UNITS_MAX if total >= CHARGE_UNITS_MAX else max(total - base_units, burn_units)
     nobody_joined = shared is not None and all(
         each.fence == shared.fence and each.slots <= shared.slots for each in lost

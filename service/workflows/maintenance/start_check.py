@@ -2,7 +2,7 @@
 
 `sparing ledger verify` derives everything anew, which takes the longer the older a ledger is. This looks at the newest
 ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes of them, whichever is less, and at the head. Its cost goes with the
-number and the sizes of entries; its findings are about stored rows, and say nothing of anybody.
+number and the sizes of entries; its findings are about stored rows, and tell nothing about individuals.
 
 It goes from the newest entry backward, piece by piece, and each piece may be read in a snapshot of its own: nothing
 that a ledger has ever changes, so that no snapshot and no session has to be kept for the whole of it.
@@ -129,13 +129,13 @@ def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:
             entries.append(entry)  # noqa: PERF402 - after a fault they say which was the last
     except StoreUnavailable:
         raise
-    except Exception as error:  # whatever it is: what cannot be read is not what was written
+    except Exception as error:  # an entry that cannot be read is not the one that was written
         raise _Damage(f"ledger row {seqs[-1 - len(entries)]}: cannot be read") from error
     return entries
 
 
 def gives_its_hash(entry: LedgerEntry) -> bool:
-    """Whether an entry is what was hashed, whatever it holds."""
+    """Whether an entry still gives its hash."""
     try:
         return entry.is_itself
     except Exception:  # noqa: BLE001 - what has no canonical form is not what was hashed

@@ -1,6 +1,6 @@
-"""Start checks, one dataset after the other on a thread of low priority, beside every line.
+"""Start checks, one dataset after the other on a thread of low priority, outside the writer.
 
-A dataset is answered from before its check has ended, so that nobody waits for it. When damage is found the guard is
+A dataset is answered from before its check has ended, so that no client waits for it. When damage is found the guard is
 told, and from then on the dataset is closed.
 """
 
@@ -22,7 +22,7 @@ SILENT_RETRIES: Final = 30
 """A database that is away this often is an incident; every retry is a second, and other datasets have their turn."""
 LOOKS: Final = 100
 LOOK_EVERY_S: Final = 0.1
-"""A check waits so often and so long for its dataset to be loaded, which somebody may be waiting for."""
+"""A check waits so often and so long for its dataset to be loaded; a client may be waiting for that."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -63,7 +63,7 @@ class Pepper:
         return self._mac(b"forwarding", replica.bytes + challenge)
 
     def _mac(self, purpose: bytes, message: bytes) -> bytes:
-        # `hmac.digest` would give up the interpreter's lock, however short the message.
+        # `hmac.digest` would give up the GIL, however short the message.
         return hmac.new(self.secret, purpose + b"\0" + message, "sha256").digest()
 
 

@@ -1,4 +1,4 @@
-"""The charges of a ledger entry of format 1: prices, in the clear, of those who took part.
+"""The charges of a ledger entry of format 1: prices, in the clear, of the active individuals.
 
 No entry of this form is made any more. It is read, replayed and verified as long as a ledger has one.
 """
@@ -23,7 +23,7 @@ class EncodedCharges:
 
     `slots` lists the touched slots (form 0: uint32 each; form 1: a bitmap, most significant bit first). `active` is a
     bitmap over the touched slots; entries of earlier versions have None when all were charged. `charge_units` is the
-    one charge of all who were charged, or None with `charges` holding int64 units for each charged slot in order.
+    one charge of all charged individuals, or None with `charges` holding int64 units for each charged slot in order.
     """
 
     form: int

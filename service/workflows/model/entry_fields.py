@@ -23,7 +23,7 @@ _CHARGES: Final = "charges."
 class EntryField:
     """One value of an entry. `name` is its attribute, `column` its column.
 
-    The value or the size of a field that `tells_charges` depends on who was charged what: analysts' requests never
+    The value or the size of a field that `tells_charges` depends on charges: analysts' requests never
     read it.
     """
 

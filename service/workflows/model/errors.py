@@ -1,4 +1,4 @@
-"""Every refusal a workflow can utter; the api room turns each class into one HTTP status.
+"""Every refusal of a workflow; the api room turns each class into one HTTP status.
 
     WorkflowError
     ├── InvalidRequest       the request is malformed; names the field

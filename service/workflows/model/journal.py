@@ -50,12 +50,12 @@ class JournalAct:
 
 
 def told_slots(*, joined: Integers, rows: Integers) -> dict[str, Any]:
-    """The slots in the detail of an upload, both increasing: who has joined, and whose rows are new."""
+    """The slots in the detail of an upload, both increasing: the new individuals, and those with new rows."""
     return {"joined": _told(joined), "slots": _told(rows)}
 
 
 def joined_slots(detail: Mapping[str, Any]) -> Integers | None:
-    """The slots, and perhaps others on their pages, of people who joined by an upload; None where it does not tell."""
+    """The slots of individuals that joined by an upload, perhaps with others on their pages; None if untold."""
     return _slots(detail["joined"]) if "joined" in detail else None
 
 

@@ -1,7 +1,7 @@
-"""The ledger: one entry per charged query or burn, chained by SHA-256, with what everybody was priced by inside.
+"""The ledger: one entry per charged query or burn, chained by SHA-256, with the price of every individual inside.
 
 Format 2 (docs/decisions/0027): an entry has a public part, which an auditor is shown, and a private one, of which it is
-shown a salted digest. `hash` binds both, and each entry to all that came before; whoever has the public parts and the
+shown a salted digest. `hash` binds both, and each entry to all that came before; a holder of the public parts and the
 private digests checks the chain, and learns nothing of how many people a query concerned. Replaying the entries from
 the genesis gives every spent total again. Entries of format 1 keep their hashes, which bind counts without a salt.
 """
@@ -47,7 +47,7 @@ SALT_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicEntry:
-    """The part of an entry that analysts' requests may read: no value and no size here depends on who was charged.
+    """The part of an entry that analysts' requests may read: no value and no size here depends on charges.
 
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
@@ -122,7 +122,7 @@ class LedgerEntry(PublicEntry):
     is_pruned: bool = False
 
     def sealed(self) -> Self:
-        """This very entry, with its digests and its hash: for its maker, before anybody else sees it."""
+        """This very entry, with its digests and its hash, which its maker sets."""
         if self.format == 1:
             object.__setattr__(self, "hash", _first_format_hash(self))
             return self

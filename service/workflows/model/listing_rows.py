@@ -61,7 +61,7 @@ class EntryRecord:
 class OwnCharge:
     """An entry as one individual sees it: whether that slot was charged, and how many units.
 
-    Of an entry that is pruned nobody knows any more: `outcome` and `units` are None.
+    Of a pruned entry both are unknown: `outcome` and `units` are None.
     """
 
     seq: int

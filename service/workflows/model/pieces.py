@@ -1,11 +1,11 @@
-"""Pieces of a ledger entry: who was touched, who of them took part, and the quantity that each was priced by.
+"""Pieces of a ledger entry: the touched individuals, which of them were active, and the quantity that priced each.
 
-What an entry of format 2 says of people is cut by stretches of slots, so that one individual's receipt reads one piece,
-an erasure rewrites one, and no value grows with the dataset. An entry that says little is one piece over all slots. A
-piece holds plain forms only: four bytes for a touched individual or an eighth of a byte for each slot of its stretch,
-whichever is less in sum, a bit for whether it took part, and eight bytes for its quantity where the query admits
-different ones. Its size grows in steps, up to that of a stretch in which everybody is touched: one individual more or
-less changes it rarely, and of a dense query never.
+The individuals of an entry of format 2 are divided into stretches of slots, so that one individual's receipt reads one
+piece, an erasure rewrites one, and no value grows with the dataset. An entry that says little is one piece over all
+slots. A piece holds plain forms only: four bytes for a touched individual or an eighth of a byte for each slot of its
+stretch, whichever is less in sum, a bit for whether it took part, and eight bytes for its quantity where the query
+admits different ones. Its size grows in steps, up to that of a stretch in which every slot is touched: one individual
+more or less changes it rarely, and of a dense query never.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 STRETCH_SLOTS: Final = 2**13
-"""A piece has at most 66 KiB: what a receipt reads of a query that touched everybody."""
+"""A piece has at most 66 KiB: the part of a dense query that a receipt reads."""
 WHOLE: Final = -1
 """The number of a piece over all slots."""
 WHOLE_BYTES_MAX: Final = 2**13
@@ -53,7 +53,7 @@ _PIECE_TAG: Final = b"sparing piece 2\0"
 _PIECES_TAG: Final = b"sparing pieces 2\0"
 
 CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + 8 * STRETCH_SLOTS
-"""Of a stretch in which everybody is touched, which is the longest content of a piece."""
+"""The longest content of a piece: every slot of its stretch is touched."""
 
 Integers = NDArray[np.int64]
 Outcome = Literal["charged", "left_out", "untouched"]
@@ -64,7 +64,7 @@ class Measure(IntEnum):
     """The kind of amounts in a piece. Numbers from 3 on are for rules that keep a second norm."""
 
     ONE_NORM = 0
-    """One squared norm in grid steps for all: the query gives everybody the same."""
+    """One squared norm in grid steps for all: the query gives every individual the same."""
     NORMS = 1
     """A squared norm in grid steps for each."""
     UNITS = 2
@@ -101,7 +101,7 @@ class Quantities:
         return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts)
 
     def prices(self, sigma_steps: float) -> Integers:
-        """The charge of each who is touched if it takes part, (k,) units: public functions of amount and sigma."""
+        """The charge of each touched individual if it is active, (k,) units: public functions of amount and sigma."""
         match self.measure:
             case Measure.UNITS:
                 return self.amounts
@@ -188,7 +188,7 @@ def joined(pieces: Sequence[Piece]) -> Quantities:
         raise ValueError("the pieces of an entry were changed, or sealed under another pepper")
     if len(parts) == 1:
         return parts[0]
-    # Of an amended piece that touches nobody any more there is no amount.
+    # An amended piece that touches no individual any more has no amount.
     parts = [part for part in parts if part.touched.size > 0] or parts[:1]
     touched = np.concatenate([part.touched for part in parts])
     one = parts[0].measure is Measure.ONE_NORM and touched.size > 0
@@ -228,7 +228,7 @@ def _size(count: int, slots: int, measure: Measure) -> int:
 
 
 def _encoded(quantities: Quantities, *, first_slot: int, slots: int) -> bytes:
-    """Big-endian, from `first_slot` on: header, slots, who took part, amounts, and zeros up to the next size."""
+    """Big-endian, from `first_slot` on: header, slots, flags of activity, amounts, and zeros up to the next size."""
     form = _LIST if SLOT_BYTES * quantities.touched.size <= (slots + 7) // 8 else _BITMAP
     content = _packed(quantities, form, first_slot=first_slot, slots=slots)
     return content.ljust(min(_padded(len(content)), _size(slots, slots, quantities.measure)), b"\0")

@@ -1,4 +1,4 @@
-"""Frozen values that go in and out of the ports: a row, a reply, a page. Units are units of 2^-40 rho."""
+"""Frozen values that go in and out of the ports: a row, an answer, a page. Units are units of 2^-40 rho."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Head:
     `seq` and `hash` are the last ledger entry's; `epoch` the public epoch; `fence` the writer's; `data_version` counts
     the acts of the journal, each of which may change records or limits, and `journal_hash` is the last one's; `slots`
     counts the slots handed out; `worst_case_units` sums the public worst cases; `checkpoint_seq` is the sequence up to
-    which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of anybody who joins is
+    which no page misses a charge (`Checkpoint`); `joining_units` is by how much the limit of a new individual is
     lowered, because a restore may have forgotten that they have spent it; behind `pruned_seq`, and with it, entries
     have neither charges nor pieces any more.
     """
@@ -82,7 +82,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessRecord:
-    """How far a dataset had come when something of it left the house, kept outside the database.
+    """How far a dataset had come when something of it left the replica, kept outside the database.
 
     `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
     cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
@@ -149,7 +149,7 @@ class OwnAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question as a store can look it up: a key, and a query by its hash (None when reuse is not wanted)."""
+    """A query as a store can look it up: a key, and a query by its hash (None when reuse is not wanted)."""
 
     address: Address
     query_hash: str | None
@@ -157,10 +157,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A store's knowledge of the questions a transaction was opened for, all read under the lock.
+    """A store's knowledge of the queries a transaction was opened for, all read under the lock.
 
     The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
-    queries may have cost anybody so far, in units.
+    queries may have cost an individual so far, in units.
     """
 
     answers: Mapping[Address, AnswerRecord]
@@ -194,10 +194,10 @@ class Checkpoint:
     An entry touches the pages of the slots that it charges and of those that it leaves out.
 
     Pages are written one by one, each durable by itself, and then the head's `checkpoint_seq` moves to `seq`. What
-    holds at every instant, whoever else writes and wherever one stops, is this. (1) A stored page is the ledger's
-    replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq` touches that
-    page. So a page stands at the later of the two, and who loads it replays the entries after `checkpoint_seq`, less
-    those that the page itself has already.
+    holds at every instant, with any number of writers and wherever one stops, is this. (1) A stored page is the
+    ledger's replay at the page's own sequence. (2) No entry after a page's own sequence and up to `checkpoint_seq`
+    touches that page. So a page stands at the later of the two, and a loader replays the entries after
+    `checkpoint_seq`, less those that the page itself has already.
 
     (1) holds because a page moves only forward and only in a database whose ledger has the entry `seq` with `hash`: the
     chain binds everything before it, and no ledger forgets. (2) holds because `checkpoint_seq` moves from `since` or

@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The holder of a key, who asks. `dataset` bounds what it may touch; `individual` is whose own budgets it sees."""
+    """The holder of an API key. `dataset` bounds what it may touch; `individual` is whose own budgets it sees."""
 
     id: UUID
     role: Role
@@ -58,7 +58,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicDataset:
-    """The public facts of a dataset, which anybody may know: nothing here is read off the data."""
+    """The public facts of a dataset: nothing here is read off the data."""
 
     name: str
     guarantee: Guarantee
@@ -140,7 +140,8 @@ class BudgetSummary:
 class ActRow:
     """An act of a curator or an individual, for curators; `sequence` is the ledger's when it was done.
 
-    `individual` is the key of whom it concerns while that person is present: None for the erased, and for an erasure.
+    `individual` is the key of the individual it concerns while that is present: None for the erased, and for an
+    erasure.
     """
 
     number: int
@@ -155,7 +156,7 @@ class ActRow:
 class LedgerRow:
     """One entry of the ledger; `charged` and `left_out` count individuals and are for curators.
 
-    A `burn` has no analyst, noise or answer; its `query` says why everybody was charged. From format 2 on,
+    A `burn` has no analyst, noise or answer; its `query` says why every individual was charged. From format 2 on,
     `previous_hash`, the entry's public fields and `private_digest` give `hash`.
     """
 

@@ -1,6 +1,6 @@
 """The cache's port: what replicas share, and may lose at any moment without anything but time being lost with it.
 
-Whatever comes back from a cache is of a replica that held the pepper, but it may be old, of another history, or
+A value from the cache was made by a replica that held the pepper, but it may be old, of another history, or
 missing. So every value says where it belongs, and a replica that uses it compares that with what the database
 says. Nothing here ever says that an individual can still pay.
 """
@@ -82,7 +82,7 @@ Shared = SharedAnswer | SharedEntry | AccountSlice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitNotice:
-    """A dataset has come to a place. `hints` tell, to who knows whereof, which replies are shared since."""
+    """The new position of a dataset. `hints` name the answers shared since, to holders of their keys."""
 
     genesis: bytes
     fence: int
@@ -110,10 +110,10 @@ class Cache(Protocol):
         """Those slices of these that are held, each at whatever place it was taken."""
 
     def audience(self) -> int:
-        """How many listen to news, oneself included; 0 when unknown."""
+        """How many listen to notices, oneself included; 0 when unknown."""
 
     def listen(self, *, within_s: float) -> list[CommitNotice]:
-        """The news that have come; waits for the first. The first call begins to listen. One thread at a time."""
+        """The notices that have come; waits for the first. The first call begins to listen. One thread at a time."""
 
     def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
         """Take one token of a bucket that all replicas share: 0, or after how many s there is one; None: unknown."""

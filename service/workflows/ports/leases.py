@@ -8,7 +8,7 @@ from service.workflows.model.rows import Lease, ReplicaAddress
 class Leases(Protocol):
     """Which process works on which dataset. Time is the store's clock alone; every method raises StoreUnavailable.
 
-    A lease decides only who works. That charges are right rests on the dataset's lock and fence, whoever works.
+    A lease decides only which process works. The charges are right with any number of them, by lock and fence.
     """
 
     def claim(self, dataset_id: int, replica: ReplicaAddress, *, lease_s: float) -> Lease:

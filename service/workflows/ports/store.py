@@ -45,7 +45,7 @@ class Store(Protocol):
     def conditional_append(
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
     ) -> AbstractContextManager[ConditionalAppend]:
-        """A proposal for questions that have not been asked before, on top of `head`."""
+        """A proposal for queries that have not been asked before, on top of `head`."""
 
     def transaction(
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()

@@ -1,4 +1,4 @@
-"""Counts for the operator while the house works; none of them comes from a record.
+"""Counts for the operator while the replica works; none of them comes from a record.
 
 Readers of metrics are not trusted with data. So no method here takes a charge, a number of people, the name of a
 dataset or the length of an evaluation, and an adapter cannot show what it was never told. Not all of it is public all
@@ -15,7 +15,7 @@ class Telemetry(Protocol):
     """Where the counts go. Methods are called from any thread, and must neither block nor raise."""
 
     def request_began(self) -> None:
-        """A request is in the house."""
+        """A request is in the replica."""
 
     def request_ended(self, route: str, status: int) -> None:
         """It has left with `status`; `route` is the template of its path, never the path."""
@@ -24,7 +24,7 @@ class Telemetry(Protocol):
         """A response was not ready at its instant and leaves at a later one."""
 
     def batched(self, requests: int) -> None:
-        """So many questions shared one transaction."""
+        """So many queries shared one transaction."""
 
     def committed(self, kind: Commit) -> None:
         """A transaction is durable."""

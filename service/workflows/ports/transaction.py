@@ -23,7 +23,7 @@ class Transaction(Protocol):
 
     @property
     def known(self) -> Known:
-        """The store's knowledge of the questions that the transaction was opened for."""
+        """The store's knowledge of the queries that the transaction was opened for."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
@@ -59,7 +59,7 @@ class Transaction(Protocol):
         """Every stored reply, by the sequence that it shows; ask for other things meanwhile as you like."""
 
     def worst_cases(self) -> dict[UUID, int]:
-        """The most that the queries of each analyst may have cost anybody, in units, as stored."""
+        """The most that the queries of each analyst may have cost an individual, in units, as stored."""
 
     def acts(self, *, after: int) -> list[JournalAct]:
         """The acts of the journal with number > `after`, in order."""
@@ -163,7 +163,7 @@ class Transaction(Protocol):
 
 
 class LongAct(Transaction, Protocol):
-    """A transaction that writes records while questions are answered: the dataset's row is not locked before `lock`.
+    """A transaction that writes records while queries are answered: the dataset's row is not locked before `lock`.
 
     From its beginning to its end no other changes records, so that slots can be given out; limits, epochs and queries
     go on.
@@ -179,8 +179,8 @@ class LongAct(Transaction, Protocol):
 class ConditionalAppend(Protocol):
     """Entries for a dataset whose head is assumed to be known: no lock is held before they are sent.
 
-    Committed in one journey, and only if the head's sequence, hash, fence, epoch and data version are still those, no
-    key that was asked is taken, and no question that may be reused was answered in this epoch. A store may refuse to
+    Committed in one round trip, and only if the head's sequence, hash, fence, epoch and data version are still those,
+    no key that was asked is taken, and no query that may be reused was answered in this epoch. A store may refuse to
     leave a key that was asked without a reply.
     """
 

@@ -1,8 +1,8 @@
-"""Replies that another replica has given, found without taking the dataset's line.
+"""Answers that another replica has given, found in the cache without the dataset's writer.
 
-Only a key of which news has told is looked for, so that a query under a new key never asks the cache. Looking is the
+Only a key of which notices has told is looked for, so that a query under a new key never asks the cache. Looking is the
 work of a few threads: the caller goes on at once. What is found counts only if the database, asked without a
-lock, has the entry that it shows in this very chain, under the same fence; in every other case the line answers, and
+lock, has the entry that it shows in this very chain, under the same fence; in every other case the writer answers, and
 refuses, as if there were no cache.
 """
 
@@ -22,18 +22,18 @@ LOOKING_MAX: Final = 64
 
 
 class Answering(Protocol):
-    """A line, as far as questions go."""
+    """A writer, as far as queries go."""
 
     @property
     def guard(self) -> RollbackGuard:
-        """The door to the dataset's transactions."""
+        """The guard of the dataset's transactions."""
 
     def submit(self, submission: Submission) -> None:
         """Let a submission wait for its turn."""
 
 
 class AnswerLookup:
-    """Looks for replies in the cache before a line is asked. Thread-safe."""
+    """Looks for replies in the cache before a writer is asked. Thread-safe."""
 
     def __init__(self, cache: Cache, hints: Hints, threads: Executor | None = None) -> None:
         """Its own threads start when first needed."""
@@ -42,11 +42,11 @@ class AnswerLookup:
         self._room = threading.BoundedSemaphore(LOOKING_MAX)
 
     def close(self) -> None:
-        """Take no new submission. Looks under way end by themselves: the line, asked late, refuses."""
+        """Take no new submission. Looks under way end by themselves: the writer, asked late, refuses."""
         self._threads.shutdown(wait=False)
 
     def submit(self, submission: Submission, record: DatasetRecord, line: Answering) -> None:
-        """Settle a submission of one query with the reply that is known, or let the line answer. Asks nobody itself."""
+        """Settle a submission of one query with a known answer, or leave it to the writer. Never waits itself."""
         (request,) = submission.requests
         if not self._hints or self._cache.hint(record.genesis, request.address) not in self._hints:
             line.submit(submission)
@@ -64,7 +64,7 @@ class AnswerLookup:
         (request,) = submission.requests
         try:
             known = self._known(request, record, line.guard)
-        except Exception:  # noqa: BLE001 - the line will meet it again, and has the words for it
+        except Exception:  # noqa: BLE001 - the writer will meet it again, and has the words for it
             known = None
         finally:
             self._room.release()

@@ -1,4 +1,4 @@
-"""Stored replies for requests that are refused today, although their keys were answered before.
+"""Stored answers for requests that would be refused today, although their keys were answered before.
 
 A later version may refuse a query that an earlier one has answered; the answer stays under its key all the same. It is
 looked for only when a request is about to be refused, on threads of this module's own, and in public columns alone: the

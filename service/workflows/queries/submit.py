@@ -1,4 +1,4 @@
-"""From queries to the promises of their answers: compiled, admitted by public cost, and handed to a dataset's line."""
+"""Submission of queries: compiled, admitted by public cost, and handed to the dataset's writer."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ from service.workflows.writer.submission import PendingAnswer, Submission
 
 
 class QuerySubmitter:
-    """The way of a house's queries to its lines. `lookup` is where other replicas' replies are found, if anywhere."""
+    """Submits queries to the writers. `lookup` finds the answers of other replicas, where there are any."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class QuerySubmitter:
         self._stored_answers = StoredAnswers(registry.guard, admission)
 
     def close(self) -> None:
-        """Take nothing new. The lines must be closed after this."""
+        """Take nothing new. The writers must be closed after this."""
         if self.lookup is not None:
             self.lookup.close()
         if self._admission.scheduler is not None:
@@ -89,7 +89,7 @@ class QuerySubmitter:
         reach("queueing")
         submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, writer)
         if self._admission.scheduler is not None:
-            return submission.answers  # the schedule hands it to the line when its slots come
+            return submission.answers  # the schedule hands it to the writer when its slots come
         if self.lookup is not None and len(requests) == 1:
             self.lookup.submit(submission, record, writer)
         else:

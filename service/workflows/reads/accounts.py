@@ -1,11 +1,11 @@
-"""Accounts as individuals and curators read them: from memory, from what others have left in the cache, or from SQL.
+"""Accounts for individuals and curators: from memory, from the cache of other replicas, or from the database.
 
 The caller's own thread reads a snapshot of the database to learn whose accounts are wanted and where the ledger stands.
 Then it copies those accounts from memory, if no query is worked on and memory has come that far. Otherwise slices of
 accounts may be at hand in the cache. They count only if they were taken at exactly the place at which the database
 stands: the same registration, fence, sequence, hash and version of the records. A slice that is older, or ahead, is as
-good as none. At last an individual's own account is read from the database, beside the line; for a curator the line
-catches up.
+good as none. At last an individual's own account is read from the database, outside the writer; for a curator the
+writer catches up.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) 
 
 
 def _at_hand(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
-    """From memory or the cache, whichever has them, without waiting for the line; None where neither does."""
+    """From memory or the cache, whichever has them, without waiting for the writer; None where neither does."""
     copied = writer.peek(partial(_copied, wanted, exchange))
     return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
 

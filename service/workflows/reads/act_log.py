@@ -1,7 +1,7 @@
-"""A dataset's log of acts for its curators: what was done to it, when, and to whom, the newest first.
+"""A dataset's log of acts for its curators: act, time and individual, the newest first.
 
-What an act keeps for replicas, such as the slots it has touched, is not shown. Of each kind of act it is stated what
-is; of a kind that is not known here, only that it was done.
+Details kept for replicas, such as the touched slots, are not shown. The table states what is shown of each kind of
+act; of an unknown kind, only that it was done.
 """
 
 from collections.abc import Mapping

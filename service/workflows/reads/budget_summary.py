@@ -36,7 +36,7 @@ class AllAccounts:
 
 
 def all_accounts(writer: WriterThread) -> AllAccounts:
-    """A copy of every page, each at or after where the database stood before; questions are answered in between.
+    """A copy of every page, each at or after where the database stood before; queries are answered in between.
 
     Raises Unavailable, Fenced, Busy.
     """
@@ -60,7 +60,7 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
 def summary(taken: AllAccounts) -> BudgetSummary:
     """Shares of the budget that remain: ten bins, quantiles, how many have nothing left, and how many have paused."""
     limit, spent = taken.limit[taken.present], taken.spent[taken.present]
-    # Who came back with a smaller budget may have spent more than it: nothing is left, and not less than nothing.
+    # An individual that came back with a smaller budget may have spent more: the share is zero, not negative.
     share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
     counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
@@ -71,7 +71,7 @@ def summary(taken: AllAccounts) -> BudgetSummary:
         exhausted=int((spent >= limit).sum()),
         paused=int(taken.paused[taken.present].sum()),
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
-        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # of nobody there are none
+        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # none without individuals
     )
 
 

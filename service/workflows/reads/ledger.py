@@ -33,7 +33,7 @@ DELTA_OF_RHO_GUARANTEE: Final = "1e-6"
 
 @contextmanager
 def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
-    """The database as it stands, read in the caller's own thread and never in the line. Raises Unavailable, Fenced."""
+    """A snapshot of the database, read in the caller's thread, never in the writer. Raises Unavailable, Fenced."""
     try:
         with guard.transaction(lock=False) as transaction:
             yield transaction
@@ -69,7 +69,7 @@ def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: s
 def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
     """Lower one's own limit to `limit_units`, or to what is spent already if that is more. Never raises it.
 
-    The line is left before the account is put into words: an epsilon takes ten milliseconds.
+    The view is made outside the writer: an epsilon takes ten milliseconds.
     """
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
@@ -90,8 +90,8 @@ def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
 def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
     """Take part in no query from now on, or again. Nothing happens where that is so already.
 
-    The limit stays: a burn during the pause takes as much as from anybody, so that nothing that a restore forgot
-    is had again when the pause ends.
+    The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
+    when the pause ends.
     """
 
     def act(transaction: Transaction, state: DatasetState) -> OwnAccount:
@@ -212,6 +212,6 @@ def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
 
 
 def _asked(charge: OwnCharge) -> dict[str, Any]:
-    """The question that was asked, or why it was burned; how many acts the journal counts is not for individuals."""
+    """The query, or the reason of a burn; the number of acts in the journal is not for individuals."""
     asked: dict[str, Any] = orjson.loads(charge.canonical)
     return asked if charge.kind == "query" else {"burn": {name: asked["burn"][name] for name in ("why", "units")}}

@@ -3,7 +3,7 @@
 The database keeps the limit of now. A limit never rises, so that an earlier one is what an individual joined with:
 the dataset's budget, unless the schema has a column of limits; then it is the limit of now, or what it was before the
 first act in the journal that lowered it. Where that is not known, the dataset's budget is above whatever it was: after
-a restore that may have forgotten what people joined with, after an erasure, since an individual who comes back may do
+a restore that may have forgotten what people joined with, after an erasure, since an individual that comes back may do
 so with less, and for limits that were lowered before the journal told from where.
 """
 
@@ -27,8 +27,8 @@ class Promised:
     """The parts that a promise is made of, in units.
 
     `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is not known.
-    A restored database may have forgotten charges: up to `joining_units` of people who joined afterwards, and what a
-    burn could not take of people whose limit it reached (`is_restored`).
+    A restored database may have forgotten charges: up to `joining_units` of individuals that joined afterwards, and
+    what a burn could not take of people whose limit it reached (`is_restored`).
     """
 
     limit_units: int

@@ -1,6 +1,6 @@
 """Exchange between replicas through the cache: what was committed here, and what the others have committed.
 
-Nothing on an answer's way waits for it. The line hands over what is durable and witnessed and goes on; one thread
+Nothing on an answer's way waits for it. The writer hands over what is durable and witnessed and goes on; one thread
 shares it, another listens, fetches the ledger's tail ahead of need and wakes lines that have nothing to do. What does
 not fit is dropped: a replica that misses it reads the database. While no other listens, nothing is shared at all.
 """
@@ -37,9 +37,9 @@ SLICES_LEFT_MAX: Final = 65_536
 LEFT_FOR_S: Final = 600.0
 LOOK_EVERY_S: Final = 1.0
 _GATHER_S: Final = 0.05
-"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one journey.
+"""How long what is handed over meanwhile waits for the next sharing, so that many commits make one round trip.
 
-A journey costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
+A round trip costs a millisecond of processor time when nothing of it is warm, and 0.1 ms a commit when ten go together.
 """
 _LISTEN_S: Final = 0.2
 _ENDING_S: Final = 2.0
@@ -48,7 +48,7 @@ Position = tuple[int, int, int]
 
 
 class Follower(Protocol):
-    """A line, as far as the news concern it. Called from the listening thread."""
+    """A writer, as far as the notices concern it. Called from the listening thread."""
 
     @property
     def tail(self) -> Tail:
@@ -85,7 +85,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outgoing:
-    """Values that the line hands over together. `head` is None when there is nothing to tell of."""
+    """Values that the writer hands over together. `head` is None when there is nothing to tell of."""
 
     genesis: bytes
     head: Head | None
@@ -95,7 +95,7 @@ class _Outgoing:
 
 
 class ReplicaExchange:
-    """One house's part in it. `publish` and `hear` are steps; `open` gives each a thread that takes them."""
+    """One replica's side of the exchange. `publish` and `hear` are steps; `open` gives each a thread."""
 
     def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""
@@ -120,7 +120,7 @@ class ReplicaExchange:
 
     @property
     def has_work(self) -> bool:
-        """Whether `publish` would find something."""
+        """Whether a commit waits to be shared."""
         return not self._outbox.empty()
 
     def close(self) -> None:
@@ -134,11 +134,11 @@ class ReplicaExchange:
             thread.join(_ENDING_S)
 
     def follow(self, genesis: bytes, follower: Follower) -> None:
-        """Bring a dataset's news to its line from now on."""
+        """Bring a dataset's notices to its writer from now on."""
         self._followers[genesis] = follower
 
     def unfollow(self, follower: Follower) -> None:
-        """Bring it no more news."""
+        """Bring it no more notices."""
         for genesis in [each for each, followed in list(self._followers.items()) if followed is follower]:
             del self._followers[genesis]
 
@@ -180,7 +180,7 @@ class ReplicaExchange:
     # The steps
 
     def publish(self) -> None:
-        """Share what was handed over, at least one parcel, all of it in one go."""
+        """Share what was handed over, at least one commit, all of it together."""
         outgoing = [self._outbox.get()]
         while not self._outbox.empty():
             outgoing.append(self._outbox.get_nowait())
@@ -200,7 +200,7 @@ class ReplicaExchange:
             self._cache.share(values, list(notices.values()))
 
     def hear(self, *, within_s: float) -> None:
-        """Take in the news that have come: where to look for replies, and what is next in the ledgers followed."""
+        """Take in the notices that have come: where to look for replies, and what is next in the ledgers followed."""
         latest: dict[bytes, CommitNotice] = {}
         for notice in self._cache.listen(within_s=within_s):
             self.hints.add(notice.hints)
@@ -242,13 +242,13 @@ class ReplicaExchange:
             try:
                 step()
                 time.sleep(rest_s)
-            except Exception as error:  # noqa: BLE001 - what is shared is a help; the house does without
+            except Exception as error:  # noqa: BLE001 - what is shared is a help; the replica does without
                 report_incident(error, "sharing between replicas")
                 time.sleep(_LISTEN_S)
 
 
 def _answers(outgoing: _Outgoing) -> list[SharedAnswer]:
-    """Those replies of a parcel that show an entry of the same parcel: what a reused one shows lies further back."""
+    """Those replies of a commit that show an entry of the same commit: what a reused one shows lies further back."""
     hashes = {entry.seq: entry.hash for entry in outgoing.entries}
     fence = 0 if outgoing.head is None else outgoing.head.fence
     return [
@@ -267,4 +267,4 @@ def _charges_bytes(entry: LedgerEntry) -> int:
 
 
 NO_EXCHANGE: Final = ReplicaExchange(NoCache())
-"""For a line that has no replica to share with."""
+"""For a writer that has no replica to share with."""

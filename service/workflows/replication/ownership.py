@@ -3,7 +3,7 @@
 With release slots on, a dataset's requests are worked on in one timetable. Two processes would have two, and the lock
 of the dataset's row would make the real duration of one process' work another's delay, for analysts to read.
 
-The lease decides only who works. Charges are right whoever works, and if two do: that rests on the dataset's lock, its
+The lease decides only which process works. Charges are right even if two do: that rests on the dataset's lock, its
 fence and the proofs of a proposal. The process stops considering itself owner before its lease can have expired: it
 counts from before the renewal was sent, on a monotonic clock, and less `MARGIN_S`.
 """
@@ -56,7 +56,7 @@ class Ownership:
         """Have `moved` called with datasets whose owner is another process, each time that this is read."""
         self._moved = moved
 
-    # Who owns what
+    # Owners
 
     def at_hand(self, dataset_id: int) -> ReplicaAddress | None:
         """The owner; None when the store has to be asked. Touches no database."""
@@ -110,7 +110,7 @@ class Ownership:
     def leave(self) -> None:
         """Own nothing new, and have everything released so that others take over. For signal handlers too.
 
-        What this process has accepted already it may still work on.
+        Requests that this process has accepted are still worked on.
         """
         if not self._is_leaving:
             self._kept = frozenset(key for key, known in self._known.items() if self.is_here(known.replica))

@@ -1,7 +1,7 @@
-"""The ledger's tail, as others have told of it: entries ahead of memory, fetched before anybody needs them.
+"""The ledger's tail, as others have told of it: entries ahead of memory, fetched before they are needed.
 
 They are used only if they lead, hash by hash, from where memory stands to exactly the head that the database names;
-otherwise the database is read. So no cache, and no other history under the same name, changes what anybody has spent.
+otherwise the database is read. So no cache, and no other history under the same name, changes a spent total.
 """
 
 import threading

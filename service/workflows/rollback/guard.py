@@ -71,7 +71,6 @@ class RollbackGuard:
     """
 
     def __init__(self, *, record: DatasetRecord, store: Store, witness: Witness) -> None:
-        """Know nothing: the first transaction reads the witness."""
         self._record, self._store, self._witness = record, store, witness
         self._name = witness_name(record)
         self._known: WitnessRecord | None = None  # the farthest witnessed that was seen to be accounted for
@@ -146,7 +145,7 @@ class RollbackGuard:
         return self._store.finish_checkpoint(self._record.id, checkpoint)
 
     def is_confirmed(self, head: Head) -> bool:
-        """Whether `head` is the farthest that is witnessed, and nothing is in doubt."""
+        """Whether `head` is the farthest that is witnessed, and the dataset is not closed."""
         with self._lock:
             return self.code is None and self._known == WitnessRecord.of(head)
 
@@ -166,7 +165,7 @@ class RollbackGuard:
     def confirm_recorded_up_to(self, seq: int, head: Head) -> None:
         """Have it witnessed that the dataset has come to entry `seq` or farther, of which nothing is told twice.
 
-        For replies that were committed at some time, by anybody. `head` is what a transaction since has found; acts of
+        For answers that any process committed at some time. `head` is what a transaction since has found; acts of
         individuals that it has more than was told make no difference here, so that no analyst's request waits for the
         witness because of them. For outside of transactions. Raises Unavailable, Fenced.
         """
@@ -231,12 +230,12 @@ class RollbackGuard:
                 self._know(seen[-1])
 
     def _know(self, record: WitnessRecord) -> None:
-        """Behind the door: what was witnessed is accounted for."""
+        """Under the lock: what was witnessed is accounted for."""
         if self._known is None or self._known.position < record.position:
             self._known = record
 
     def _is_continued(self, record: WitnessRecord, transaction: Transaction) -> bool:
-        """The check of every transaction, which reads nothing while nobody else appends: a record on the chain."""
+        """The check of every transaction, which reads nothing while no other process appends: a record on the chain."""
         head = transaction.head
         if not _continues(record, head):
             return False
@@ -244,7 +243,7 @@ class RollbackGuard:
         return record.hash == (hashes.get(record.seq) or transaction.hashes([record.seq]).get(record.seq))
 
     def _tell(self, head: Head) -> WitnessRecord | None:
-        """Tell the witness of a head; what somebody else has told it meanwhile, which must be confirmed."""
+        """Tell the witness of a head; returns a record that another process has told it meanwhile, to be confirmed."""
         ours = WitnessRecord.of(head)
         with self._lock:
             if self._told is not None and self._told.position >= ours.position:

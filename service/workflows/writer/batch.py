@@ -1,7 +1,7 @@
 """The one sentence everything serves, for a batch of waiting queries that share one transaction.
 
-If the request is known, its stored reply; otherwise every individual's charge, those who can pay, noise; charges and
-reply are appended together. Nothing leaves before the caller's commit.
+A known request gets its stored answer. For any other, every individual's charge, the active set and the noise give the
+answer, and charges and answer are appended together. Nothing leaves before the caller's commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ Outcome = StoredAnswer | WorkflowError | CommitRejected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """One waiting request: who asks, under which key, and the plan. `request_hash` tells two requests apart."""
+    """One waiting query: analyst, idempotency key and plan. `request_hash` tells two requests under one key apart."""
 
     analyst: Principal
     key: str
@@ -56,16 +56,16 @@ class QueryRequest:
 
     @property
     def asked(self) -> Asked:
-        """The address and the query hash that the store has to look up for the question."""
+        """The address and the query hash that the store has to look up for the query."""
         return Asked(address=self.address, query_hash=self.plan.query_hash if self.plan.reuse else None)
 
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Entries and answers that one transaction will append, question by question; the head moves along in memory only.
+    """Entries and answers that one transaction will append, query by query; the head moves along in memory only.
 
     `fresh` are those of `answers` that were not stored before. `is_empty` says whether there is nothing to commit:
-    every question was answered before or refused.
+    every query was answered before or refused.
     """
 
     transaction: Transaction | ConditionalAppend
@@ -79,7 +79,7 @@ class Batch:
     is_empty: bool = True
 
     def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
-        """Answer in order; a refusal takes its question's place. The caller commits, then releases."""
+        """Answer in order; a refusal takes its query's place. The caller commits, then releases."""
         self.answers = dict(self.transaction.known.answers)
         reach("key-looked-up")
         stored = set(self.answers)
@@ -117,7 +117,7 @@ class Batch:
         return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
 
     def _charged(self, request: QueryRequest) -> LedgerEntry:
-        """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next question sees it."""
+        """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next query sees it."""
         plan = request.plan
         self._spend_allowance(request)
         release = answer(
@@ -145,7 +145,7 @@ class Batch:
         plan, head = request.plan, self.transaction.head
         last_hash = self.entries[-1].hash if self.entries else head.hash
         worst_total = self.entries[-1].worst_case_total_units if self.entries else head.worst_case_units
-        # Through the one door of entropy, so that frozen entropy freezes whole exchanges.
+        # Drawn from the same entropy as the noise, so that frozen entropy freezes whole exchanges.
         drawn = self.entropy((_ID_BYTES + SALT_BYTES) // 8).tobytes()
         salt = drawn[_ID_BYTES:]
         slots = self.state.slots_used
@@ -192,7 +192,7 @@ class Batch:
 
 
 def quantities(release: Release) -> Quantities:
-    """The numbers that a release is priced by, for everybody whom it touches, as the ledger keeps them."""
+    """The numbers that price a release, for every touched individual, as the ledger keeps them."""
     return Quantities(
         measure=Measure.ONE_NORM if release.one_norm else Measure.NORMS,
         touched=release.touched,
@@ -215,7 +215,7 @@ def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]
 
 
 class Stated(Protocol):
-    """The facts that an answer states of its question and that are not in the ledger: the shown part of a plan."""
+    """The facts that an answer states of its query and that are not in the ledger: the shown part of a plan."""
 
     @property
     def labels(self) -> Sequence[Mapping[str, object]]:

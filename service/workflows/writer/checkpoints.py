@@ -1,6 +1,6 @@
-"""Checkpoints of one dataset, written beside its line: no answer waits for a page.
+"""Checkpoints of one dataset, written in the background: no answer waits for a page.
 
-The line makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; the
+The writer makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; the
 thread that steps the `Checkpointer` writes them. `service.workflows.model.rows.Checkpoint` says why that is right.
 """
 
@@ -15,11 +15,11 @@ from service.workflows.ports.telemetry import Telemetry
 from service.workflows.rollback.guard import RollbackGuard
 
 _WAITING_MAX: Final = 2
-"""The one being written counts; at the end of a line a second may wait."""
+"""The one being written counts; when a writer ends, a second may wait."""
 
 
 class Checkpointer:
-    """Takes copies and writes them, one after the other. Passive like the line; one caller of `step` at a time."""
+    """Takes copies and writes them, one after the other. Has no thread of its own; one caller of `step` at a time."""
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         """Nothing waits."""
@@ -34,7 +34,7 @@ class Checkpointer:
 
     @property
     def has_work(self) -> bool:
-        """Whether `step` would find something to do, or the end."""
+        """Whether a copy waits to be written, or the end has come."""
         return not self._queue.empty()
 
     def take(self, checkpoint: Checkpoint) -> None:

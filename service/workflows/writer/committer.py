@@ -1,6 +1,6 @@
-"""The desk of one dataset: what is put on it in one go shares one transaction, and one commit.
+"""Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
 
-Lock the dataset's row, catch up with what others appended, answer each question in order, append all, commit once, and
+Lock the dataset's row, catch up with what others appended, answer each query in order, append all, commit once, and
 only then give the answers out. While no other process appends, the lock and the catching up are assumed, and the commit
 proves the assumption or does nothing (`writer.optimistic`). An error from COMMIT is resolved by reading the
 keys under the lock, never by drawing noise again.
@@ -32,7 +32,7 @@ Operation = Callable[[Transaction, DatasetState], Result]
 
 
 class Committer:
-    """Works on one dataset's state. One caller at a time."""
+    """Changes one dataset's state. One caller at a time."""
 
     def __init__(
         self,
@@ -44,16 +44,15 @@ class Committer:
         telemetry: Telemetry,
         exchange: ReplicaExchange,
     ) -> None:
-        """Nothing is read before it is needed."""
         self.state = state
         self.optimistic = OptimisticCommit(guard, state)
         self._record, self._guard = record, guard
         self._entropy, self._telemetry, self._exchange = entropy, telemetry, exchange
 
     def answer(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
-        """An outcome for every question, whatever happens: an answer that is durable and witnessed, or a refusal.
+        """An outcome for every query: an answer that is durable and witnessed, or a refusal.
 
-        CommitRejected is the outcome of a question that the store rejects by itself: an incident, to which no retry
+        CommitRejected is the outcome of a query that the store rejects by itself: an incident, to which no retry
         helps.
         """
         try:
@@ -70,13 +69,13 @@ class Committer:
         except CommitRejected as rejection:
             self._report(rejection, f"batch of {len(requests)}")
             outcome: Outcome = CommitRejected(rejection.code)  # without the frames, and the values in them
-        except Exception as error:  # noqa: BLE001 - every question must have an outcome, that shows nothing of the fault
+        except Exception as error:  # noqa: BLE001 - every query must have an outcome, that shows nothing of the fault
             self.state.invalidate_all()
             self._report(error, f"batch of {len(requests)}")
             outcome = Unavailable()
         if len(requests) == 1:
             return [outcome]
-        # Nothing of the batch is durable. One bad question must not take its neighbours down: each gets its own
+        # Nothing of the batch is durable. One bad query must not take its neighbours down: each gets its own
         # transaction.
         return [each for request in requests for each in self.answer([request])]
 
@@ -91,7 +90,7 @@ class Committer:
         return outcomes
 
     def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]] | None:
-        """In one journey and without waiting for the lock; None when it has to be done the long way."""
+        """In one round trip, without the lock; None where the batch has to be answered under the lock."""
         proposed = self.optimistic.propose(requests)
         if proposed is None:
             return None
@@ -134,7 +133,7 @@ class Committer:
         reach("acknowledged")
 
     def _read_outcomes(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
-        """After an unclear COMMIT: what the keys say, read under the lock that the lost transaction held to its end."""
+        """After an unclear COMMIT: the answers under the idempotency keys, read under the dataset's lock."""
         for _ in range(_COMMIT_READS_MAX):
             try:
                 asked = [request.asked for request in requests]

@@ -1,7 +1,7 @@
-"""Work that queries must not feel: on threads of low priority, which hand over the interpreter's lock soon.
+"""Background work that must not slow queries: threads of low priority, which hand over the GIL soon.
 
-A thread that runs Python keeps the lock until another has waited for the switch interval, which is 5 ms unless set. The
-line needs the lock back after each journey to the database, so an upload would cost a query that much several times.
+A thread that runs Python keeps the GIL until another has waited for the switch interval, 5 ms by default. The writer
+needs the GIL back after each round trip to the database, so an upload would cost a query that much several times.
 """
 
 import os
@@ -31,7 +31,7 @@ def lower_priority() -> None:
 
 @contextmanager
 def handing_over_soon() -> Iterator[None]:
-    """Have threads hand over the interpreter's lock after SWITCH_INTERVAL_S, until no such block is left."""
+    """Have threads hand over the GIL after SWITCH_INTERVAL_S, until no such block is left."""
     with _lock:
         _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
         sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""Acts of curators: long ones are prepared in the caller's thread, beside the line, and finished in it."""
+"""Operations of curators: a long one is prepared in the caller's thread, outside the writer, and finished in it."""
 
 from collections.abc import Callable
 from functools import partial

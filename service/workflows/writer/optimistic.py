@@ -1,8 +1,8 @@
-"""When a batch may be proposed at once, without asking the database first.
+"""Optimistic commit: a batch is tried on the assumed head, without asking the database first.
 
-A replica that appends alone knows the head: it has written it. It can evaluate its questions on what it holds and send
-charges, answers and the assumption in one journey; the database refuses all of it if the assumption is wrong. The lock
-is then held for the time of that one commit, and not while people are counted.
+A replica that appends alone knows the head: it has written it. It can evaluate its queries on what it holds and send
+charges, answers and the assumption in one round trip; the database refuses all of it if the assumption is wrong. The
+lock is then held for the time of that one commit, and not while people are counted.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from service.workflows.writer.state import DatasetState
 
 SEEN_MAX: Final = 4096
 CAUTIOUS_BATCHES: Final = 32
-"""So many batches go the long way after a refusal: another process is appending, or an analyst repeats a question."""
+"""So many batches take the lock after a refusal: another process is appending, or an analyst repeats a query."""
 
 
 class OptimisticCommit:
@@ -44,7 +44,7 @@ class OptimisticCommit:
         return self._guard.conditional_append(head, asked=[request.asked for request in requests])
 
     def note(self, head: Head, requests: Sequence[QueryRequest]) -> None:
-        """The head as this replica has just written or read it, with these questions answered in it."""
+        """The head as this replica has just written or read it, with these queries answered in it."""
         self._head = head
         for request in requests:
             self._seen[request.address] = self._seen[request.plan.query_hash] = None
@@ -54,7 +54,7 @@ class OptimisticCommit:
     def moved(self, head: Head) -> None:
         """An act of this line has moved the head: it is known if the last one was.
 
-        So the next question goes the way that it would have gone without the act, of which nobody else may know.
+        So the next query goes the way that it would have gone without the act, which must not show.
         """
         if self._head is not None:
             self._head = head

@@ -1,4 +1,4 @@
-"""An act in two parts: a long one beside the line, which writes and builds, and a short one in it.
+"""An operation in two parts: a long one outside the writer, which writes and builds, and a short one in it.
 
 The short part takes the dataset's lock, journals, commits and sets in place what was built. In between other queries
 are answered and limits lowered; other uploads and erasures wait for the end of this one.

@@ -1,6 +1,6 @@
-"""One dataset's single line of events: the thread that steps it takes everything that waits and puts it on the desk.
+"""The queue of one dataset's writer: each step takes everything that waits and hands it to the committer.
 
-Questions queue here and HTTP only waits. All that wait at one moment share a commit (`writer.committer`).
+Queries wait here. All that wait at one moment share a commit (`writer.committer`).
 """
 
 import queue
@@ -95,7 +95,7 @@ class WriterQueue:
 
     @property
     def length(self) -> int:
-        """How much waits in the line."""
+        """The number of waiting items."""
         return self._queue.qsize() + len(self._turns)
 
     @property
@@ -104,14 +104,14 @@ class WriterQueue:
         return self._state.position
 
     def wake(self) -> None:
-        """Catch up in the background; whatever waits already will do so anyway."""
+        """Catch up in the background, where nothing waits already."""
         is_under_way = self._catching_up is not None and not self._catching_up.done()
         if not is_under_way and self.length == 0:
             with suppress(WorkflowError):
                 self._catching_up = self.submit_catch_up()
 
     def submit(self, submission: Submission) -> None:
-        """Let a submission wait for its turn. Its promises fail with Busy when the line is full.
+        """Let a submission wait for its turn. Its promises fail with Busy when the writer is full.
 
         They fail with Unavailable when it is closed.
         """
@@ -282,7 +282,7 @@ class WriterQueue:
             self._waiting[analyst_id] = left
 
     def _answer(self, submissions: Sequence[Submission]) -> None:
-        """Settle every promise of the submissions whose clients have not gone, whatever happens."""
+        """Settle every promise of the submissions whose clients have not gone."""
         started = [submission for submission in submissions if submission.start()]
         if not started:
             return

@@ -1,4 +1,4 @@
-"""The lines of a house: a registration, a guard and a line for each dataset, looked up or opened when first needed."""
+"""The datasets of a replica: a registration, a guard and a writer for each, looked up or opened when first needed."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from service.workflows.rollback.guard import RollbackGuard
 from service.workflows.writer.threads import WriterThread
 
 CLOSING_S: Final = 5.0
-"""How long closing waits for the lines. Whatever has not committed by then was promised to nobody."""
+"""How long closing waits for the writers. An answer that has not committed by then was not promised to any client."""
 
 Opening = Callable[[DatasetRecord, RollbackGuard], WriterThread]
 
@@ -33,12 +33,12 @@ class BackgroundService(Protocol):
 
 
 class DatasetRegistry:
-    """At most one line and one guard of each dataset. Thread-safe."""
+    """At most one writer and one guard of each dataset. Thread-safe."""
 
     def __init__(
         self, *, store: Store, witness: Witness, opening: Opening, admits: Callable[[int], bool] = lambda _: True
     ) -> None:
-        """Nothing is looked up; `opening` makes a line, and is called by one thread at a time.
+        """`opening` makes a writer; it is called by one thread at a time.
 
         `admits` says whether this process may work on a dataset.
         """
@@ -77,7 +77,7 @@ class DatasetRegistry:
             return self._guards[record.id]
 
     def writer(self, record: DatasetRecord) -> WriterThread:
-        """The line of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
+        """The writer of a dataset. Raises Unavailable when all are closed, or another process works on the dataset."""
         if not self._admits(record.id):
             raise Unavailable
         guard = self.guard(record)
@@ -91,17 +91,17 @@ class DatasetRegistry:
             return self._registry[record.id]
 
     def is_open_for(self, name: str) -> bool:
-        """Whether a dataset's line is open, so that nothing is asked of the store to find it."""
+        """Whether a dataset's writer is open, so that the store is not needed to find it."""
         record = self._records.get(name)
         return record is not None and record.id in self._registry
 
     def opened(self) -> list[WriterThread]:
-        """The lines that are open."""
+        """The open writers."""
         with self._lock:
             return list(self._registry.values())
 
     def let_go(self, dataset_ids: Collection[int]) -> list[WriterThread]:
-        """Close the lines of datasets on which another process works; each finishes what waits. Returns them."""
+        """Close the writers of datasets on which another process works; each finishes what waits. Returns them."""
         with self._lock:
             closed = [self._registry.pop(each) for each in dataset_ids if each in self._registry]
             if closed:
@@ -136,10 +136,10 @@ class DatasetRegistry:
                 report_incident(error, f"loading of dataset {record.id}")
 
     def close(self) -> None:
-        """Take nothing new, let all lines finish what waits at the same time, and stop.
+        """Take nothing new, let all writers finish at the same time, and stop.
 
-        A line that does not end in time is left behind: its thread ends with the process, and what it had not committed
-        the database undoes.
+        A writer that does not end in time is left behind: its thread ends with the process, and the database undoes its
+        open transaction.
         """
         for companion in self._background:
             companion.close()

@@ -1,7 +1,7 @@
 """One dataset as this replica holds it: people in memory, spent totals, and the ledger sequence they stand at.
 
-The ledger is the truth. Memory is what pages and the entries since give; after any doubt it is read again, never
-repaired.
+The ledger is the truth. Memory is the sum of the pages and the entries since; where it may be wrong it is read again,
+never repaired.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ class DatasetState:
     """The dataset's memory at ledger sequence `seq` and data version `data_version`; owned by one writer thread."""
 
     def __init__(self, record: DatasetRecord, tail: Tail | None = None) -> None:
-        """Start knowing nothing: the first catch-up loads everything. `tail` may spare it some of the database."""
+        """The first catch-up loads everything; `tail` may hold some entries already."""
         self.record = record
         self.memory = DatasetMemory(record.schema)
         self.seq = _NEVER
@@ -57,16 +57,16 @@ class DatasetState:
 
     @property
     def position(self) -> tuple[int, int, int] | None:
-        """Fence, sequence and data version; None while something has to be read again. Others may look on."""
+        """Fence, sequence and data version; None while memory has to be read again. Readable from any thread."""
         fence, seq, data_version = self._fence, self.seq, self.data_version
         return None if _NEVER in (fence, seq, data_version) else (fence, seq, data_version)
 
     def is_at(self, head: Head) -> bool:
-        """Whether memory stands at `head`, and nothing of it is in doubt."""
+        """Whether memory stands exactly at `head` and is valid."""
         return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
 
     def has_come_to(self, head: Head) -> bool:
-        """Whether memory stands at `head` or later, and nothing of it is in doubt."""
+        """Whether memory stands at `head` or later and is valid."""
         if self.position is None:
             return False
         fence, seq, data_version = self.position
@@ -95,15 +95,15 @@ class DatasetState:
         self._checkpoint_seq = head.checkpoint_seq
 
     def after_commit(self, change: Callable[[], None]) -> None:
-        """Have memory changed once the act that is under way is durable."""
+        """Change memory once the act that is under way is durable."""
         self._staged.append(change)
 
     def drop_staged(self) -> None:
-        """The act that was under way has ended; what it would still change, it does not."""
+        """Forget the staged changes of an act that has ended without becoming durable."""
         self._staged.clear()
 
     def acted(self, head: Head) -> None:
-        """The acts up to `head` are durable: change what they have changed."""
+        """The acts up to `head` are durable: apply their staged changes."""
         for change in self._staged:
             change()
         self._stand_at(head)
@@ -128,14 +128,14 @@ class DatasetState:
     def debit(self, charged: Integers, charges: Integers, left_out: Integers, entry: LedgerEntry) -> None:
         """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does.
 
-        A query is also counted for those whom it charges and those whom it leaves out. Raises FilterViolation or
-        IndexError before anything has changed.
+        A query is also counted for the individuals that it charges and those that it leaves out. Raises FilterViolation
+        or IndexError before anything has changed.
         """
         pages = pages_of(charged)
         if left_out.size > 0:
             pages = union([pages, pages_of(left_out)])
         if pages.size > 0 and pages[-1] >= self._page_seqs.size:
-            raise IndexError(f"ledger entry {entry.seq} touches a slot that nobody has")
+            raise IndexError(f"ledger entry {entry.seq} touches a slot without an individual")
         if self._tentative is not None:
             self._tentative.note(self.memory.accounts.spent, charged)
             self._tentative.note(self._page_seqs, pages)
@@ -192,7 +192,7 @@ class DatasetState:
         self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
 
     def put(self, change: Change, slots_used: int, slots: NDArray[np.int64] | slice, limits: NDArray[np.int64]) -> None:
-        """Set records in place that were built beside the line, and the limits (n,) of people who join, in `slots`."""
+        """Set records in place that were built outside the writer, and the limits (n,) of new `slots`."""
         self.memory.put(change)
         self.grown(slots_used)
         self.memory.accounts.limit[slots] = limits

@@ -24,7 +24,7 @@ class PendingAnswer(Future[StoredAnswer]):
 
 
 class AdmittedUnit:
-    """Promises of answers of so many numbers, admitted together for one request, and their public cost."""
+    """The promised answers of one request, admitted together, and their public cost."""
 
     __slots__ = ("_is_decided", "_lock", "answers", "cost", "ticket")
 
@@ -102,7 +102,7 @@ class Writing(Protocol):
 
 
 def refused(refusal: Exception) -> PendingAnswer:
-    """The promise of an answer that there will not be."""
+    """A promise that has failed already."""
     promise = PendingAnswer(0)
     promise.set_exception(refusal)
     return promise

@@ -1,4 +1,4 @@
-"""A dataset's line and its checkpoints, on threads of their own."""
+"""The threads of one dataset: its writer, and its checkpoints."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ PEEK_EVERY_S: Final = 0.002
 
 
 class WriterThread(WriterQueue):
-    """A line with threads of its own that step it and its checkpoints; a caller with an act or a look waits."""
+    """A writer queue with two threads, which step it and its checkpoints; callers wait for the result."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class WriterThread(WriterQueue):
             thread.start()
 
     def act(self, act: Operation[Result]) -> Result:
-        """Run a change in the line and wait until it is committed."""
+        """Run an operation in the writer and wait until it is committed."""
         return self.submit_act(act).result()
 
     def catch_up(self) -> None:
@@ -56,7 +56,7 @@ class WriterThread(WriterQueue):
         self.submit_checkpoint().result()
 
     def peek(self, look: Look[Result]) -> Result | None:
-        """A glimpse, tried again for a while; None where steps go on without a pause. Does not wait in the line."""
+        """A glimpse, tried several times; None where steps follow without a pause. Does not queue."""
         for attempt in range(PEEKS):
             if attempt > 0:
                 time.sleep(PEEK_EVERY_S)
@@ -71,7 +71,7 @@ class WriterThread(WriterQueue):
         return self.submit_look(look).result() if seen is None else seen
 
     def ended(self, *, within_s: float) -> bool:
-        """Wait for a line that was told to end, and for its last checkpoint; False when they have not by then."""
+        """Wait for a writer that was told to end, and for its last checkpoint; False when it still runs."""
         until = time.monotonic() + within_s
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))

@@ -1,4 +1,4 @@
-"""Everybody's account, held against the journal, which decides limits, and against the ledger, which gives the spent.
+"""Every account held against the journal, which decides limits, and against the ledger, which gives the spent totals.
 
 Where the journal does not tell a limit, because people bring limits of their own with their rows, it still bounds it.
 """
@@ -61,7 +61,7 @@ def _presence(slots: Integers, present: NDArray[np.bool_], journal_state: Journa
 
 
 def _spent(accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -> Iterator[str]:
-    """Held against the limit of now, and against the largest that was ever in force, whatever the row says now."""
+    """Compared with the limit of now, and with the largest that was ever in force."""
     order = np.argsort(accounts.slots)
     order = order[accounts.slots[order] < spent.size]
     slots, limits = accounts.slots[order], accounts.limits[order]

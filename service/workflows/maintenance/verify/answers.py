@@ -1,6 +1,6 @@
-"""Every stored answer made again from its entry and its question, by the function that made it.
+"""Every stored answer made again from its entry and its query, by the function that made it.
 
-An entry is made together with the answer to the analyst who asked, so that one fresh answer belongs to each. Answers
+An entry is made together with the answer to its analyst, so that one fresh answer belongs to each. Answers
 that were reused are made again too; that one of them is missing, nothing in the ledger tells.
 """
 
@@ -28,7 +28,7 @@ _QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """Facts that only the question could tell, taken from the answer where this version does not read the question."""
+    """Facts that only the query could tell, taken from the answer where this version does not read the query."""
 
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
@@ -46,7 +46,7 @@ class AnswersCheck:
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
     def apply(self, entry: LedgerEntry) -> None:
-        """Check the answers that show an entry, and that one of them is the answer to the analyst who asked."""
+        """Check the answers that show an entry, and that one of them is the answer to the entry's analyst."""
         self._orphans(before=entry.seq)
         fresh = 0
         while self._next is not None and self._next.seq == entry.seq:
@@ -77,7 +77,7 @@ class AnswersCheck:
         wrong = list(self._wrong_with_body(answer, entry, said))
         hashes = [request_hash(entry.canonical, reuse=reuse) for reuse in ((True, False) if is_fresh else (True,))]
         if answer.request_hash not in hashes:
-            wrong.append(f"its request_hash is not of the question of ledger row {entry.seq}")
+            wrong.append(f"its request_hash is not of the query of ledger row {entry.seq}")
         if answer.query_id != entry.query_id:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:

@@ -1,7 +1,7 @@
-"""The journal replayed: its own chain, and all that it decides of a dataset's head and of everybody's account.
+"""The journal replayed: its own chain, and all that it decides of a dataset's head and of every individual's account.
 
-Who joined is told by slots. An upload of an earlier version, or one whose slots are told by pages, does not tell them;
-from then on nothing but bounds is known of accounts (`JournalState.is_told`).
+The individuals that joined are told by slots. An upload of an earlier version, or one whose slots are told by pages,
+does not tell them; from then on nothing but bounds is known of accounts (`JournalState.is_told`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,8 @@ class JournalState:
     """The state that the acts so far decide.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
-    force; who `are_present` and who `have_paused`; and of whom nothing but limits and erasures `are_plain`. `is_told`
-    says whether all slots are known.
+    force; which slots `are_present`, which `have_paused`, and which `are_plain`: with limits and erasures only.
+    `is_told` says whether all slots are known.
     """
 
     budget_units: int
@@ -64,7 +64,7 @@ class JournalState:
                 self.epoch = int(detail["epoch"])
             case "reconcile":
                 self.fence, self.joining_units = int(detail["fence"]), int(detail["joining_units"])
-            case _ if "slot" in detail:  # something that decides who takes part, of which a limit says nothing
+            case _ if "slot" in detail:  # it decides about participation, of which a limit says nothing
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_plain[int(detail["slot"])] = False
                 self.have_paused[int(detail["slot"])] = act.act == "pause"
@@ -78,7 +78,7 @@ class JournalState:
             joined = self.slots + np.arange(int(detail["individuals"]))
         if joined is None or not self.is_told:
             self.is_told = False
-            if self.has_own_limits:  # those who are away may have come back with a lower one
+            if self.has_own_limits:  # an absent individual may have come back with a lower one
                 self.are_exact[~self.are_present] = False
             return
         self.are_present[joined[joined < self.slots]] = True
@@ -97,7 +97,7 @@ class JournalState:
         self.slots += count
 
     def make_room(self, slots: int) -> None:
-        """Where slots are not told, count so many; of the limits of people who joined untold, the budget is a bound."""
+        """Where slots are not told, count so many; the budget bounds the limits of individuals that joined untold."""
         if slots > self.slots and not self.is_told:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)
 

@@ -1,4 +1,4 @@
-"""The entries replayed: their chain, what each says of itself, and everybody's spent, held against the pages."""
+"""The entries replayed: their chain, what each says of itself, and every individual's spent, held against the pages."""
 
 import hashlib
 from collections import defaultdict
@@ -58,7 +58,7 @@ class Stored:
 
 
 class LedgerReplay:
-    """One pass over one ledger. `totals` are everybody's, `worst_cases` by analyst in units."""
+    """One pass over one ledger. `totals` are every individual's, `worst_cases` by analyst in units."""
 
     def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
         """Nothing is replayed yet. The totals at the sequence `totals_at` are copied."""
@@ -142,7 +142,7 @@ class LedgerReplay:
         self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
 
     def _wrong_with_quantities(self, entry: LedgerEntry) -> Iterator[str]:
-        """Add the charges; no individual may be left out who could have paid."""
+        """Add the charges; an individual that could have paid must not be left out."""
         try:
             priced = Priced.of(entry)
         except (ValueError, IndexError):  # lengths that do not go together
@@ -152,7 +152,7 @@ class LedgerReplay:
         yield from self._wrong_with_numbers(entry, priced, missing_units)
         touched_last = int(priced.touched[-1]) if priced.touched.size else -1
         if touched_last >= self.totals.spent.size:
-            yield f"touches slot {touched_last}, which nobody has"
+            yield f"touches slot {touched_last}, which no individual has"
             return
         spent, is_known = self.totals.spent, self.totals.is_known
         yield from self._participation.wrong_with(entry, priced, spent, is_known=is_known)
@@ -175,7 +175,7 @@ class LedgerReplay:
             self.findings += [f"pages row {number}: {each}" for each in self.totals.unlike(number, stored)]
 
     def _wrong_with_numbers(self, entry: LedgerEntry, priced: Priced, missing_units: int) -> Iterator[str]:
-        """Numbers and units are of all who were touched, those who were taken out since too."""
+        """Numbers and units cover all touched individuals, also those taken out since."""
         charges, amended = priced.charges, self._amended.count(entry)
         charged, left_out = entry.charged_count - priced.charged.size, entry.left_out_count - priced.left_out.size
         if min(charged, left_out) < 0 or charged + left_out != amended:

@@ -1,4 +1,4 @@
-"""Whether those took part in each entry who could pay for it, by the limits and pauses that were in force then.
+"""Whether the individuals in each entry are those that could pay for it, by the limits and pauses in force then.
 
 Of an entry of format 1 nothing tells what those left out would have been charged; its worst case stands for it. Where
 the journal does not tell a limit, it bounds it: no individual may be charged beyond the bound, and whether one was left

@@ -13,7 +13,7 @@ from service.workflows.model.rows import Head, StoredPage
 class PrunedLedger:
     """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 where nothing is pruned.
 
-    `pages` are everybody's totals there, in which `ahead_units` of later entries are.
+    `pages` are every individual's totals there, in which `ahead_units` of later entries are.
     """
 
     seq: int = 0

@@ -1,8 +1,8 @@
 """`ledger verify`: everything that can be derived from what is stored is derived anew and compared, row by row.
 
 The registration gives the genesis (`verify_registration`); the journal, from the genesis on, the head and what limits
-can be (`verify_journal`); the ledger everybody's spent, the pages and the worst cases (`verify_ledger`), and with its
-questions every answer (`verify_answers`); all of it together the accounts (`verify_accounts`). What is witnessed
+can be (`verify_journal`); the ledger every individual's spent, the pages and the worst cases (`verify_ledger`), and
+with its queries every answer (`verify_answers`); all of it together the accounts (`verify_accounts`). What is witnessed
 outside the database must be in it. A finding names table and row; docs/known-limits.md says what nothing binds.
 """
 
@@ -25,7 +25,7 @@ from service.workflows.rollback.guard import judge, unaccounted, witness_name
 class Report:
     """The findings about one dataset: what was looked at, how much of it, and what is wrong.
 
-    `uncompiled` counts answers to questions that this version of the service does not read any more: their values are
+    `uncompiled` counts answers to queries that this version of the service does not read any more: their values are
     compared with the ledger, their labels are not.
     """
 

@@ -1,6 +1,6 @@
-"""Everybody's totals as the entries give them: from nothing, or from the totals that a pruning has kept.
+"""Every individual's totals as the entries give them: from nothing, or from the totals that a pruning has kept.
 
-What an erased individual was charged, amended entries do not tell. Its total is taken from the page that has it; all
+Amended entries do not tell what an erased individual was charged. Its total is taken from the page that has it; all
 such entries together must miss as many units as all such accounts hold beyond the replay.
 """
 
@@ -27,7 +27,7 @@ _SAYS: Final = ("holds {} units", "counts {} queries that charged it", "counts {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Everybody's totals at the entry `seq` of hash `hash`, by pages.
+    """Every individual's totals at the entry `seq` of hash `hash`, by pages.
 
     The totals of erased individuals already have `ahead_units`, which amended entries after it charged them.
     """
@@ -96,7 +96,7 @@ class ReplayedTotals:
         known[places] = True
 
     def unlike(self, number: int, stored: PageTotals) -> Iterator[str]:
-        """The slots of which a page says something else than the replay, or than zero beyond it."""
+        """The slots whose totals on a page differ from the replay, or from zero beyond it."""
         for says, part, column in zip(_SAYS, _parts(stored), self._columns, strict=True):
             given, held = np.zeros_like(part), column[slots_on(number)]
             given[: held.size] = held
