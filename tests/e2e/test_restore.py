@@ -158,7 +158,7 @@ def test_a_witness_that_was_deleted_is_not_begun_anew(deployment: Deployment) ->
         assert not deployment.witness.exists()
         asked = deployment.ledger("reconcile", "--dataset", "survey", "--yes")
         assert (asked.returncode, asked.stdout) == (1, "")
-        assert "state what to burn for everybody" in asked.stderr
+        assert "state how much to burn for every individual" in asked.stderr
         assert met(deployment, url) == {(503, "witness-lost")}
         assert not deployment.witness.exists()
         done = deployment.ledger("reconcile", "--dataset", "survey", "--burn-rho", "0.01", "--yes")

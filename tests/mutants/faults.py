@@ -53,7 +53,7 @@ MUTANTS = [
         incident="As many writers as there are connections wait for one another, and nobody is answered.",
         file="service/store/postgres/store.py",
         find="        tables = self._tables_of(dataset_id)  # first:"
-        " whoever holds a connection must not wait for another one\n"
+        " a holder of a connection must not wait for another one\n"
         "        with self._pool.one(for_writing=lock) as session:\n            yield",
         put="        with self._pool.one(for_writing=lock) as session:\n"
         "            tables = self._tables_of(dataset_id)\n            yield",
