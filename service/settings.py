@@ -1,209 +1,274 @@
 """Settings: one frozen object, made once from an environment mapping by the code that starts the process.
 
-`SETTINGS` is the reference: variable, default, and the sentence that says what it is for.
+Each field of `Settings` declares one setting: its variable, type, bounds, default and description. A test compares the
+table in docs/operations.md with these declarations.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticKnownError
+from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
 import service
 
-SETTINGS: Final[tuple[tuple[str, str, str], ...]] = (
-    ("SPARING_HOME", "~/.local/share/sparing", "Where the pepper, the embedded servers and their data live."),
-    ("DATABASE_URL", "", "A Postgres to use; empty runs an embedded one in the home."),
-    ("REDIS_URL", "", "A Redis or Valkey to use; empty runs an embedded one in the home."),
-    (
-        "SPARING_PEPPER",
-        "",
-        "64 hexadecimal digits under which keys and tombstones are hashed; empty keeps one in the home.",
-    ),
-    (
-        "SPARING_WITNESS",
-        "",
-        "The folder of the witness against restored backups; empty keeps it in the home. No backup may hold it.",
-    ),
-    ("SPARING_MIGRATIONS", "", "The folder of migrations; empty takes the one beside the package."),
-    ("SPARING_UPLOAD_BYTES_MAX", "1073741824", "The largest upload taken, in bytes."),
-    ("SPARING_PRELOAD", "1", "Whether every dataset is loaded at the start; 0 leaves each to whoever asks it first."),
-    ("SPARING_WORKERS", "1", "How many processes serve behind the one address, each with a memory of its own."),
-    (
-        "SPARING_FORWARD_URL",
-        "http://127.0.0.1",
-        "Where other processes reach this one, privately; {hostname} is the machine's, and without a port one is free.",
-    ),
-    (
-        "SPARING_CONNECTIONS_MAX",
-        "10",
-        "The most connections to Postgres of one process, two for uploads and erasures not counted.",
-    ),
-    (
-        "SPARING_RELEASE_SLOT_MS",
-        "10",
-        "The length of a slot: queries begin and their answers leave at whole multiples of it; 0 holds nothing.",
-    ),
-    (
-        "SPARING_MEMORY_BYTES_MAX",
-        "2147483648",
-        "The memory that all admitted queries may take together, in bytes, by their public costs.",
-    ),
-    (
-        "SPARING_REQUEST_DEADLINE_MS",
-        "30000",
-        "After so long a request other than an upload is answered 503; begun work goes on, and its key has the answer.",
-    ),
-    (
-        "SPARING_DRAIN_NOTICE_MS",
-        "3000",
-        "How long after SIGTERM connections are still taken, only to be refused, so that a balancer notices.",
-    ),
-    ("SPARING_DRAIN_MS", "20000", "How long after that the requests in the house have to be answered."),
-    (
-        "SPARING_STATEMENT_TIMEOUT_MS",
-        "300000",
-        "How long Postgres works on one statement; the copying of a whole upload is one.",
-    ),
-    ("SPARING_LOCK_TIMEOUT_MS", "10000", "How long a statement waits for what another replica has locked."),
-    (
-        "SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
-        "60000",
-        "How long Postgres keeps the locks of a replica that has fallen silent in a transaction.",
-    ),
-    (
-        "SPARING_TCP_TIMEOUT_MS",
-        "10000",
-        "How long either end waits for the other to acknowledge before it gives the connection up.",
-    ),
-    ("SPARING_REDIS_TIMEOUT_MS", "50", "How long Redis may take; after that it is done without, for a second."),
-    ("SPARING_RATE_LIMIT", "0", "Requests a second of each principal, over all replicas; 0 is no limit."),
-    ("SPARING_RATE_BURST", "50", "How many requests of one principal may come at once under that limit."),
-    ("SPARING_METRICS_PORT", "", "The port of /metrics; empty serves none, 0 picks a free one."),
-    ("SPARING_METRICS_HOST", "127.0.0.1", "The address of /metrics. Whoever reaches it reads it: there is no key."),
-)
 _PEPPER_BYTES: Final = 32
 _PORT_MAX: Final = 65535
 _RATE_MAX: Final = 1_000_000
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used; the message names the variable."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of a process. Secrets do not show in the repr."""
-
-    home: Path
-    database_url: str | None = field(repr=False)
-    redis_url: str | None = field(repr=False)
-    pepper: bytes | None = field(repr=False)
-    witness: Path
-    migrations: Path
-    upload_bytes_max: int
-    preload: bool
-    workers: int
-    forward_url: str
-    connections_max: int
-    release_slot_ms: int
-    memory_bytes_max: int
-    request_deadline_ms: int
-    drain_notice_ms: int
-    drain_ms: int
-    statement_timeout_ms: int
-    lock_timeout_ms: int
-    idle_transaction_timeout_ms: int
-    tcp_timeout_ms: int
-    redis_timeout_ms: int
-    rate_limit: int
-    rate_burst: int
-    metrics_port: int | None
-    metrics_host: str
-
-    @classmethod
-    def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
-        """Read the environment; `home` from the command line wins. Raises SettingsError."""
-        text = {name: environ.get(name) or default for name, default, _ in SETTINGS}
-        home = (home or Path(text["SPARING_HOME"]).expanduser()).absolute()
-        return cls(
-            home=home,
-            database_url=text["DATABASE_URL"] or None,
-            redis_url=text["REDIS_URL"] or None,
-            pepper=_pepper(text["SPARING_PEPPER"]),
-            witness=Path(text["SPARING_WITNESS"] or home / "witness").absolute(),
-            migrations=Path(text["SPARING_MIGRATIONS"] or Path(service.__file__).parent.parent / "migrations"),
-            upload_bytes_max=_positive(text, "SPARING_UPLOAD_BYTES_MAX"),
-            preload=_switch(text, "SPARING_PRELOAD"),
-            workers=_positive(text, "SPARING_WORKERS"),
-            forward_url=_url(text, "SPARING_FORWARD_URL"),
-            connections_max=_positive(text, "SPARING_CONNECTIONS_MAX"),
-            release_slot_ms=_whole(text, "SPARING_RELEASE_SLOT_MS"),
-            memory_bytes_max=_positive(text, "SPARING_MEMORY_BYTES_MAX"),
-            request_deadline_ms=_positive(text, "SPARING_REQUEST_DEADLINE_MS"),
-            drain_notice_ms=_whole(text, "SPARING_DRAIN_NOTICE_MS"),
-            drain_ms=_positive(text, "SPARING_DRAIN_MS"),
-            statement_timeout_ms=_positive(text, "SPARING_STATEMENT_TIMEOUT_MS"),
-            lock_timeout_ms=_positive(text, "SPARING_LOCK_TIMEOUT_MS"),
-            idle_transaction_timeout_ms=_positive(text, "SPARING_IDLE_TRANSACTION_TIMEOUT_MS"),
-            tcp_timeout_ms=_positive(text, "SPARING_TCP_TIMEOUT_MS"),
-            redis_timeout_ms=_positive(text, "SPARING_REDIS_TIMEOUT_MS"),
-            rate_limit=_whole(text, "SPARING_RATE_LIMIT", at_most=_RATE_MAX),
-            rate_burst=_positive(text, "SPARING_RATE_BURST"),
-            metrics_port=_port(text, "SPARING_METRICS_PORT"),
-            metrics_host=text["SPARING_METRICS_HOST"],
-        )
-
-
-def _positive(text: Mapping[str, str], name: str) -> int:
-    if not text[name].isdecimal() or int(text[name]) == 0:
-        raise SettingsError(f"{name} must be a positive whole number, got {text[name]!r}")
-    return int(text[name])
-
-
-def _switch(text: Mapping[str, str], name: str) -> bool:
-    if text[name] not in {"0", "1"}:
-        raise SettingsError(f"{name} must be 0 or 1, got {text[name]!r}")
-    return text[name] == "1"
-
-
-def _whole(text: Mapping[str, str], name: str, *, at_most: int | None = None) -> int:
-    if not text[name].isdecimal() or (at_most is not None and int(text[name]) > at_most):
-        bound = "" if at_most is None else f" of at most {at_most}"
-        raise SettingsError(f"{name} must be a whole number{bound}, got {text[name]!r}")
-    return int(text[name])
-
-
-def _url(text: Mapping[str, str], name: str) -> str:
-    try:
-        parts = urlsplit(text[name].replace("{hostname}", "hostname"))
-        is_plain = parts.scheme == "http" and parts.hostname and not (parts.path or parts.query or parts.username)
-        is_plain = is_plain and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_plain = False
-    if not is_plain:
-        raise SettingsError(f"{name} must be http://host or http://host:port, got {text[name]!r}")
-    return text[name]
-
-
-def _port(text: Mapping[str, str], name: str) -> int | None:
-    if not text[name]:
-        return None
-    if not text[name].isdecimal() or int(text[name]) > _PORT_MAX:
-        raise SettingsError(f"{name} must be a port, got {text[name]!r}")
-    return int(text[name])
-
-
-def _pepper(text: str) -> bytes | None:
-    return pepper_from(text, "SPARING_PEPPER") if text else None
+    """A setting cannot be used; the message names the variable and says what it may be."""
 
 
 def pepper_from(text: str, place: str) -> bytes:
-    """The pepper that `place` holds. Raises SettingsError."""
+    """The 32 bytes of the pepper that `place` holds. Raises SettingsError."""
+    try:
+        return _pepper(text)
+    except ValueError as error:
+        raise SettingsError(f"{place} {error}") from None
+
+
+def _pepper(text: str) -> bytes:
     try:
         pepper = bytes.fromhex(text)
     except ValueError:
         pepper = b""
     if len(pepper) != _PEPPER_BYTES:
-        raise SettingsError(f"{place} must be 64 hexadecimal digits")
+        raise ValueError("must be 64 hexadecimal digits")
     return pepper
+
+
+def _digits(text: str) -> str:
+    # Pydantic alone would also take signs, spaces, underscores and 1.0.
+    if not (text.isascii() and text.isdecimal()):
+        raise PydanticKnownError("int_parsing")
+    return text
+
+
+def _switch(text: str) -> bool:
+    if text not in {"0", "1"}:
+        raise ValueError(f"must be 0 or 1, got {text!r}")
+    return text == "1"
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("must be a path, and the account after its ~ must exist") from None
+
+
+def _plain_url(text: str) -> str:
+    try:
+        parts = urlsplit(text.replace("{hostname}", "hostname"))
+        is_plain = parts.scheme == "http" and parts.hostname and not (parts.path or parts.query or parts.username)
+        is_plain = is_plain and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise ValueError("must be http://host or http://host:port")  # the text may hold a password
+    return text
+
+
+_Number = Annotated[int, BeforeValidator(_digits)]
+_Switch = Annotated[bool, BeforeValidator(_switch)]
+_Pepper = Annotated[bytes, BeforeValidator(_pepper)]
+_Home = Annotated[Path, AfterValidator(_expanded)]
+_Folder = Annotated[Path, AfterValidator(Path.absolute)]
+_PlainUrl = Annotated[str, AfterValidator(_plain_url)]
+
+
+class Settings(BaseSettings):
+    """The settings of a process. Secrets do not show in the repr."""
+
+    model_config = SettingsConfigDict(frozen=True, hide_input_in_errors=True, validate_default=False)
+
+    home: _Home = Field(
+        validation_alias="SPARING_HOME",
+        default=Path("~/.local/share/sparing"),
+        validate_default=True,
+        description="The folder of the pepper, the embedded servers and their data.",
+    )
+    database_url: str | None = Field(
+        validation_alias="DATABASE_URL",
+        default=None,
+        repr=False,
+        description="The URL of a Postgres; empty runs an embedded one in the home.",
+    )
+    redis_url: str | None = Field(
+        validation_alias="REDIS_URL",
+        default=None,
+        repr=False,
+        description="The URL of a Redis or Valkey; empty runs an embedded one in the home.",
+    )
+    pepper: _Pepper | None = Field(
+        validation_alias="SPARING_PEPPER",
+        default=None,
+        repr=False,
+        description="64 hexadecimal digits under which keys and tombstones are hashed; empty keeps one in the home.",
+    )
+    witness: _Folder = Field(
+        validation_alias="SPARING_WITNESS",
+        default_factory=lambda read: read["home"] / "witness",
+        description="The folder of the witness against restored backups; empty keeps it in the home. "
+        "No backup may hold it.",
+    )
+    migrations: Path = Field(
+        validation_alias="SPARING_MIGRATIONS",
+        default_factory=lambda: Path(service.__file__).parent.parent / "migrations",
+        description="The folder of migrations; empty takes the one beside the package.",
+    )
+    upload_bytes_max: _Number = Field(
+        validation_alias="SPARING_UPLOAD_BYTES_MAX",
+        default=2**30,
+        ge=1,
+        description="The largest upload accepted, in bytes.",
+    )
+    preload: _Switch = Field(
+        validation_alias="SPARING_PRELOAD",
+        default=True,
+        description="1 loads every dataset at the start; 0 loads each at its first request.",
+    )
+    workers: _Number = Field(
+        validation_alias="SPARING_WORKERS",
+        default=1,
+        ge=1,
+        description="The number of processes that serve behind the one address, each with a memory of its own.",
+    )
+    forward_url: _PlainUrl = Field(
+        validation_alias="SPARING_FORWARD_URL",
+        default="http://127.0.0.1",
+        description="The private address at which other processes reach this one; "
+        "{hostname} is replaced by the machine's name, and without a port a free one is taken.",
+    )
+    connections_max: _Number = Field(
+        validation_alias="SPARING_CONNECTIONS_MAX",
+        default=10,
+        ge=1,
+        description="The most connections to Postgres of one process, besides two for uploads and erasures.",
+    )
+    release_slot_ms: _Number = Field(
+        validation_alias="SPARING_RELEASE_SLOT_MS",
+        default=10,
+        ge=0,
+        description="The length of a time slot in milliseconds; "
+        "queries begin and their answers leave at whole multiples of it. 0 delays nothing.",
+    )
+    memory_bytes_max: _Number = Field(
+        validation_alias="SPARING_MEMORY_BYTES_MAX",
+        default=2**31,
+        ge=1,
+        description="The most memory that all admitted queries may take together, in bytes, by their public costs.",
+    )
+    request_deadline_ms: _Number = Field(
+        validation_alias="SPARING_REQUEST_DEADLINE_MS",
+        default=30_000,
+        ge=1,
+        description="The time in milliseconds after which a request other than an upload is answered 503; "
+        "a query that has begun goes on, and the same key fetches its answer.",
+    )
+    drain_notice_ms: _Number = Field(
+        validation_alias="SPARING_DRAIN_NOTICE_MS",
+        default=3000,
+        ge=0,
+        description="The time in milliseconds after SIGTERM in which connections are accepted and refused with 503, "
+        "so that a load balancer notices.",
+    )
+    drain_ms: _Number = Field(
+        validation_alias="SPARING_DRAIN_MS",
+        default=20_000,
+        ge=1,
+        description="The time in milliseconds after that in which accepted requests have to be answered.",
+    )
+    statement_timeout_ms: _Number = Field(
+        validation_alias="SPARING_STATEMENT_TIMEOUT_MS",
+        default=300_000,
+        ge=1,
+        description="The longest that Postgres works on one statement, in milliseconds; "
+        "the copying of a whole upload is one statement.",
+    )
+    lock_timeout_ms: _Number = Field(
+        validation_alias="SPARING_LOCK_TIMEOUT_MS",
+        default=10_000,
+        ge=1,
+        description="The longest that a statement waits for a lock of another replica, in milliseconds.",
+    )
+    idle_transaction_timeout_ms: _Number = Field(
+        validation_alias="SPARING_IDLE_TRANSACTION_TIMEOUT_MS",
+        default=60_000,
+        ge=1,
+        description="The time in milliseconds after which Postgres takes the locks of a replica that is silent "
+        "in a transaction.",
+    )
+    tcp_timeout_ms: _Number = Field(
+        validation_alias="SPARING_TCP_TIMEOUT_MS",
+        default=10_000,
+        ge=1,
+        description="The longest that either end of a connection to Postgres waits for an acknowledgement, "
+        "in milliseconds.",
+    )
+    redis_timeout_ms: _Number = Field(
+        validation_alias="SPARING_REDIS_TIMEOUT_MS",
+        default=50,
+        ge=1,
+        description="The longest that Redis may take, in milliseconds; after that it is left out for a second.",
+    )
+    rate_limit: _Number = Field(
+        validation_alias="SPARING_RATE_LIMIT",
+        default=0,
+        ge=0,
+        le=_RATE_MAX,
+        description="The requests per second of each principal, over all replicas; 0 is no limit.",
+    )
+    rate_burst: _Number = Field(
+        validation_alias="SPARING_RATE_BURST",
+        default=50,
+        ge=1,
+        description="The requests of one principal that may come at once under that limit.",
+    )
+    metrics_port: _Number | None = Field(
+        validation_alias="SPARING_METRICS_PORT",
+        default=None,
+        ge=0,
+        le=_PORT_MAX,
+        description="The port of /metrics; empty serves none, 0 takes a free one.",
+    )
+    metrics_host: str = Field(
+        validation_alias="SPARING_METRICS_HOST",
+        default="127.0.0.1",
+        description="The address of /metrics, which asks for no key.",
+    )
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        given = {variable: text for variable in VARIABLES if (text := environ.get(variable))}
+        super().__init__(_build_sources=((InitSettingsSource(type(self), init_kwargs=given),), {}))
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], *, home: Path | None = None) -> Self:
+        """Read `environ` and nothing else; `home` from the command line wins. Raises SettingsError."""
+        try:
+            return cls(environ if home is None else {**environ, "SPARING_HOME": str(home.absolute())})
+        except ValidationError as error:
+            refusal = _refusal(error.errors(include_url=False)[0])
+        raise SettingsError(refusal)  # outside of the handler: the error of pydantic holds the text that was refused
+
+
+# Variable to declaration, in the order of the document.
+VARIABLES: Final[Mapping[str, FieldInfo]] = {
+    str(field.validation_alias): field for field in Settings.model_fields.values()
+}
+
+
+def _refusal(error: ErrorDetails) -> str:
+    variable = str(error["loc"][0])
+    if error["type"] == "value_error":
+        return f"{variable} {error['ctx']['error']}"
+    bounds = VARIABLES[variable].metadata
+    kind = "a positive whole number" if any(getattr(bound, "ge", 0) == 1 for bound in bounds) else "a whole number"
+    most = "".join(f" of at most {bound.le}" for bound in bounds if hasattr(bound, "le"))
+    return f"{variable} must be {kind}{most}, got {error['input']!r}"

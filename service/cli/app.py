@@ -2,17 +2,19 @@
 
 import os
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from service.cli.ledger import ledger
 from service.cli.options import Home, fail, settings_of
-from service.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from service.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
@@ -48,9 +50,9 @@ def serve(
 
     settings = settings_of(home)
     if metrics_port is not None:
-        settings = replace(settings, metrics_port=metrics_port)
+        settings = settings.model_copy(update={"metrics_port": metrics_port})
     if workers is not None:
-        settings = replace(settings, workers=workers)
+        settings = settings.model_copy(update={"workers": workers})
     try:
         arm(os.environ, host=host)
     except ChaosRefused as refusal:
@@ -58,7 +60,7 @@ def serve(
     _serve(settings, host=host, port=port)
 
 
-def _serve(settings: Settings, *, host: str, port: int) -> None:
+def _serve(settings: "Settings", *, host: str, port: int) -> None:
     """From this process, or from as many as the settings say."""
 
     def ready(url: str) -> None:
@@ -162,6 +164,7 @@ def main() -> None:
         app()
     except Exception as error:
         from service.run.startup_errors import KNOWN  # to know all failures is to import half of the service
+        from service.settings import SettingsError
 
         if not isinstance(error, (*KNOWN, SettingsError)):
             raise

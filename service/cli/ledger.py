@@ -5,12 +5,14 @@ import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from service.cli.options import Home, fail, settings_of
-from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.settings import Settings
 
 __all__ = ["ledger"]
 
@@ -127,7 +129,7 @@ def _bound(before: str) -> int | datetime:
         fail("before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00")
 
 
-def _refuse_missing(settings: Settings) -> None:
+def _refuse_missing(settings: "Settings") -> None:
     """Fail without a database: a search for damage must not see a new, empty house in the place of one elsewhere."""
     from service.embedded.home import find_home
 

@@ -3,11 +3,12 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
 
-from service.settings import Settings, SettingsError
+if TYPE_CHECKING:
+    from service.settings import Settings
 
 __all__ = ["Home", "fail", "settings_of"]
 
@@ -17,8 +18,10 @@ Home = Annotated[
 ]
 
 
-def settings_of(home: Path | None) -> Settings:
+def settings_of(home: Path | None) -> "Settings":
     """The settings of the environment and of a home that was named; ends the command where they make no sense."""
+    from service.settings import Settings, SettingsError
+
     try:
         return Settings.of(os.environ, home=home)
     except SettingsError as error:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -192,18 +192,20 @@ def serve_with_workers(
     with quiet_when_cut(), ExitStack() as stack:
         listener = stack.enter_context(bound_socket(host, port))
         servers = stack.enter_context(servers_of(settings))
-        theirs = replace(
-            settings,
-            database_url=servers.database_url,
-            redis_url=servers.redis_url,
-            pepper=pepper_of(settings),  # made once, here: workers of a new home would each make their own
+        theirs = settings.model_copy(
+            update={
+                "database_url": servers.database_url,
+                "redis_url": servers.redis_url,
+                "pepper": pepper_of(settings),  # made once, here: workers of a new home would each make their own
+            }
         )
 
         def start(number: int, report: str | None, reports: Connection) -> SpawnProcess:
-            own = replace(
-                theirs,
-                metrics_port=_metrics_port(settings, number, report),
-                forward_url=_forward_url(settings.forward_url, number),
+            own = theirs.model_copy(
+                update={
+                    "metrics_port": _metrics_port(settings, number, report),
+                    "forward_url": _forward_url(settings.forward_url, number),
+                }
             )
             process = _SPAWN.Process(target=work, args=(os.getpid(), own, host, listener, reports))
             process.start()

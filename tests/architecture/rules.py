@@ -45,6 +45,7 @@ HOME_OF: dict[str, frozenset[str]] = {
     "prometheus_client": frozenset({"metrics"}),
     "psycopg": frozenset({"embedded", "store"}),
     "psycopg_pool": frozenset({"store"}),
+    "pydantic_settings": frozenset({"settings"}),
     "redis": frozenset({"embedded", "store"}),
     "sqlalchemy": frozenset({"store"}),
     "starlette": frozenset({"api"}),
