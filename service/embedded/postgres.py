@@ -10,10 +10,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote
 
 import psycopg
@@ -25,15 +22,13 @@ from service.embedded.home import (
     PRIVATE_ROOT,
     Home,
     data_directories,
-    find_home,
     make_server_directory,
-    open_home,
     sync_directory,
     write_private,
 )
-from service.embedded.lock import read_note
-from service.embedded.process import arguments_of, require_main_thread, run_program
-from service.embedded.supervision import Supervision, end_orphans
+from service.embedded.process import arguments_of, run_program
+from service.embedded.server import EmbeddedServer, find_running
+from service.embedded.supervision import end_orphans
 
 SERVER = "postgres"
 DATABASE = "sparing"
@@ -62,8 +57,14 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-class EmbeddedPostgres:
-    """The embedded Postgres of a home; a context manager that starts and stops it."""
+class EmbeddedPostgres(EmbeddedServer):
+    """The embedded Postgres of a home; a context manager that starts and stops it. Its URL is for libpq."""
+
+    title = "Postgres"
+    server = SERVER
+    start_timeout_s = START_TIMEOUT_S
+    stop_steps = STOP_STEPS
+    death_signal = signal.SIGINT
 
     def __init__(
         self,
@@ -79,92 +80,50 @@ class EmbeddedPostgres:
         `programs` are folders with `postgres` and `initdb` to try instead of the wheel's and the system's.
         `throw_away` leaves a new data directory unsynced, for tests: a power cut in its first minutes may lose it.
         """
-        self._path = home
+        super().__init__(home, private_root=private_root)
         self._settings = {**SETTINGS, **(settings or {})}
-        self._private_root = private_root
-        self._programs = programs
+        self._candidates = programs
         self._throw_away = throw_away
-        self._supervision: Supervision | None = None
-        self._data = self._runtime = Path()
+        self._programs: PostgresPrograms
+        self._data = Path()
+        self._is_new = True  # no data directory has been made before
         self._password = ""
-
-    def start(self) -> str:
-        """Start the server and return its URL for libpq: `launch`, then `ready`, and what they raise."""
-        self.launch()
-        return self.ready()
-
-    def launch(self) -> None:
-        """Have the server begin to start, making the data directory on the first start.
-
-        Raises HomeInUseError when another process runs it and EmbeddedServerError when it cannot be started; call it
-        in the main thread.
-        """
-        require_main_thread()
-        if self._supervision is not None:
-            raise EmbeddedServerError(f"the embedded Postgres of {self._path} has been started already")
-        home = open_home(self._path, private_root=self._private_root)
-        supervision = Supervision(home, SERVER)
-        try:
-            self._launch(home, supervision)
-        except BaseException:
-            supervision.close(STOP_STEPS)
-            raise
-        self._supervision = supervision
-
-    def ready(self) -> str:
-        """Wait until the launched server takes connections, and return its URL for libpq.
-
-        Raises EmbeddedServerError when it does not come up, or is not the one that was launched; it is stopped then.
-        """
-        supervision = self._supervision
-        if supervision is None:
-            raise EmbeddedServerError(f"the embedded Postgres of {self._path} has not been launched")
-        probe = self.url_of(MAINTENANCE_DATABASE)
-        with ExitStack() as failing:
-            failing.callback(self.stop)
-            supervision.await_ready(lambda: pq.PGconn.ping(probe.encode()) == pq.Ping.OK, timeout_s=START_TIMEOUT_S)
-            try:
-                _prove_and_complete(probe, self._data)
-            except psycopg.Error as error:
-                raise EmbeddedServerError(f"the embedded Postgres of {self._path} refuses us: {error}") from error
-            failing.pop_all()
-        return self.url_of(DATABASE)
-
-    def stop(self) -> None:
-        """Shut the server down in order and wait for its end; does nothing when it is not running."""
-        supervision, self._supervision = self._supervision, None
-        if supervision is not None:
-            supervision.close(STOP_STEPS)
 
     def url_of(self, database: str) -> str:
         """Return the URL of one of the running server's databases; it holds the password."""
         return _url(self._runtime, self._password, database)
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _launch(self, home: Home, supervision: Supervision) -> None:
-        """Begin under a lock that is already ours."""
+    def _choose_program(self, home: Home) -> None:
         present = data_directories(home.state)
         major = int(present[0].name.removeprefix("pgdata-")) if present else None
-        candidates = self._programs or postgres_candidates(home.account, private_root=self._private_root)
-        programs = choose_postgres(candidates, home.account, major)
-        self._data = data = home.state / f"pgdata-{programs.major}"
-        if present:
-            _await_predecessor(data)
-        self._runtime = supervision.open_runtime()
-        if not present:
-            _initialise(home, programs, data, self._runtime, sync=not self._throw_away)
+        candidates = self._candidates or postgres_candidates(home.account, private_root=self._private_root)
+        self._programs = choose_postgres(candidates, home.account, major)
+        self._data = home.state / f"pgdata-{self._programs.major}"
+        self._is_new = not present
+
+    def _end_predecessor(self, runtime: Path | None) -> None:  # noqa: ARG002 -- the data directory tells more
+        if not self._is_new:
+            _await_predecessor(self._data)
+
+    def _prepare(self, home: Home, runtime: Path) -> Sequence[str | Path]:
+        if self._is_new:
+            _initialise(home, self._programs, self._data, runtime, sync=not self._throw_away)
         self._password = _read_password(home)
-        settings = {**self._settings, "cluster_name": _mark(data), "unix_socket_directories": str(self._runtime)}
+        settings = {**self._settings, "cluster_name": _mark(self._data), "unix_socket_directories": str(runtime)}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
-        supervision.launch([programs.directory / "postgres", "-D", data, *options], death_signal=signal.SIGINT)
+        return [self._programs.directory / "postgres", "-D", self._data, *options]
+
+    def _answers(self) -> bool:
+        return pq.PGconn.ping(self.url_of(MAINTENANCE_DATABASE).encode()) == pq.Ping.OK
+
+    def _prove(self) -> None:
+        try:
+            _prove_and_complete(self.url_of(MAINTENANCE_DATABASE), self._data)
+        except psycopg.Error as error:
+            raise EmbeddedServerError(f"the embedded Postgres of {self._path} refuses us: {error}") from error
+
+    def _url(self) -> str:
+        return self.url_of(DATABASE)
 
 
 def attach(path: Path) -> str | None:
@@ -172,17 +131,17 @@ def attach(path: Path) -> str | None:
 
     The server has to prove itself: it knows our password (scram is mutual) and serves this home's data directory.
     """
-    home = find_home(path)
-    note = None if home is None else read_note(home.state / f"{SERVER}.lock")
-    if home is None or note is None or note.runtime is None:
+    running = find_running(path, SERVER)
+    if running is None:
         return None
+    home, runtime = running
     try:
         password = _read_password(home)
-        data = _data_directory_of(_url(note.runtime, password, MAINTENANCE_DATABASE))
+        data = _data_directory_of(_url(runtime, password, MAINTENANCE_DATABASE))
     except (EmbeddedServerError, psycopg.Error):
         return None
     served = any(data.exists() and data.samefile(ours) for ours in data_directories(home.state))
-    return _url(note.runtime, password, DATABASE) if served else None
+    return _url(runtime, password, DATABASE) if served else None
 
 
 def _initialise(home: Home, programs: PostgresPrograms, data: Path, runtime: Path, *, sync: bool) -> None:

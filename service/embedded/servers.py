@@ -9,6 +9,7 @@ from typing import Self
 
 from service.embedded import postgres, valkey
 from service.embedded.home import PRIVATE_ROOT
+from service.embedded.server import EmbeddedServer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,10 +66,8 @@ def attach_servers(home: Path, database_url: str | None, redis_url: str | None) 
     return Servers(database_url=database_url, redis_url=redis_url, _stop=_leave_running)
 
 
-def _under_way(
-    url: str | None, server: postgres.EmbeddedPostgres | valkey.EmbeddedValkey, started: ExitStack
-) -> Callable[[], str]:
-    """Waits for the URL of a server: the one that was given, or that of one that is launched in its place."""
+def _under_way(url: str | None, server: EmbeddedServer, started: ExitStack) -> Callable[[], str]:
+    """The wait for a server's URL: the one that was given, or that of the embedded server launched in its place."""
     if url is not None:
         return lambda: url
     server.launch()
