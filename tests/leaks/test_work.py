@@ -23,7 +23,7 @@ from tests.core.injected import seeded
 from tests.engine.worlds import Row, memory_of, planned
 
 ROOT = str(Path(service.__file__).parent)
-HELPERS = (f"{ROOT}/core/few.py", f"{ROOT}/core/uniform.py")  # views and copies of arrays: well below a microsecond
+HELPERS = (f"{ROOT}/core/arrays.py",)  # views and copies of arrays: well below a microsecond
 PERSON: Row = {"country": "NO", "area": 1, "level": 1, "spend": 10, "balance": -0.5, "member": True}
 VISIT: Row = {"item": 5, "amount": 1, "cost": 2.5, "online": True}
 SELECTS: dict[str, list[Any]] = {
