@@ -4,17 +4,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from service.api.problems import MEDIA_TYPE, STATUSES, Problem, Refusal, problem_bytes, problem_of
+from service.api.problems import STATUSES, Problem, Refusal, problem_bytes, problem_of
 from service.query.problems import QueryProblem
 from service.workflows.model import errors
 from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+from tests.api.problem_shape import check_shape
 from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World
 
@@ -23,20 +23,6 @@ def workflow_errors(kind: type[WorkflowError] = WorkflowError) -> Iterator[type[
     """Every refusal that the workflows export."""
     exported = (getattr(errors, name) for name in errors.__all__)
     yield from (each for each in exported if isinstance(each, type) and issubclass(each, kind))
-
-
-def check_shape(response: httpx.Response) -> Problem:
-    """The one shape: the media type, the members, the status and the request id twice."""
-    assert response.headers["content-type"] == MEDIA_TYPE
-    problem = Problem.model_validate_json(response.content)
-    assert problem.type.startswith("urn:sparing:problem:")
-    assert problem.status == response.status_code
-    assert problem.request_id == response.headers["x-request-id"]
-    assert (problem.errors is not None) == (problem.status == 422)
-    assert problem.title
-    assert problem.detail
-    assert all(each.field and each.message for each in problem.errors or [])
-    return problem
 
 
 class TestMap:

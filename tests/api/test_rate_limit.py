@@ -6,7 +6,7 @@ from service.store.redis.sealed import SealedCache
 from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.admission.rate_limit import Limiter, Rate
 from service.workflows.ports.cache import NoCache
-from tests.api.test_problems import check_shape
+from tests.api.problem_shape import check_shape
 from tests.api.world import COUNT, World
 
 FRESH = COUNT[:-1] + b',"reuse":false}'

@@ -10,19 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.contribution import Contributions
-from service.engine import access_paths
-from service.engine.evaluate import contributions
 from service.engine.indexes import INSERTED_MAX
 from service.engine.inverted import VALUES_MAX, Inverted, InvertedPages, is_indexed
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding, coding_of
-from service.query.plan import Plan
 from service.query.schema import CategoryColumn, Column, IntegerColumn, RealColumn
+from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, SCHEMA, SLOTS, Row, memory_of, people, planned, queries, rows, uploaded, visits
-
-ALWAYS, NEVER = 0, 2**40
 
 
 @dataclass(frozen=True)
@@ -31,19 +26,6 @@ class Step:
 
     slot: int
     row: Row | None
-
-
-def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> list[dict[str, Any]]:
-    """Every block with its arrays as lists, through the index or by scan."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(access_paths, "SCAN_WORTH", scan_worth)
-        return [_listed(block) for block in contributions(plan, memory)]
-
-
-def _listed(block: Contributions) -> dict[str, Any]:
-    arrays = ("slots", "norms_squared", "owners", "coordinates", "values")
-    found = {name: getattr(block, name) for name in arrays}
-    return {name: None if array is None else array.tolist() for name, array in found.items()}
 
 
 def steps() -> st.SearchStrategy[list[Step]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from service.engine import events, indexes, people
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
-from tests.engine.test_inverted import ALWAYS, NEVER, answered
+from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.engine.worlds import BUDGET, SCHEMA, Row, memory_of, planned, rows, uploaded
 
 SLOTS = [0, 1, 2, 65_535, 65_536, 65_537]

@@ -11,7 +11,7 @@ from service.store.postgres.migrate import migrate
 from service.workflows.model.ledger_entry import chain_hash
 from tests.contracts.stores import answer, dataset, entry, open_store, second_entry
 from tests.e2e.workers import await_that
-from tests.store.postgres.test_schema import alembic
+from tests.store.postgres.migrating import alembic
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import Codes, SlotsInUse
 from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
-from tests.engine.test_inverted import ALWAYS, NEVER, answered
+from tests.engine.blocks import ALWAYS, NEVER, answered
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 ROWS_MAX = 9

@@ -12,8 +12,8 @@ from starlette.types import Message, Receive, Scope, Send
 from service.api.middleware.drain import DrainState
 from service.api.middleware.request_context import HEADERS, dressed
 from service.api.middleware.request_metrics import UNMATCHED
-from tests.api.middleware.test_request_metrics import Tally
 from tests.api.receiving import hello, received, request
+from tests.api.tally import Tally
 
 NAMES = [name.lower().encode() for name in HEADERS]
 

@@ -1,26 +1,10 @@
 """Requests are counted by the template of their path, whatever became of them."""
 
-from collections import Counter
-
 from service.api.app import HttpOptions
 from service.api.middleware.request_metrics import UNMATCHED
-from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.route_table import ROUTES, served
+from tests.api.tally import Tally
 from tests.api.world import build_world
-
-
-class Tally(NullTelemetry):
-    """Counts requests."""
-
-    def __init__(self) -> None:
-        self.in_flight, self.ended = 0, Counter[tuple[str, int]]()
-
-    def request_began(self) -> None:
-        self.in_flight += 1
-
-    def request_ended(self, route: str, status: int) -> None:
-        self.in_flight -= 1
-        self.ended[route, status] += 1
 
 
 async def test_every_route_is_counted_by_its_template() -> None:

@@ -9,7 +9,7 @@ from service.store.postgres.pepper_proof import PepperMismatch
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.api_keys import Pepper
 from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
-from tests.store.postgres.test_schema import alembic
+from tests.store.postgres.migrating import alembic
 
 pytestmark = pytest.mark.slow
 

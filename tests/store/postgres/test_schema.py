@@ -1,6 +1,5 @@
 """The database refuses what the service must never do, and says in SQL what the ledger says in Python."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,7 @@ from typing import LiteralString
 import numpy as np
 import psycopg
 import pytest
-from alembic import command as alembic_command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from psycopg import errors
 from sqlalchemy import create_engine, pool
@@ -19,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
-from service.store.postgres.migrate import MIGRATIONS, migrate
+from service.store.postgres.migrate import migrate
 from service.store.postgres.pool import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
 from service.store.postgres.tables import METADATA, sqlalchemy_url
@@ -28,6 +25,7 @@ from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear
 from service.workflows.writer.state import DatasetState
 from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store, totals
+from tests.store.postgres.migrating import alembic
 
 pytestmark = pytest.mark.slow
 
@@ -228,14 +226,6 @@ def test_the_way_back_waits_for_a_whole_checkpoint(
     store.close()
     alembic(database_url, "downgrade", "0002")
     migrate(database_url)
-
-
-def alembic(database_url: str, command: str, revision: str) -> None:
-    """Run one of Alembic's commands on a database."""
-    config = Config(stdout=io.StringIO())
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["url"] = database_url
-    getattr(alembic_command, command)(config, revision)
 
 
 def test_pages_of_before_the_counters_are_made_anew(
