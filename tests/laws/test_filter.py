@@ -275,7 +275,8 @@ def registration(name: str) -> dict[str, Any]:
 def test_every_order_of_events_gives_the_reference() -> None:
     """Sixty histories of thirty events, each checked after every event."""
     run_state_machine_as_test(
-        lambda: FilterMachine(MemoryStore())  # type: ignore[arg-type]  # it is only ever called settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        lambda: FilterMachine(MemoryStore()),  # type: ignore[arg-type]  # it is only ever called
+        settings=settings(max_examples=60, stateful_step_count=30, deadline=None),
     )
 
 
