@@ -1,4 +1,4 @@
-"""What the tests of caches are made of: every shelf by name, and values to lay on it."""
+"""Fixtures for the tests of caches: every key-value store by name, and values to put into it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -21,15 +21,15 @@ GENESIS = bytes(31) + b"g"
 OTHER = bytes(31) + b"h"
 KEY = Pepper(bytes(32)).cache_key()
 HEAD = Head(seq=0, hash=GENESIS, epoch=1, fence=1, data_version=1, slots=3, worst_case_units=0, checkpoint_seq=0)
-PATIENCE_S = 30.0
-"""How long a test waits for what must come; nothing is asserted about how long it took."""
+TIMEOUT_S = 30.0
+"""The time after which a test gives up waiting; no test asserts how long a wait took."""
 
 
 @contextmanager
 def caches(
     redis_url: str | None = None, *, key: bytes = KEY, timeout_s: float = 5.0
 ) -> Iterator[Callable[[], SealedCache]]:
-    """Makes caches that stand before the same shelf: in this process's memory, or the given server."""
+    """A factory of caches over the same key-value store: in this process's memory, or on the given server."""
     room = MemoryServer()
     with ExitStack() as opened:
 
@@ -43,7 +43,7 @@ def caches(
 
 
 def chain(count: int, head: Head = HEAD) -> list[LedgerEntry]:
-    """Entries that follow on a head."""
+    """`count` entries that continue a head."""
     entries: list[LedgerEntry] = []
     for n in range(count):
         entries.append(entry(head, {0: 5 + n, 2: 9}, left_out=(1,) if n % 2 else ()))
@@ -51,8 +51,8 @@ def chain(count: int, head: Head = HEAD) -> list[LedgerEntry]:
     return entries
 
 
-def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedAnswer:
-    """A reply that shows the first entry."""
+def shared_answer(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedAnswer:
+    """An answer that shows the first entry."""
     shown = chain(1)[0]
     record = answer(shown, key)
     if principal_id is not None:
@@ -61,7 +61,7 @@ def shared_reply(key: str = "key-1", *, principal_id: UUID | None = None, **more
 
 
 def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: int = 1) -> AccountSlice:
-    """Three accounts at a place."""
+    """A slice of three accounts at sequence `seq`."""
     place = LedgerPosition(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
     limits, spent = np.array([2**62, 7, 0], dtype=np.int64), np.array([seq, 7, 0], dtype=np.int64)
     paused = np.array([False, True, False])
@@ -72,5 +72,5 @@ def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: in
 
 
 def notice(seq: int, *hints: int) -> CommitNotice:
-    """News of the dataset."""
+    """A notice of a commit to the dataset."""
     return CommitNotice(genesis=GENESIS, fence=1, seq=seq, data_version=1, hints=hints)

@@ -19,5 +19,5 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def record(store: Store) -> DatasetRecord:
-    """A registered dataset."""
+    """A registered dataset in the store."""
     return store.add_dataset(dataset())

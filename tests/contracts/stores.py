@@ -1,4 +1,4 @@
-"""What the contract suites are made of: a small dataset, entries that chain, and both stores by name."""
+"""Fixtures for the contract suites: a small dataset, entries that chain, and both stores by name."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def open_store(name: str, database_url: str | None) -> Iterator[Store]:
 
 
 def dataset(name: str = "survey") -> DatasetRecord:
-    """A registration that was not kept yet."""
+    """A registration that is not stored yet."""
     return DatasetRecord(
         id=0,
         name=name,
@@ -80,7 +80,7 @@ def entry(
     one_charge: bool = False,
     query_id: UUID | None = None,
 ) -> LedgerEntry:
-    """The entry of format 1 that follows on a head: `charged` units by slot, of which there are `slots`."""
+    """The entry of format 1 that continues a head: `charged` units by slot, of `slots` slots."""
     touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
     active = np.isin(touched, list(charged))
     charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
@@ -120,7 +120,7 @@ def second_entry(
     salt: bytes = bytes(range(32)),
     **other: Any,
 ) -> LedgerEntry:
-    """The entry of format 2 that follows on a head; everybody left out has the squared norm 1."""
+    """The entry of format 2 that continues a head; each slot left out has the squared norm 1."""
     first = entry(head, charged, left_out, slots=slots)
     touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
     norms = np.array([charged.get(slot, 1) for slot in touched.tolist()], dtype=np.int64)
@@ -160,7 +160,7 @@ def totals(entries: Iterable[LedgerEntry], page: int = 0) -> PageTotals:
 
 
 def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
-    """The burn that follows on a head: no answer, no noise, only charges."""
+    """The burn that continues a head: no answer, no noise, only charges."""
     draft = replace(
         entry(head, charged),
         kind="burn",
@@ -174,7 +174,7 @@ def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
 
 
 def answer(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:
-    """The stored reply that shows an entry."""
+    """The stored answer that shows an entry."""
     return AnswerRecord(
         principal_id=ANALYST,
         key=key,

@@ -50,7 +50,7 @@ def people(count: int) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]
 
 
 def rewritten(transaction: LongAct, *, erasure: int = ERASURE) -> list[Rewritten]:
-    """All that is to be rewritten, and is."""
+    """Rewrite every part that holds the slot, and return the parts."""
     parts = [part.without(SLOT, erasure=erasure) for part in transaction.own_parts(SLOT, after=0, to=5)]
     found = [part for part in parts if part is not None]
     transaction.amend(found)
@@ -58,7 +58,7 @@ def rewritten(transaction: LongAct, *, erasure: int = ERASURE) -> list[Rewritten
 
 
 def amended(store: Store, record: DatasetRecord) -> list[Amendment]:
-    """The amendments, once they are committed."""
+    """Amend and commit; the amendments."""
     with store.long_act(record.id) as transaction:
         found = [part.amendment for part in rewritten(transaction)]
         transaction.lock()
@@ -67,7 +67,7 @@ def amended(store: Store, record: DatasetRecord) -> list[Amendment]:
 
 
 def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, record: DatasetRecord) -> None:
-    """Of both formats; nothing of another slot changes, and no size."""
+    """In both formats; no other slot's content changes, and no size."""
     before = written(store, record)
     noted = amended(store, record)
     assert [(each.seq, each.number) for each in noted] == [(1, CHARGES), (2, WHOLE), (3, WHOLE), (4, 1)]
@@ -91,7 +91,7 @@ def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, r
 
 
 def test_a_second_erasure_finds_nothing_of_the_same_slot(store: Store, record: DatasetRecord) -> None:
-    """And what was written first is still told."""
+    """The digest of the first version of the entry is still stored."""
     before = written(store, record)
     amended(store, record)
     with store.long_act(record.id) as transaction:
@@ -101,7 +101,7 @@ def test_a_second_erasure_finds_nothing_of_the_same_slot(store: Store, record: D
     assert parts[0].first_digest == before[0].charges_digest
 
 
-def test_what_is_left_without_commit_changes_nothing(store: Store, record: DatasetRecord) -> None:
+def test_without_a_commit_nothing_is_amended(store: Store, record: DatasetRecord) -> None:
     """A process that ends in the middle has amended nothing."""
     before = written(store, record)
     with store.long_act(record.id) as transaction:

@@ -1,4 +1,4 @@
-"""The cache's port, over a shelf in memory and over a real Valkey: what one promises, the other keeps."""
+"""The cache port over a key-value store in memory and over a real Valkey: both pass the same tests."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
 from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry
-from tests.contracts.caches import GENESIS, OTHER, PATIENCE_S, account_slice, caches, chain, notice, shared_reply
+from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_answer
 from tests.contracts.stores import ANALYST
 
 Make = Callable[[], SealedCache]
@@ -17,7 +17,7 @@ Make = Callable[[], SealedCache]
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.slow)])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes caches before the same empty shelf, each kind in turn."""
+    """A factory of caches over one empty key-value store, each kind in turn."""
     url = request.getfixturevalue("redis_url") if request.param == "redis" else None
     with caches(url) as made:
         yield made
@@ -25,32 +25,32 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
 
 @pytest.fixture
 def cache(make: Make) -> Cache:
-    """One of them."""
+    """One cache of each kind in turn."""
     return make()
 
 
 def heard(cache: Cache, count: int) -> list[CommitNotice]:
-    """The next news, as many as must come."""
+    """The next `count` notices; fails if they do not arrive in time."""
     found: list[CommitNotice] = []
     while len(found) < count:
-        came = cache.listen(within_s=PATIENCE_S)
-        assert came, "the news did not come"
+        came = cache.listen(within_s=TIMEOUT_S)
+        assert came, "the notices did not arrive"
         found += came
     return found
 
 
 def test_nothing_is_known_at_first(cache: Cache) -> None:
-    """Absent is unknown."""
+    """An empty cache finds no answers, entries or slices."""
     assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
     assert cache.entries(GENESIS, after=0, to=3) == []
     assert cache.slices(GENESIS, [0, 1]) == []
     assert cache.slices(GENESIS, []) == []
 
 
-def test_a_reply_is_found_by_dataset_principal_and_key_alone(make: Make) -> None:
-    """By any replica; neither another analyst, nor another key, nor another dataset finds it."""
+def test_an_answer_is_found_by_dataset_principal_and_key_alone(make: Make) -> None:
+    """Any replica finds it; another analyst, another key or another dataset does not."""
     ours, theirs = make(), make()
-    shared = shared_reply("häufig\0: geheim")
+    shared = shared_answer("häufig\0: geheim")
     ours.share([shared], [])
     address = ANALYST, shared.record.key
     assert theirs.answer(GENESIS, address) == shared
@@ -60,7 +60,7 @@ def test_a_reply_is_found_by_dataset_principal_and_key_alone(make: Make) -> None
 
 
 def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -> None:
-    """They only say where to look."""
+    """A hint only says which keys are worth a lookup."""
     addresses = [(genesis, (UUID(int=n), key)) for genesis in (GENESIS, OTHER) for n in (7, 8) for key in ("a", "b")]
     ours, theirs = make(), make()
     hints = [ours.hint(*each) for each in addresses]
@@ -69,7 +69,7 @@ def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -
 
 
 def test_entries_come_back_whole_and_in_order(make: Make) -> None:
-    """Between the given sequences, with holes where something is missing."""
+    """Between the given sequences, with gaps where entries are missing."""
     entries = chain(6)
     make().share([SharedEntry(genesis=GENESIS, entry=entries[n]) for n in (4, 0, 1, 3)], [])
     cache = make()
@@ -86,9 +86,9 @@ def test_an_entry_of_any_numbers_in_use_reads_back(cache: Cache) -> None:
     assert cache.entries(GENESIS, after=0, to=1) == [large]
 
 
-def test_what_is_too_large_is_not_shared(cache: Cache) -> None:
-    """The database gives it faster."""
-    cache.share([shared_reply(body=bytes(VALUE_BYTES_MAX))], [])
+def test_a_value_that_is_too_large_is_not_shared(cache: Cache) -> None:
+    """The database returns large values faster than the cache."""
+    cache.share([shared_answer(body=bytes(VALUE_BYTES_MAX))], [])
     assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
 
 
@@ -106,7 +106,7 @@ def test_a_slice_moves_only_forward(make: Make) -> None:
 
 
 def test_a_slice_is_not_put_over_one_that_came_meanwhile(make: Make) -> None:
-    """Between the look at what lies there and the putting, another replica may leave its own."""
+    """Another replica may store its own slice between our read and our write."""
     ours, theirs = make(), make()
     ours.share([account_slice(3)], [])
     look = ours._values.get
@@ -123,7 +123,7 @@ def test_a_slice_is_not_put_over_one_that_came_meanwhile(make: Make) -> None:
 
 
 def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
-    """Those that are held, in the order asked for."""
+    """The slices that are stored, in the order asked for."""
     cache.share([account_slice(5, number=7), account_slice(6, number=2)], [])
     found = cache.slices(GENESIS, [2, 3, 7])
     assert [(each.number, each.place.seq) for each in found] == [(2, 6), (7, 5)]
@@ -132,8 +132,8 @@ def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
     np.testing.assert_array_equal(found[0].paused, [False, True, False])
 
 
-def test_news_reach_everybody_who_listens(make: Make) -> None:
-    """The sender too; what came before somebody listened is not told."""
+def test_notices_reach_every_listener(make: Make) -> None:
+    """The sender hears it too; notices sent before a cache listened are not delivered."""
     ours, theirs = make(), make()
     assert ours.audience() == 0
     ours.share([], [notice(1)])
@@ -145,8 +145,8 @@ def test_news_reach_everybody_who_listens(make: Make) -> None:
         assert heard(each, 2) == [notice(2, 5, 6), notice(3)]
 
 
-def test_who_has_closed_listens_no_more(make: Make) -> None:
-    """And is not waited for."""
+def test_a_closed_cache_no_longer_listens(make: Make) -> None:
+    """The sender does not wait for a closed listener."""
     ours, theirs = make(), make()
     for each in (ours, theirs):
         each.listen(within_s=0.01)
@@ -158,7 +158,7 @@ def test_who_has_closed_listens_no_more(make: Make) -> None:
 
 
 def test_a_bucket_is_shared_and_runs_out(make: Make) -> None:
-    """Five at once, whoever asks; then there is a wait, of at most the time that a bucket takes to fill."""
+    """Five tokens at once over all replicas; then a wait of at most the time in which a bucket fills."""
     ours, theirs = make(), make()
     taken = [each.take("b", per_s=1, burst=5) for each in (ours, theirs, ours, theirs, ours)]
     assert taken == [0, 0, 0, 0, 0]

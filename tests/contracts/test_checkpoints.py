@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def charge(store: Store, record: DatasetRecord, count: int) -> list[bytes]:
-    """Append so many entries that charge slot 0 one unit each; their hashes."""
+    """Append `count` entries that charge slot 0 one unit each; their hashes."""
     hashes = []
     for _ in range(count):
         with store.transaction(record.id, lock=True) as transaction:
@@ -55,7 +55,7 @@ def kept(store: Store, record: DatasetRecord) -> tuple[int, dict[int, tuple[int,
 def test_pages_are_durable_one_by_one_and_count_once_the_checkpoint_is_finished(
     store: Store, record: DatasetRecord
 ) -> None:
-    """Each comes back as written, with its sequence; the head says nothing of them until all are there."""
+    """Each page reads back as written, with its sequence; the head does not mention them until all are written."""
     hashes = charge(store, record, 3)
     written = checkpoint(2, hashes[1], {0: 5, 7: 2**61})
     store.write_page(record.id, written, 7)
@@ -71,7 +71,7 @@ def test_pages_are_durable_one_by_one_and_count_once_the_checkpoint_is_finished(
 
 
 def test_a_page_moves_only_forward(store: Store, record: DatasetRecord) -> None:
-    """Who comes late with older totals changes nothing, and may still finish: what is there is right, and newer."""
+    """A late writer of older totals changes no page, and may still finish: the stored pages are newer."""
     hashes = charge(store, record, 3)
     late, early = checkpoint(2, hashes[1], {0: 2, 1: 9}), checkpoint(3, hashes[2], {0: 3})
     store.write_page(record.id, early, 0)
@@ -83,8 +83,8 @@ def test_a_page_moves_only_forward(store: Store, record: DatasetRecord) -> None:
 
 
 @pytest.mark.parametrize("seq", [2, 3, 9])
-def test_nothing_is_kept_of_another_history(store: Store, record: DatasetRecord, seq: int) -> None:
-    """An entry of another hash, or one that is not there: neither its pages nor its end."""
+def test_pages_of_another_history_are_not_stored(store: Store, record: DatasetRecord, seq: int) -> None:
+    """For an entry of another hash, or a missing one, neither pages nor the finished checkpoint are stored."""
     charge(store, record, 3)
     forged = checkpoint(seq, b"x" * 32, {0: 1})
     store.write_page(record.id, forged, 0)
@@ -96,7 +96,7 @@ def test_nothing_is_kept_of_another_history(store: Store, record: DatasetRecord,
 def test_a_checkpoint_is_finished_only_on_top_of_the_one_that_it_was_copied_after(
     store: Store, record: DatasetRecord
 ) -> None:
-    """What changed before `since` was not copied: a database that has come less far misses it. None moves backward."""
+    """Changes before `since` were not copied, so a database at an earlier sequence lacks them. Pages never go back."""
     hashes = charge(store, record, 3)
     assert not store.finish_checkpoint(record.id, checkpoint(3, hashes[2], {}, since=1))
     assert store.finish_checkpoint(record.id, checkpoint(2, hashes[1], {}))
@@ -106,7 +106,7 @@ def test_a_checkpoint_is_finished_only_on_top_of_the_one_that_it_was_copied_afte
 
 
 def test_a_page_waits_for_no_lock_and_outlives_what_happens_under_it(store: Store, record: DatasetRecord) -> None:
-    """It is written while somebody holds the dataset, and neither their commit nor their giving up takes it away."""
+    """It is written while a transaction holds the dataset's lock, and survives that one's commit or rollback."""
     [digest] = charge(store, record, 1)
     written = checkpoint(1, digest, {0: 1, 1: 4})
     with store.transaction(record.id, lock=True) as transaction:
@@ -121,8 +121,8 @@ def test_a_page_waits_for_no_lock_and_outlives_what_happens_under_it(store: Stor
     assert store.head(record.id).seq == 2
 
 
-def test_two_who_write_checkpoints_at_once_leave_the_newest(store: Store, record: DatasetRecord) -> None:
-    """In whatever order they come, every page and the head are as the last of them says."""
+def test_two_concurrent_checkpoint_writers_leave_the_newest(store: Store, record: DatasetRecord) -> None:
+    """In any order of their writes, every page and the head end as the newest checkpoint says."""
     hashes = charge(store, record, 12)
 
     def write(seqs: range) -> None:

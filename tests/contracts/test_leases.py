@@ -1,4 +1,4 @@
-"""The port of leases, as the in-memory twin and as Postgres: what one promises, the other keeps."""
+"""The port of leases, in memory and on Postgres: both pass the same tests."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def leases(request: pytest.FixtureRequest) -> Iterator[Open]:
 
 
 def test_a_dataset_is_the_first_claimants(leases: Open) -> None:
-    """A later claim is told the owner, its URL and a time that has not passed; the owner's own claim prolongs."""
+    """A later claim returns the owner, its URL and a time in the future; the owner's own claim prolongs the lease."""
     mine, theirs = leases(ONE), leases(OTHER)
 
     first = mine.claim(1, ONE, lease_s=LONG_S)
@@ -53,7 +53,7 @@ def test_a_dataset_is_the_first_claimants(leases: Open) -> None:
 
 
 def test_an_expired_lease_is_the_next_claimants(leases: Open) -> None:
-    """Nothing has to be released; the former owner is then told the new one."""
+    """No release is needed; the former owner's next claim returns the new owner."""
     mine, theirs = leases(ONE), leases(OTHER)
     mine.claim(1, ONE, lease_s=SHORT_S)
     time.sleep(SHORT_S)
@@ -64,7 +64,7 @@ def test_an_expired_lease_is_the_next_claimants(leases: Open) -> None:
 
 
 def test_a_renewal_prolongs_all_of_a_replica_and_lists_all_that_are_in_force(leases: Open) -> None:
-    """Leases of others are listed as they are; one that has expired is renewed while nobody else has claimed it."""
+    """Other replicas' leases are listed unchanged; an expired lease is renewed unless claimed by another replica."""
     mine, theirs = leases(ONE), leases(OTHER)
     mine.claim(1, ONE, lease_s=SHORT_S)
     theirs.claim(2, OTHER, lease_s=LONG_S)
@@ -77,7 +77,7 @@ def test_a_renewal_prolongs_all_of_a_replica_and_lists_all_that_are_in_force(lea
 
 
 def test_released_leases_are_free_at_once(leases: Open) -> None:
-    """All of one replica's, and no other's; to release nothing, or twice, is no error."""
+    """Releases the leases of one replica and no other's; releasing none, or twice, is no error."""
     mine, theirs = leases(ONE), leases(OTHER)
     mine.release(ONE)
     mine.claim(1, ONE, lease_s=LONG_S)
@@ -90,7 +90,7 @@ def test_released_leases_are_free_at_once(leases: Open) -> None:
 
 
 def test_of_many_claims_at_once_one_is_granted(leases: Open) -> None:
-    """All claimants are told the same owner."""
+    """All claims return the same owner."""
     replicas = [ReplicaAddress(id=uuid4(), url=f"http://127.0.0.1:{port}") for port in range(1, 7)]
     opened = [leases(replica) for replica in replicas]
     for number in (1, 2):

@@ -1,4 +1,4 @@
-"""The ledger and the acts as they are listed: of each what a reader needs, on Postgres as in the in-memory twin."""
+"""Listings of the ledger and of acts, in memory and on Postgres."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ CHARGES = st.dictionaries(st.integers(0, SLOTS - 1), st.one_of(st.none(), st.int
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Who is touched: charged so many units, or left out (None), of how many; and how long the canonical query is."""
+    """One query to append: by slot the units charged, or None for left out; the number of slots; the query's length."""
 
     charged: dict[int, int]
     left_out: tuple[int, ...]
@@ -35,14 +35,14 @@ class Asked:
 
     @classmethod
     def of(cls, people: dict[int, int | None], length: int, slots: int, *, is_second: bool) -> "Asked":
-        """From one drawn dictionary."""
+        """A query from one drawn dictionary."""
         charged = {slot: units for slot, units in people.items() if units is not None}
         left_out = tuple(set(people) - set(charged))
         return cls(charged=charged, left_out=left_out, length=length, slots=slots, is_second=is_second)
 
 
 def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[LedgerEntry]:
-    """The entries, each in a commit of its own; the newest first."""
+    """Append each entry in a commit of its own; the entries, newest first."""
     made = []
     for each in asked:
         with store.transaction(record.id, lock=True) as transaction:
@@ -59,7 +59,7 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
 
 
 def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
-    """What is listed of entries, the newest first, and all."""
+    """The rows that a listing of all entries must give, newest first."""
     names = [name for name in EntryRecord.__dataclass_fields__ if name != "follows_first"]
     first = {each.seq for each in made if each.format == 1}
     return [
@@ -69,7 +69,7 @@ def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
 
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
-    """What an entry was for one slot, from the charges as Python decodes them."""
+    """The receipt of one slot for an entry, from the charges as Python decodes them."""
     charged, charges, left_out = (part.tolist() for part in made.decode())
     paid = dict(zip(charged, charges, strict=True))
     return OwnCharge(
@@ -95,7 +95,7 @@ def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
 def test_pages_of_the_ledger_lose_and_repeat_nothing(
     store: Store, asked: list[Asked], limit: int, bytes_max: int
 ) -> None:
-    """Newest first, with counts and without charges; and what each entry was for anybody, as decoding it says."""
+    """Entries come newest first, with counts and without charges; each receipt agrees with the decoded entry."""
     record = store.add_dataset(dataset(f"d{uuid4().hex}"))
     made = appended(store, record, asked)
     seen: list[EntryRecord] = []
@@ -118,7 +118,7 @@ def test_pages_of_the_ledger_lose_and_repeat_nothing(
 
 
 def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) -> None:
-    """Forty thousand people, charged alike or not, some left out; sparse ones among many slots; and a burn."""
+    """Forty thousand individuals with equal or different charges, some left out; sparse slots; and a burn."""
     people, rare = range(40_000), range(17, 40_000, 97)
     kinds: list[tuple[dict[int, int], tuple[int, ...]]] = [
         (dict.fromkeys(people, 7), ()),
@@ -155,7 +155,7 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
 def test_an_account_is_the_page_and_the_entries_since(
     store: Store, record: DatasetRecord, checkpoint: str, *, is_second: bool
 ) -> None:
-    """In two pages, of which one is written; whether the checkpoint has been finished or not, nothing counts twice."""
+    """Two pages, one of them written: with the checkpoint finished or not, no charge counts twice."""
     slots, limits = np.array([0, 1, 2, PAGE_SLOTS, PAGE_SLOTS + 1]), np.array([100, 90, 80, 70, 60])
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
@@ -187,7 +187,7 @@ def test_an_account_is_the_page_and_the_entries_since(
 
 
 def burned(store: Store, record: DatasetRecord, charged: dict[int, int]) -> None:
-    """A burn: it is counted as no query."""
+    """Append a burn, which no counter counts as a query."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.append([burn(transaction.head, charged)], [], {})
         transaction.commit()
@@ -197,7 +197,7 @@ def burned(store: Store, record: DatasetRecord, charged: dict[int, int]) -> None
 def test_an_account_reads_the_entries_since_a_few_at_a_time(
     store: Store, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """Each of them once, wherever one reading ends and the next begins."""
+    """Each entry counts once, wherever one read ends and the next begins."""
     monkeypatch.setattr("service.store.postgres.snapshot._ENTRIES_AT_ONCE", at_once)
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0, 1]), ["a", "b"], np.array([100, 90]))
@@ -214,7 +214,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
 
 
 def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRecord) -> None:
-    """As UTF-8 has them; a key that reaches the bound is the last of its page."""
+    """Bytes are those of UTF-8; a key that reaches the bound is the last of its page."""
     keys = ["a" * 10, "é" * 5, "b", "€€€", "c"]
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.arange(5), keys, np.full(5, 9))
@@ -244,8 +244,8 @@ def acted(store: Store, record: DatasetRecord) -> None:
         transaction.commit()
 
 
-def test_acts_are_listed_newest_first_with_whom_they_concern(store: Store, record: DatasetRecord) -> None:
-    """Without the slots that replicas follow by; nobody's key who is not there, and in an erasure nobody's at all."""
+def test_acts_are_listed_newest_first_with_their_individuals(store: Store, record: DatasetRecord) -> None:
+    """Without the slots kept for replicas; only keys of individuals present, and no key in an erasure."""
     acted(store, record)
     before = datetime.now(UTC) - timedelta(minutes=1)
     with store.transaction(record.id, lock=False) as transaction:
@@ -274,7 +274,7 @@ def test_acts_are_listed_newest_first_with_whom_they_concern(store: Store, recor
 
 
 def test_pages_of_acts_end_by_number_and_by_bytes_of_keys(store: Store, record: DatasetRecord) -> None:
-    """An act without a key takes none; a key that reaches the bound is the last of its page. Datasets are apart."""
+    """An act without a key takes no bytes; a key that reaches the bound ends its page. Datasets do not mix."""
     acted(store, record)
     other = store.add_dataset(dataset("other"))
     with store.transaction(record.id, lock=False) as transaction:

@@ -1,4 +1,4 @@
-"""Long acts on both stores: records are written without the dataset's lock, and one after the other."""
+"""Long acts on both stores: they write records without the dataset's lock, one act after the other."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +16,13 @@ WAIT_S = 30
 
 
 def joined(store: Store, record: DatasetRecord) -> list[str]:
-    """Who is there."""
+    """The keys of the individuals present."""
     with store.transaction(record.id, lock=False) as transaction:
         return [key for _, key in transaction.keys_of(after_slot=-1, limit=10, bytes_max=1000)]
 
 
 def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: DatasetRecord) -> None:
-    """What it has written shows after its commit and not before, on top of whatever was committed meanwhile."""
+    """Its writes show after its commit and not before, on top of everything committed meanwhile."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0]), ["ann"], np.array([9]))
         transaction.journal("rows", {}, slots=1)
@@ -55,7 +55,7 @@ def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: 
 
 @pytest.mark.parametrize("is_locked", [False, True])
 def test_a_long_act_that_is_left_has_written_nothing(store: Store, record: DatasetRecord, is_locked: bool) -> None:
-    """Before its lock and after it; the next one finds the dataset as it was, and unlocked."""
+    """Left before or after it took its lock: the next act finds the dataset unchanged and unlocked."""
     with store.long_act(record.id) as act:
         act.add_individuals(np.array([0]), ["ann"], np.array([9]))
         if is_locked:
@@ -71,7 +71,7 @@ def test_a_long_act_that_is_left_has_written_nothing(store: Store, record: Datas
 
 
 def test_one_long_act_waits_for_the_other(store: Store, record: DatasetRecord) -> None:
-    """The second gives out slots after those that the first has given out."""
+    """The second act assigns slots after those of the first."""
     is_waiting = threading.Event()
 
     def second() -> list[int]:
@@ -91,14 +91,14 @@ def test_one_long_act_waits_for_the_other(store: Store, record: DatasetRecord) -
 
 
 def test_long_acts_of_two_datasets_do_not_wait(store: Store, record: DatasetRecord) -> None:
-    """Each has a lock of its own."""
+    """Each dataset has a lock of its own."""
     other = store.add_dataset(_named(record, "other"))
     with store.long_act(record.id), store.long_act(other.id) as act:
         assert act.head.slots == 0
 
 
 def test_erasing_after_the_rows_were_deleted_leaves_the_account(store: Store, record: DatasetRecord) -> None:
-    """The rows go in the long part, the key in the short one."""
+    """The long part deletes the rows, the short part the key."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([9, 8]))
         transaction.add_records("visits", np.array([0, 1, 0]), {"item": np.array([1, 2, 3], dtype=np.uint32)})

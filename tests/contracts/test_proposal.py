@@ -1,4 +1,4 @@
-"""Proposals, as the in-memory twin and as Postgres: all of it becomes durable, or nothing."""
+"""Conditional appends, in memory and on Postgres: the whole batch becomes durable, or none of it."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ def propose(
     hashes: Sequence[str | None] = (None,),
     units: int = 7,
 ) -> Head:
-    """Commit a proposal on `head`; the head that it has come to."""
+    """Commit a conditional append on `head`; the new head."""
     asked = [Asked(address=(ANALYST, answer.key), query_hash=each) for answer in answers for each in hashes]
     with store.conditional_append(record.id, head, asked=asked) as conditional_append:
         conditional_append.append(entries, answers, {ANALYST: units})
@@ -48,7 +48,7 @@ def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
 
 
 def test_everything_of_a_batch_is_there_after_commit(store: Store, record: DatasetRecord) -> None:
-    """Entries with charges in every form, their replies, the worst case, and the head."""
+    """Entries with charges in every form, their answers, the worst case, and the head."""
     start = store.head(record.id)
     first = entry(start, {0: 5, 3: 5}, (2,))
     second = entry(replace(start, seq=1, hash=first.hash), {0: 5, 1: 2**40, 2: 3})
@@ -66,8 +66,8 @@ def test_everything_of_a_batch_is_there_after_commit(store: Store, record: Datas
     assert store.worst_cases_of(ANALYST) == {"survey": 14}
 
 
-def test_a_million_charges_and_numbers_travel_whole(store: Store, record: DatasetRecord) -> None:
-    """Megabytes in one column, and a sum beyond 64 bits beside it."""
+def test_a_million_charges_and_numbers_read_back(store: Store, record: DatasetRecord) -> None:
+    """Megabytes in one column, next to a sum beyond 64 bits."""
     start = store.head(record.id)
     slots = np.arange(100_000)
     charges = EncodedCharges.of(
@@ -83,7 +83,7 @@ def test_a_million_charges_and_numbers_travel_whole(store: Store, record: Datase
 
 @pytest.mark.parametrize("units", [CHARGE_UNITS_MAX, CHARGE_UNITS_MAX - 1, 1])
 def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord, units: int) -> None:
-    """At the most that one query can cost, from below and from there on."""
+    """The sum stops at the largest cost of one query, reached from below or exceeded."""
     for number in range(3):
         head = store.head(record.id)
         following = replace(entry(head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
@@ -117,7 +117,7 @@ def _fenced(store: Store, record: DatasetRecord) -> None:
 
 
 @pytest.mark.parametrize("happened", [_appended, _acted, _opened, _fenced])
-def test_nothing_is_there_when_the_head_was_another(
+def test_nothing_is_committed_on_another_head(
     store: Store, record: DatasetRecord, happened: Callable[[Store, DatasetRecord], None]
 ) -> None:
     """Another replica has appended, a curator has acted, an epoch has begun, or the writer was fenced off."""
@@ -132,7 +132,7 @@ def test_nothing_is_there_when_the_head_was_another(
         assert transaction.known.answers == {}
 
 
-def test_a_history_of_the_same_length_is_another(store: Store, record: DatasetRecord) -> None:
+def test_a_head_of_the_same_sequence_and_another_hash_is_refused(store: Store, record: DatasetRecord) -> None:
     """The hash decides, not the sequence: a restored database may have come as far again."""
     start = store.head(record.id)
     with pytest.raises(HeadMoved):
@@ -140,8 +140,8 @@ def test_a_history_of_the_same_length_is_another(store: Store, record: DatasetRe
     assert ledger(store, record) == []
 
 
-def test_a_key_that_is_taken_spoils_the_whole_batch(store: Store, record: DatasetRecord) -> None:
-    """No key has two answers, and no question of the batch is charged."""
+def test_a_key_that_is_taken_refuses_the_whole_batch(store: Store, record: DatasetRecord) -> None:
+    """No key gets two answers, and no query of the batch is charged."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with pytest.raises(HeadMoved):
@@ -150,7 +150,7 @@ def test_a_key_that_is_taken_spoils_the_whole_batch(store: Store, record: Datase
 
 
 def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store, record: DatasetRecord) -> None:
-    """The database itself holds on to that."""
+    """A constraint of the database enforces it."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with store.conditional_append(record.id, head, asked=[]) as conditional_append:
@@ -160,8 +160,8 @@ def test_a_key_that_was_not_asked_for_cannot_be_taken_twice_either(store: Store,
     assert ledger(store, record) == [first]
 
 
-def test_what_could_be_reused_is_not_charged_again(store: Store, record: DatasetRecord) -> None:
-    """The same question of this epoch spoils the proposal; of an earlier epoch, or fresh on purpose, it does not."""
+def test_a_query_that_could_be_reused_is_not_charged_again(store: Store, record: DatasetRecord) -> None:
+    """The same query of this epoch refuses the append; one of an earlier epoch, or with `reuse` off, does not."""
     head, first = began(store, record)
     following = entry(head, {1: 5})
     with pytest.raises(HeadMoved):
@@ -174,8 +174,8 @@ def test_what_could_be_reused_is_not_charged_again(store: Store, record: Dataset
     assert ledger(store, record) == [first, following, third]
 
 
-def test_of_two_on_one_head_one_is_taken(store: Store, record: DatasetRecord) -> None:
-    """Every time, and the ledger has no hole."""
+def test_of_two_appends_on_one_head_one_is_committed(store: Store, record: DatasetRecord) -> None:
+    """In every round exactly one, and the ledger has no gap."""
 
     def race(name: str, head: Head) -> bool:
         try:

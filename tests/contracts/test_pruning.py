@@ -1,4 +1,4 @@
-"""Pruned entries, in every store: their quantities are gone, digests and hashes are there, and totals are kept."""
+"""Pruned entries, in every store: quantities are dropped, digests and hashes stay, totals are kept."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ PRUNED = 3
 
 
 def totals(seq: int, spent: int) -> list[StoredPage]:
-    """One page on which slot 0 has spent something."""
+    """One page on which slot 0 has spent `spent` units."""
     zero = PageTotals.zero()
     zero.spent[0] = spent
     zero.charged[0] = 2
@@ -58,7 +58,7 @@ def pruned(store: Store, record: DatasetRecord, *, seq: int = PRUNED, spent: int
 
 
 def dropped(store: Store, record: DatasetRecord, *, after: int = 0, to: int = PRUNED) -> None:
-    """Drop what is pruned."""
+    """Drop the quantities of pruned entries."""
     with store.long_act(record.id) as transaction:
         transaction.drop_quantities(after=after, to=to)
         transaction.lock()
@@ -66,8 +66,8 @@ def dropped(store: Store, record: DatasetRecord, *, after: int = 0, to: int = PR
 
 
 @pytest.mark.parametrize("drops", [0, 1, 2])
-def test_pruned_entries_are_themselves_and_tell_nobody(store: Store, record: DatasetRecord, drops: int) -> None:
-    """Whether their bytes are dropped yet, in part, or twice."""
+def test_pruned_entries_keep_their_hash_and_hold_no_individual(store: Store, record: DatasetRecord, drops: int) -> None:
+    """With their bytes not dropped yet, dropped in part, or dropped twice."""
     hashes = written(store, record)
     pruned(store, record)
     for _ in range(drops):
@@ -86,8 +86,8 @@ def test_pruned_entries_are_themselves_and_tell_nobody(store: Store, record: Dat
         assert transaction.account_of(0).spent == 9  # the page's
 
 
-def test_dropping_gives_room_back(store: Store, record: DatasetRecord) -> None:
-    """Of every kind of entry; the last one keeps its bytes."""
+def test_dropping_frees_space(store: Store, record: DatasetRecord) -> None:
+    """For every kind of entry; the last entry keeps its bytes."""
     written(store, record)
     with store.transaction(record.id, lock=False) as transaction:
         before = dict(transaction.entry_sizes(before=9, limit=9))
@@ -101,7 +101,7 @@ def test_dropping_gives_room_back(store: Store, record: DatasetRecord) -> None:
 
 
 def test_totals_take_the_place_of_earlier_ones(store: Store, record: DatasetRecord) -> None:
-    """And are told as they were kept."""
+    """They read back as they were stored."""
     written(store, record)
     with store.transaction(record.id, lock=False) as transaction:
         assert list(transaction.pruned_totals()) == []
@@ -112,8 +112,8 @@ def test_totals_take_the_place_of_earlier_ones(store: Store, record: DatasetReco
     assert (page.number, page.seq, int(page.totals.spent[0]), int(page.totals.charged[0])) == (0, PRUNED, 6, 2)
 
 
-def test_what_is_left_without_commit_prunes_nothing(store: Store, record: DatasetRecord) -> None:
-    """Neither the head nor the totals."""
+def test_without_a_commit_nothing_is_pruned(store: Store, record: DatasetRecord) -> None:
+    """Neither the head nor the totals change."""
     written(store, record)
     with store.long_act(record.id) as transaction:
         transaction.keep_totals(totals(PRUNED, 6))

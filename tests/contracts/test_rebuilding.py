@@ -39,7 +39,7 @@ def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
 
 
 def test_the_row_is_added_and_nothing_else_moves(store: Store, record: DatasetRecord) -> None:
-    """The key has its reply, the head and the worst cases are as before, and a second time there is nothing to do."""
+    """The key has its answer, the head and the worst cases are unchanged, and a second call finds nothing to do."""
     entry = without_an_answer(store, record)
     head, costs = store.head(record.id), store.worst_cases_of(ANALYST)
 
@@ -57,7 +57,7 @@ def test_the_row_is_added_and_nothing_else_moves(store: Store, record: DatasetRe
 
 
 def test_a_process_that_took_the_key_for_free_learns_that_it_is_not(store: Store, record: DatasetRecord) -> None:
-    """The head has not moved, and still its proposal is outdated: nothing is charged to anybody."""
+    """The head has not moved, and still its conditional append is refused: no individual is charged."""
     without_an_answer(store, record)
     head = store.head(record.id)
     following = second_entry(head, {0: 1}, salt=bytes(range(2, 34)))

@@ -1,4 +1,4 @@
-"""What a store rejects for the values' own sake, by either way of committing: nothing of it lasts, and it says so."""
+"""Batches that a store rejects because of their values, by either way of committing: none of it is kept."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,7 +19,7 @@ Begin = Callable[[Store, DatasetRecord], AbstractContextManager[ConditionalAppen
 
 @contextmanager
 def proposed(store: Store, record: DatasetRecord) -> Iterator[ConditionalAppend]:
-    """In one journey."""
+    """A conditional append: one round trip."""
     asked = [Asked(address=(ANALYST, f"key-{number}"), query_hash=None) for number in (1, 2)]
     with store.conditional_append(record.id, store.head(record.id), asked=asked) as conditional_append:
         yield conditional_append
@@ -27,13 +27,13 @@ def proposed(store: Store, record: DatasetRecord) -> Iterator[ConditionalAppend]
 
 @contextmanager
 def locked(store: Store, record: DatasetRecord) -> Iterator[Transaction]:
-    """The long way."""
+    """A transaction under the dataset's lock."""
     with store.transaction(record.id, lock=True) as transaction:
         yield transaction
 
 
 def pair(store: Store, record: DatasetRecord) -> tuple[list[LedgerEntry], list[AnswerRecord]]:
-    """Two entries that follow on the head, and their replies."""
+    """Two entries that continue the head, and their answers."""
     head = store.head(record.id)
     first = entry(head, {0: 5})
     second = entry(replace(head, seq=first.seq, hash=first.hash), {1: 5})
@@ -63,8 +63,8 @@ def test_values_that_break_a_constraint_reject_the_whole_batch(
     assert store.head(record.id).seq == 2
 
 
-def test_a_second_reply_under_a_key_is_rejected_under_the_lock(store: Store, record: DatasetRecord) -> None:
-    """There the key was looked up, and nobody else can have taken it since: to try again would not help."""
+def test_a_second_answer_under_a_key_is_rejected_under_the_lock(store: Store, record: DatasetRecord) -> None:
+    """The key was looked up under the lock, so no other process can have taken it since: a retry would not help."""
     entries, answers = pair(store, record)
     with locked(store, record) as transaction:
         transaction.append(entries[:1], answers[:1], {})

@@ -1,4 +1,4 @@
-"""The store port, as the in-memory twin and as Postgres: what one promises, the other keeps."""
+"""The store port, in memory and on Postgres: both pass the same tests."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -51,8 +51,8 @@ def test_a_registration_reads_back_as_it_was_made_and_its_name_is_taken(store: S
         store.add_dataset(dataset())
 
 
-def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, record: DatasetRecord) -> None:
-    """What commit made durable reads back whole, and the head has moved to it."""
+def test_an_entry_and_its_answer_are_stored_together(store: Store, record: DatasetRecord) -> None:
+    """A committed entry and answer read back whole, and the head has moved to the entry."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 5, 3: 5}, (2,))
         transaction.append([first], [answer(first)], {ANALYST: 1_374_389_535})
@@ -77,7 +77,7 @@ def test_an_entry_and_its_reply_are_there_together_after_commit(store: Store, re
 
 
 def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord) -> None:
-    """Two queries at the most that one can cost add up to that, and the analyst can go on: 2^63 is no bigint."""
+    """Two queries at the largest cost add up to the cost of one, and the analyst can go on: 2^63 is no bigint."""
     for number in range(3):
         with store.transaction(record.id, lock=True) as transaction:
             following = replace(entry(transaction.head, {}), worst_case_total_units=CHARGE_UNITS_MAX)
@@ -88,10 +88,10 @@ def test_an_analysts_worst_cases_saturate(store: Store, record: DatasetRecord) -
 
 
 @pytest.mark.parametrize(("entries", "people"), [(1, 100_000), (256, 40)])
-def test_what_no_socket_takes_at_once_is_committed(
+def test_a_commit_larger_than_a_socket_buffer_succeeds(
     store: Store, record: DatasetRecord, entries: int, people: int
 ) -> None:
-    """An entry that charges a hundred thousand people differently, and a full batch: nobody waits for the other end."""
+    """A hundred thousand different charges in an entry, and a full batch: client and server do not block each other."""
     appended = []
     with store.transaction(record.id, lock=True, asked=[Asked(address=(ANALYST, "k"), query_hash=None)]) as transaction:
         head = transaction.head
@@ -106,7 +106,7 @@ def test_what_no_socket_takes_at_once_is_committed(
 
 
 def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) -> None:
-    """Who locks second sees what the first has committed: of forty entries by two writers none is lost or refused."""
+    """The second to lock sees the first's commit: of forty entries by two writers none is lost or refused."""
 
     def write(name: str) -> None:
         for number in range(20):
@@ -121,8 +121,8 @@ def test_two_writers_wait_for_each_other(store: Store, record: DatasetRecord) ->
     assert store.head(record.id).seq == 40
 
 
-def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetRecord) -> None:
-    """An exception, or simply no commit, undoes entry, reply, people and head alike."""
+def test_without_a_commit_nothing_is_stored(store: Store, record: DatasetRecord) -> None:
+    """An exception, or simply no commit, undoes entry, answer, individuals and head alike."""
 
     def append_and_fail() -> None:
         with store.transaction(record.id, lock=True) as transaction:
@@ -145,7 +145,7 @@ def test_leaving_without_commit_leaves_nothing(store: Store, record: DatasetReco
 
 
 def test_people_records_and_limits_read_back_by_slot(store: Store, record: DatasetRecord) -> None:
-    """Accounts and typed columns, NULLs included, come back as the codes that went in."""
+    """Accounts and typed columns, NULLs included, read back as the codes that were written."""
     slots = np.array([0, 1, 2])
     codes: dict[str, NDArray[Any]] = {
         "country": np.array([0, 1, 2], dtype=np.uint8),
@@ -209,7 +209,7 @@ def test_rows_and_accounts_of_some_slots_read_back(store: Store, record: Dataset
 
 
 def test_acts_are_read_back_in_order_and_chained(store: Store, record: DatasetRecord) -> None:
-    """Each as it was journalled, the first on the dataset's genesis, the last under the head's own hash."""
+    """Each act reads back as journalled; the chain begins at the dataset's genesis and ends at the head's hash."""
     assert store.head(record.id).journal_hash == record.genesis
     details: list[dict[str, Any]] = [
         {"epoch": 2},
@@ -239,7 +239,7 @@ def test_acts_are_read_back_in_order_and_chained(store: Store, record: DatasetRe
 
 
 def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record: DatasetRecord) -> None:
-    """The dataset's own limit, a lower one, none at all, and a record that has gone; with no slot left out or some."""
+    """The dataset's limit, a lower one, zero, and an erased record; with gaps between the slots and without."""
     usual = record.budget_units
     with store.transaction(record.id, lock=True) as transaction:
         assert transaction.individuals().slots.size == 0
@@ -263,7 +263,7 @@ def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record
 @pytest.mark.parametrize(
     ("lower", "upper"),
     [
-        (-(2**15), 2**15 - 2),  # with what stands for NULL exactly sixteen bits,
+        (-(2**15), 2**15 - 2),  # with the code of NULL exactly sixteen bits,
         (-(2**15), 2**15 - 1),  # one more,
         (-(2**15) - 1, 0),
         (-(2**31), 2**31 - 2),  # exactly thirty-two,
@@ -273,7 +273,7 @@ def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record
     ],
 )
 def test_the_ends_of_a_domain_read_back(store: Store, lower: int, upper: int) -> None:
-    """The least value, the greatest, and NULL, whatever width they travel at."""
+    """The least value, the greatest, and NULL, at every width of the encoding."""
     column = {"type": "integer", "lower": lower, "upper": upper}
     schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": {"number": column}}})
     kept = store.add_dataset(replace(dataset(), schema=schema))
@@ -313,7 +313,7 @@ def test_an_erased_individual_leaves_a_tombstone_and_may_return_to_the_slot(
 
 
 def test_the_acts_on_one_slot_are_found(store: Store, record: DatasetRecord) -> None:
-    """Those of the kinds asked, in order, as the journal has them; acts that name no slot and others' are not read."""
+    """Acts of the kinds asked, in the journal's order; acts on no slot or on other slots are not read."""
     made: list[tuple[str, dict[str, object]]] = [
         ("rows", {"rows": 3}),
         ("limit", {"slot": 1, "limit_units": "5"}),
@@ -336,7 +336,7 @@ def test_the_acts_on_one_slot_are_found(store: Store, record: DatasetRecord) -> 
 
 
 def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, record: DatasetRecord) -> None:
-    """Those of others stay; one that was revoked before stays revoked as of then."""
+    """Other individuals' principals stay; one revoked earlier keeps its time of revocation."""
     made = {
         name: PrincipalRecord(
             id=uuid4(),
@@ -387,7 +387,7 @@ def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
 
 
 def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) -> None:
-    """It touches no limit and nobody else, is repeated without harm, and outlives an erasure and a return."""
+    """It changes no limit and no other account, can be repeated, and survives an erasure and a return."""
 
     def paused() -> list[bool]:
         with store.transaction(record.id, lock=False) as transaction:
@@ -420,7 +420,7 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
 
 
 def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:
-    """It reads back whole, among the entries and among the burns, and no question is answered with it."""
+    """It reads back whole, among the entries and among the burns, and no query is answered with it."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 5})
         transaction.append([first], [answer(first)], {})
@@ -456,7 +456,7 @@ def test_the_journal_moves_the_data_version_and_the_epoch(store: Store, record: 
     assert (head.epoch, head.data_version, head.slots, head.seq) == (2, 2, 0, 0)
 
 
-def test_what_can_be_reused_is_the_newest_of_this_epoch(store: Store, record: DatasetRecord) -> None:
+def test_the_newest_entry_of_this_epoch_is_reused(store: Store, record: DatasetRecord) -> None:
     """An older entry with the same hash is passed over, and the next public epoch knows none of them."""
     asked = [Asked(address=(ANALYST, "new"), query_hash="q")]
     with store.transaction(record.id, lock=True) as transaction:
@@ -501,8 +501,8 @@ def test_principals_are_kept_listed_and_revoked_once(store: Store, record: Datas
     assert store.principal(UUID(int=1)) == replace(people[1], revoked_at=AT)
 
 
-def test_own_replies_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:
-    """An analyst's listing holds its own replies alone, page after page."""
+def test_own_answers_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:
+    """An analyst's listing holds only its own answers, page after page."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 1})
         transaction.append([first], [answer(first, "a")], {})
@@ -533,8 +533,8 @@ def _as_listed(record: DatasetRecord, shown: LedgerEntry, by: AnswerRecord) -> R
     )
 
 
-def test_of_several_replies_that_show_a_query_the_oldest_is_given(store: Store, record: DatasetRecord) -> None:
-    """The one that was charged, and where another analyst's entry was reused, the first under any key."""
+def test_of_several_answers_that_show_a_query_the_oldest_is_given(store: Store, record: DatasetRecord) -> None:
+    """The answer that was charged; where another analyst's entry was reused, the first under any key."""
     other = UUID(int=8)
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 1})
@@ -570,7 +570,7 @@ def test_pages_of_releases_lose_and_repeat_nothing(
     for number, seconds, key, length in asked:
         with store.transaction(records[number].id, lock=True) as transaction:
             made = replace(entry(transaction.head, {0: 1}), canonical=b"x" * length).sealed()
-            again = answer(made, f"{key}|")  # a second reply shows the same entry
+            again = answer(made, f"{key}|")  # a second answer shows the same entry
             answers = [
                 replace(each, principal_id=who, at=AT + timedelta(seconds=seconds))
                 for each in (answer(made, key), again)

@@ -1,4 +1,4 @@
-"""What is read to check a ledger and for nothing else: replies in its order, all worst cases, sizes of entries."""
+"""The reads that only verification needs: answers in the ledger's order, all worst cases, sizes of entries."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -12,11 +12,11 @@ from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
 pytestmark = pytest.mark.slow
 
 ENTRIES = 20
-"""More than Postgres hands over at once."""
+"""More rows than Postgres returns in one fetch."""
 
 
 def filled(store: Store, record: DatasetRecord) -> list[AnswerRecord]:
-    """Entries with a reply each, whose keys come in another order; the first is shown by a second reply."""
+    """Entries with an answer each, their keys in another order; a second answer shows the first entry."""
     answers = []
     with store.transaction(record.id, lock=True) as transaction:
         for number in range(ENTRIES):
@@ -27,8 +27,8 @@ def filled(store: Store, record: DatasetRecord) -> list[AnswerRecord]:
     return answers
 
 
-def test_all_replies_come_in_the_order_of_the_ledger(store: Store, record: DatasetRecord) -> None:
-    """Whatever else is read meanwhile; and none of another dataset's."""
+def test_all_answers_come_in_the_order_of_the_ledger(store: Store, record: DatasetRecord) -> None:
+    """Also when other rows are read in between; no answer of another dataset is among them."""
     expected, other = filled(store, record), store.add_dataset(dataset("other"))
     with store.transaction(record.id, lock=False) as transaction:
         found = []
@@ -41,8 +41,8 @@ def test_all_replies_come_in_the_order_of_the_ledger(store: Store, record: Datas
         assert list(transaction.answers()) == []
 
 
-def test_all_worst_cases_are_told_by_analyst(store: Store, record: DatasetRecord) -> None:
-    """Of this dataset alone."""
+def test_all_worst_cases_are_listed_by_analyst(store: Store, record: DatasetRecord) -> None:
+    """Only those of this dataset."""
     filled(store, record)
     with store.transaction(record.id, lock=False) as transaction:
         expected = {UUID(int=number + 100): 3 for number in range(ENTRIES)}
@@ -52,8 +52,8 @@ def test_all_worst_cases_are_told_by_analyst(store: Store, record: DatasetRecord
         assert transaction.worst_cases() == {}
 
 
-def test_sizes_are_told_newest_first(store: Store, record: DatasetRecord) -> None:
-    """As many as are asked for; an entry with more values is larger by so much, and none is of another dataset."""
+def test_sizes_are_listed_newest_first(store: Store, record: DatasetRecord) -> None:
+    """At most as many as asked for; an entry's size grows with its values, and none is of another dataset."""
     dimensions = [2, 1000, 40_000, 1]
     with store.transaction(record.id, lock=True) as transaction:
         for dimension in dimensions:
@@ -73,7 +73,7 @@ def test_sizes_are_told_newest_first(store: Store, record: DatasetRecord) -> Non
 
 
 def test_pieces_count_wherever_they_are_kept(store: Store, record: DatasetRecord) -> None:
-    """One within the row, or several beside it: at least what their content takes."""
+    """One piece in the row, or several in the table of pieces: the size covers at least their content."""
     with store.transaction(record.id, lock=True) as transaction:
         for people in (3, 20_000):
             dense = second_entry(transaction.head, dict.fromkeys(range(people), 7), slots=20_000)

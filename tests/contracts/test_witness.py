@@ -1,4 +1,4 @@
-"""The witness port, as file, twin, Redis and combination: what one promises, the others keep."""
+"""The witness port as a file, in memory, in Redis and combined: all pass the same tests."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -38,19 +38,19 @@ def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]
 
 
 def at(fence: int, seq: int, acts: int = 2) -> WitnessRecord:
-    """A record farther or nearer."""
+    """A record at a fence, sequence and number of acts."""
     return replace(FIRST, fence=fence, seq=seq, acts=acts, hash=bytes(30) + bytes([fence, seq]))
 
 
-def test_nothing_is_known_at_first_and_what_is_written_is_known(witness: Witness) -> None:
-    """Unknown is an empty history; a record reads back whole."""
+def test_a_new_witness_is_empty_and_a_written_record_reads_back(witness: Witness) -> None:
+    """An unknown dataset has an empty history; a record reads back whole."""
     assert witness.history(DATASET) == []
     assert witness.write(DATASET, FIRST) is None
     assert witness.history(DATASET) == [FIRST]
 
 
 def test_a_witness_moves_only_forward(witness: Witness) -> None:
-    """In (fence, sequence, acts); whoever comes late learns how far others were."""
+    """In the order of (fence, sequence, acts); a late write returns the farthest record."""
     order = [at(1, 1), at(1, 1, acts=3), at(1, 2), at(1, 9), at(2, 3), at(2, 4)]
     for before, record in zip([None, *order], order, strict=False):
         assert witness.write(DATASET, record) == before
@@ -59,15 +59,15 @@ def test_a_witness_moves_only_forward(witness: Witness) -> None:
     assert witness.history(DATASET)[-1] == order[-1]
 
 
-def test_another_hash_at_the_same_position_is_not_taken(witness: Witness) -> None:
-    """The first stands, and the second writer is told of it: there are two histories."""
+def test_another_hash_at_the_same_position_is_refused(witness: Witness) -> None:
+    """The first record stays and is returned to the second writer, which shows two histories."""
     witness.write(DATASET, FIRST)
     assert witness.write(DATASET, replace(FIRST, hash=bytes(32))) == FIRST
     assert witness.history(DATASET) == [FIRST]
 
 
 def test_datasets_do_not_know_of_each_other(witness: Witness) -> None:
-    """Nor does a dataset of the same name with another registration."""
+    """Nor do datasets of the same name with different registrations."""
     other = "survey-" + "1e" * 32
     witness.write(DATASET, at(1, 5))
     assert witness.history(other) == []
@@ -86,7 +86,7 @@ def test_numbers_of_any_size_in_use_read_back(witness: Witness) -> None:
 
 
 def test_many_writers_lose_nothing(witness: Witness) -> None:
-    """Eight threads, each with its own records: the farthest wins, whoever wrote last."""
+    """Eight threads, each with its own records: the farthest record wins, not the last one written."""
 
     def write(first: int) -> None:
         for seq in range(first, 161, 8):
@@ -102,7 +102,7 @@ def test_many_writers_lose_nothing(witness: Witness) -> None:
 
 @pytest.mark.parametrize("witness", REMEMBERS_ALL, indirect=True)
 def test_a_history_is_in_order(witness: Witness) -> None:
-    """All that was taken, by position."""
+    """All accepted records, by position."""
     order = [at(1, 2), at(1, 5), at(2, 6), at(2, 7)]
     for record in order:
         witness.write(DATASET, record)

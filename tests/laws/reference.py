@@ -9,7 +9,7 @@ UNIT = Fraction(1, 2**40)
 
 @dataclass
 class Person:
-    """One individual: age, events by area, and an account in whole units."""
+    """One individual: age, areas of its events, and an account in whole units."""
 
     age: int | None
     limit: int
@@ -27,7 +27,7 @@ class ReferenceDataset:
     people: dict[str, Person] = field(default_factory=dict)
 
     def join(self, key: str, age: int | None, limit: int | None) -> None:
-        """Register, or come back to the account one has."""
+        """Register an individual, or return one to the account that it has."""
         known = self.people.get(key)
         wanted = self.budget if limit is None else limit
         if known is None:
@@ -37,9 +37,9 @@ class ReferenceDataset:
             known.limit = max(known.spent, min(known.limit, wanted))
 
     def ask(self, vector: "dict[str, dict[int, int]]", sigma: float) -> tuple[dict[str, int], set[str], dict[int, int]]:
-        """Algorithm 2: (charges of those who can pay, those left out, the sum over those who can pay).
+        """Algorithm 2: (charges of the active, keys left out, the sum over the active).
 
-        Whoever has paused is left out too.
+        Paused individuals are left out too.
         """
         charges: dict[str, int] = {}
         left_out: set[str] = set()
@@ -60,7 +60,7 @@ class ReferenceDataset:
         return charges, left_out, total
 
     def vectors(self, kind: str, number: int) -> dict[str, dict[int, int]]:
-        """The three queries that the machine asks."""
+        """The vectors of one of the machine's three kinds of queries, by key."""
         present = {key: person for key, person in self.people.items() if person.present}
         if kind == "older":
             return {k: {0: 1} for k, p in present.items() if p.age is not None and p.age >= number}

@@ -1,6 +1,6 @@
-"""Acts travel as changes: a replica that follows holds at every instant what one that starts anew would load.
+"""Replicas follow acts as changes: the memory of one that follows always equals that of one that starts anew.
 
-Two services over one store act and answer; two memories follow, now and then, with indexes of their own made between.
+Two services over one store act and answer; two memories follow at intervals and build indexes in between.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ CONDITIONS: list[dict[str, Any]] = [
 
 
 class CountingTransaction(MemoryTransaction):
-    """Counts the rows and accounts that are read, and remembers whether all were asked for."""
+    """Counts the rows and accounts that are read, and records whether all were asked for."""
 
     rows_read, has_read_all = 0, False
 
@@ -62,7 +62,7 @@ class CountingTransaction(MemoryTransaction):
 
 
 class ActsMachine(RuleBasedStateMachine):
-    """Whatever curators, individuals and analysts do at two services, in any order, and two memories that follow."""
+    """Any order of acts and queries at two services, and two memories that follow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class ActsMachine(RuleBasedStateMachine):
         self.opened.close()
 
     def plan(self, condition: dict[str, Any]) -> Plan:
-        """A count."""
+        """The plan of a count under a condition."""
         document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | condition
         return compile_query(parse_query(orjson.dumps(document)), self.record.schema, capacity=self.record.capacity)
 
@@ -95,16 +95,16 @@ class ActsMachine(RuleBasedStateMachine):
         ),
     )
     def join(self, who: int, rows: list[tuple[object, ...]]) -> None:
-        """People register, some of whom were erased before; or one is there already, and nobody does."""
+        """Upload individuals, some of them erased before; refused as a whole if one is present."""
         self.uploaded(who, "people", rows)
 
     @rule(who=REPLICAS, rows=st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 2)), max_size=6))
     def visit(self, who: int, rows: list[tuple[object, ...]]) -> None:
-        """Events of people who are there and of others; or too many, and none."""
+        """Upload events of known and of unknown individuals; refused as a whole if there are too many."""
         self.uploaded(who, "visits", rows)
 
     def uploaded(self, who: int, table: str, rows: Sequence[Sequence[object]]) -> None:
-        """An upload, or its refusal."""
+        """Upload rows; a refusal changes nothing."""
         try:
             upload(self.replicas[who], table, rows)
         except InvalidRequest:
@@ -114,7 +114,7 @@ class ActsMachine(RuleBasedStateMachine):
 
     @rule(who=REPLICAS, key=st.sampled_from(KEYS))
     def erase(self, who: int, key: str) -> None:
-        """Somebody's record goes."""
+        """Erase an individual."""
         try:
             self.replicas[who].curators.erase_individual("survey", key)
         except NotFound:
@@ -122,31 +122,31 @@ class ActsMachine(RuleBasedStateMachine):
 
     @rule(who=REPLICAS, key=st.sampled_from(KEYS), limit=st.sampled_from([None, "0.5", "1"]))
     def lower(self, who: int, key: str, limit: str | None) -> None:
-        """Somebody lowers the own limit, or pauses."""
+        """Lower an individual's limit, or pause it."""
         rho = None if limit is None else Decimal(limit)
         with suppress(InvalidRequest, NotFound):
             self.replicas[who].individuals.lower_limit(individual(key), "survey", limit_rho=rho, pause=limit is None)
 
     @rule(who=REPLICAS, key=st.sampled_from(KEYS))
     def resume(self, who: int, key: str) -> None:
-        """Somebody ends a pause, or has none."""
+        """End an individual's pause, if it has one."""
         with suppress(NotFound):
             self.replicas[who].individuals.resume(individual(key), "survey")
 
     @rule(who=REPLICAS)
     def open_epoch(self, who: int) -> None:
-        """Which changes no record."""
+        """Open an epoch, which changes no record."""
         self.replicas[who].curators.open_epoch("survey")
 
     @rule(who=REPLICAS, condition=st.sampled_from(CONDITIONS))
     def ask(self, who: int, condition: dict[str, Any]) -> None:
-        """People are charged by whichever service answers."""
+        """Answer a query at one of the services."""
         self.asked += 1
         ask(self.replicas[who], self.asker, f"k{self.asked}", reuse=False, **condition)
 
     @rule(who=REPLICAS, made=st.integers(0, len(CONDITIONS)))
     def follow(self, who: int, made: int) -> None:
-        """A memory comes to the head by reading what was touched, and has answered some queries before the next."""
+        """A memory catches up by reading only the touched slots, then answers some queries."""
         follower, is_new = self.followers[who], self.followers[who].position is None
         transaction = CountingTransaction(self.store, 1, lock=False)
         follower.catch_up(transaction)
@@ -160,7 +160,7 @@ class ActsMachine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS))
     def adopt(self, key: str) -> None:
-        """As the migration to pauses does: somebody has paused, and a limit that was lost with it is back."""
+        """Act as the migration to pauses does: pause an individual and restore the limit that it lost with it."""
         with self.store.transaction(1, lock=True) as transaction:
             slot = int(transaction.slots_of([key])[0])
             if slot >= 0:
@@ -173,7 +173,7 @@ class ActsMachine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS))
     def act_as_an_older_version(self, key: str) -> None:
-        """An upload whose act tells of no slots: everything is read again, and comes to the same."""
+        """Journal an upload without its slots: the followers read everything again, with the same result."""
         with self.store.transaction(1, lock=True) as transaction:
             slot = transaction.slots_of([key])
             if slot[0] < 0 or self.visits_of(int(slot[0])) == ROWS_MAX:
@@ -187,14 +187,14 @@ class ActsMachine(RuleBasedStateMachine):
 
     @invariant()
     def services_hold_what_a_start_would_load(self) -> None:
-        """Those that have just acted or answered."""
+        """The services' own memories, after each act or answer."""
         for replica in self.replicas:
             state = replica.registry.writer(self.record)._state
             if state.position == (1, self.kept.head.seq, self.kept.head.data_version):
                 self.compare(state)
 
     def compare(self, state: DatasetState) -> None:
-        """With a memory that is loaded now."""
+        """Compare a state with one that is loaded now."""
         fresh = DatasetState(self.record)
         fresh.catch_up(MemoryTransaction(self.store, 1, lock=False))
         assert held(state) == held(fresh)
@@ -208,27 +208,27 @@ class ActsMachine(RuleBasedStateMachine):
 
     @property
     def kept(self) -> Any:
-        """The dataset as it is stored."""
+        """The stored dataset."""
         return self.store.kept[1]
 
     def visits_of(self, slot: int) -> int:
-        """How many events an individual has."""
+        """The number of events of a slot."""
         return sum(int((slots == slot).sum()) for slots, _ in self.kept.records.get("visits", ()))
 
     def slot_of(self, key: str) -> int:
-        """Where somebody is."""
+        """The slot of a key."""
         return int(next(slot for slot, person in self.kept.people.items() if person.key == key))
 
 
 def individual(key: str) -> Principal:
-    """Whose account it is."""
+    """The principal of an individual."""
     return Principal(
         id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
     )
 
 
 def held(state: DatasetState) -> list[Any]:
-    """All that a memory holds of its first slots; an individual's events have no order."""
+    """Everything that a memory holds of its first slots; the events of a slot are sorted."""
     memory, size = state.memory, len(KEYS) + 1
     return [
         memory.present[:size].tolist(),
@@ -243,7 +243,7 @@ def held(state: DatasetState) -> list[Any]:
 
 
 def events(state: DatasetState) -> Iterator[tuple[int, int]]:
-    """Whose, and what."""
+    """(slot, item) of each event."""
     for _, page in state.memory.events("visits").pages():
         yield from zip(page.owners.tolist(), page.columns["item"].tolist(), strict=True)
 

@@ -1,8 +1,8 @@
-"""Pages and tail are the ledger: whoever writes checkpoints when, whoever crashes between two pages, whatever joins.
+"""Pages and the entries after them give the ledger's totals, under any order of checkpoints, crashes and joins.
 
 Two replicas hold three pages of people. Each step is one of the smallest things that can be durable: an entry, one page
 of a checkpoint, the end of one, an act of a curator, or a restored backup under copies that are still to be written.
-After each, somebody who starts with nothing must come to the same accounts and counters as a replay from the genesis.
+After each step a replica that starts anew must hold the same accounts and counters as a replay from the genesis.
 """
 
 from collections.abc import Set as AbstractSet
@@ -30,7 +30,7 @@ REPLICAS = st.integers(0, 1)
 
 @dataclass
 class Replica:
-    """One process: what it holds, and what is left to write of the checkpoint that it copied."""
+    """One process: its memory, and the pages of its copied checkpoint that are still to be written."""
 
     state: DatasetState
     copied: Checkpoint | None = None
@@ -38,7 +38,7 @@ class Replica:
 
 
 class CheckpointMachine(RuleBasedStateMachine):
-    """Everything that may happen around checkpoints."""
+    """Queries, checkpoints, crashes, backups and restores of two replicas, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class CheckpointMachine(RuleBasedStateMachine):
         ok=st.booleans(),
     )
     def charge(self, who: int, places: AbstractSet[int], out: AbstractSet[int], units: int, ok: bool) -> None:
-        """A query is answered, or its commit fails; on some pages it charges nobody, and leaves people out."""
+        """A query is answered, or its commit fails; on some pages it charges no slot, and leaves slots out."""
         state = self.replicas[who].state
         with self.store.transaction(1, lock=True) as transaction:
             state.catch_up(transaction)
@@ -77,7 +77,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     @rule(who=REPLICAS)
     def look(self, who: int) -> None:
-        """A reading catches up, and finds the accounts of the ledger."""
+        """A read catches up, and finds the accounts of the ledger."""
         state = self.replicas[who].state
         with self.store.transaction(1, lock=False) as transaction:
             state.catch_up(transaction)
@@ -85,7 +85,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     @rule(who=REPLICAS)
     def copy(self, who: int) -> None:
-        """The line hands over copies of what has changed; those that it handed over before are dropped."""
+        """The writer hands over copies of the changed pages; earlier copies are dropped."""
         replica = self.replicas[who]
         if replica.state.seq > 0:
             replica.copied = replica.state.checkpoint()
@@ -104,19 +104,19 @@ class CheckpointMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(replica.copied for replica in self.replicas))
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
-        """A checkpoint comes to its end, or to what its writer takes for it: pages may be missing."""
+        """A checkpoint is finished, rightly or with pages missing."""
         replica = data.draw(st.sampled_from([replica for replica in self.replicas if replica.copied]))
         assert replica.copied is not None
         self.store.finish_checkpoint(1, replica.copied)
 
     @rule(who=REPLICAS)
     def crash(self, who: int) -> None:
-        """And a new process in its place; what it had not written is gone."""
+        """A new process takes the place of one that crashed; its unwritten pages are lost."""
         self.replicas[who] = Replica(DatasetState(self.record))
 
     @rule(place=st.sampled_from(SLOTS))
     def leave_or_return(self, place: int) -> None:
-        """Somebody is erased, or registers again and keeps what they have spent."""
+        """An individual is erased, or registers again with its former spent total."""
         with self.store.transaction(1, lock=True) as transaction:
             if transaction.slots_of([f"p{place}"])[0] >= 0:
                 transaction.erase(place, place.to_bytes(32))
@@ -127,19 +127,19 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     @rule()
     def back_up(self) -> None:
-        """A consistent copy."""
+        """Make a consistent copy of the database."""
         self.backups.append(self.store.kept[1])
 
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
-        """An older copy, opened again under a new fence; what the replicas still write they copied before."""
+        """Restore an older copy under a new fence; replicas may still write pages copied before it."""
         backup = data.draw(st.sampled_from(self.backups))
         fence = self.store.kept[1].head.fence + 1
         self.store.kept[1] = replace(backup, head=replace(backup.head, fence=fence))
 
     @invariant()
     def pages_and_tail_are_the_ledger(self) -> None:
-        """For whoever starts now, and for the verifier."""
+        """For a replica that starts now, and for the verifier."""
         fresh = DatasetState(self.record)
         with self.store.transaction(1, lock=False) as transaction:
             fresh.catch_up(transaction)
@@ -147,7 +147,7 @@ class CheckpointMachine(RuleBasedStateMachine):
             assert self.verified_pages(transaction) == []
 
     def verified_pages(self, transaction: MemoryTransaction) -> list[str]:
-        """What the verifier finds in pages; of the acts and replies that are made up here it would find much."""
+        """The verifier's findings about pages; it would also report the acts and answers that are made up here."""
         acts = transaction.acts(after=0)
         _, journal_state, _ = check_journal(self.record, transaction.head, acts)
         checked = LedgerReplay(Stored.of(self.record, transaction, journal_state=journal_state, acts=acts))
@@ -158,7 +158,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     @staticmethod
     def check(state: DatasetState, transaction: MemoryTransaction) -> None:
-        """Memory is every entry from the genesis on."""
+        """Compare memory with a replay of every entry from the genesis on."""
         accounts, counters = state.memory.accounts, state.memory.counters
         assert accounts.spent.size == counters.charged.size == counters.left_out.size == PAGES * PAGE_SLOTS
         for page in range(PAGES):
@@ -169,7 +169,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_pages_and_tail_are_the_ledger_whatever_happens_when() -> None:
+def test_pages_and_later_entries_give_the_ledgers_totals() -> None:
     """A hundred and twenty histories of forty events."""
     run_state_machine_as_test(
         CheckpointMachine, settings=settings(max_examples=120, stateful_step_count=40, deadline=None)

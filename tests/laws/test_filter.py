@@ -49,7 +49,7 @@ AREAS = 4
 
 
 class RecordedEntropy:
-    """Repeatable words, remembered, so that a test can subtract the very noise that was added."""
+    """Reproducible random words that are recorded, so that a test can subtract the noise that was added."""
 
     def __init__(self) -> None:
         self._source = np.random.default_rng(11)
@@ -61,7 +61,7 @@ class RecordedEntropy:
         return words
 
     def replayed(self) -> "Iterator[NDArray[np.uint64]]":
-        """What was drawn since the last replay."""
+        """The words drawn since the last replay."""
         words, self.words = self.words, []
         return iter(words)
 
@@ -91,7 +91,7 @@ class FilterMachine(RuleBasedStateMachine):
         self.answers: dict[str, tuple[str, bytes, bytes]] = {}
 
     def open(self) -> Replica:
-        """A house over what the store holds."""
+        """A new replica over the store."""
         return Replica(
             store=self.store,
             witness=self.witness,
@@ -121,7 +121,7 @@ class FilterMachine(RuleBasedStateMachine):
         limit=st.sampled_from([None, "0.5"]),
     )
     def join(self, name: str, key: str, age: int | None, limit: str | None) -> None:
-        """Register somebody, anew or after an erasure; somebody who is there is refused and nothing changes."""
+        """Register an individual, anew or after an erasure; one that is present is refused and nothing changes."""
         row = f"person_id,age,limit_rho\n{key},{'' if age is None else age},{limit or ''}\n".encode()
         known = self.models[name].people.get(key)
         if known is not None and known.present:
@@ -133,7 +133,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(DATASETS), keys=st.lists(KEYS, max_size=4), area=st.integers(0, AREAS - 1))
     def visit(self, name: str, keys: list[str], area: int) -> None:
-        """Events, all or nothing."""
+        """Upload events, all or none."""
         model = self.models[name]
         rows = "person_id,area\n" + "".join(f"{key},{area}\n" for key in keys)
         if any(key not in model.people or not model.people[key].present for key in keys):
@@ -151,7 +151,7 @@ class FilterMachine(RuleBasedStateMachine):
         sigma=SIGMAS,
     )
     def ask(self, name: str, kind: str, number: int, sigma: float) -> None:
-        """Charges, people left out and the sum are the reference's; the answer is that sum plus the noise drawn."""
+        """Charges, left out and sum are the reference's; the answer is that sum plus the recorded noise."""
         body = orjson.dumps(query(kind, number, sigma))
         key = f"key-{len(self.answers)}"
         self.entropy.words.clear()
@@ -169,7 +169,7 @@ class FilterMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.answers)
     @rule(data=st.data())
     def retry(self, data: st.DataObject) -> None:
-        """The same key and query give the same bytes and charge nobody; another query under the key is refused."""
+        """The same key and query give the same bytes and no charge; another query under the key is refused."""
         key = data.draw(st.sampled_from(sorted(self.answers)))
         name, body, stored = self.answers[key]
         again = self.replica.analysts.submit(self.analyst, name, key, parse_query(body)).result(timeout=30)
@@ -180,7 +180,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS)
     def erase(self, name: str, key: str) -> None:
-        """The record goes, the account stays."""
+        """Erase an individual: the record is deleted, the account stays."""
         person = self.models[name].people.get(key)
         if person is not None and person.present:
             self.replica.curators.erase_individual(name, key)
@@ -202,7 +202,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(DATASETS), key=KEYS, paused=st.booleans())
     def pause(self, name: str, key: str, paused: bool) -> None:
-        """An individual pauses, or ends a pause, perhaps once more: the limit stays what it is."""
+        """Pause or resume an individual, possibly repeatedly: its limit does not change."""
         person = self.models[name].people.get(key)
         if person is None or not person.present:
             return
@@ -217,7 +217,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """A new process finds everything as it was."""
+        """A new process finds the same accounts and answers."""
         self.replica.close()
         self.replica = self.open()
 
@@ -240,7 +240,7 @@ class FilterMachine(RuleBasedStateMachine):
 
     @invariant()
     def view_agrees(self) -> None:
-        """One row per individual in the database, erased people included, says the same."""
+        """The SQL view, with one row for each individual, erased ones included, agrees."""
         if self.database_url is None:
             return
         with psycopg.connect(self.database_url) as connection:
@@ -282,7 +282,7 @@ def test_every_order_of_events_gives_the_reference() -> None:
 
 @pytest.mark.slow
 def test_postgres_keeps_the_same_accounts(new_database: Callable[[], str]) -> None:
-    """Fewer histories on the real database: there the SQL view agrees as well."""
+    """Fewer histories on the real database, where the SQL view is compared as well."""
 
     def machine() -> FilterMachine:
         url = new_database()

@@ -1,10 +1,10 @@
-"""Whatever backup is restored whenever: once reconciled, nobody has more left than the truth allows.
+"""Any backup may be restored at any time: after reconciling, no individual has more left than it truly has.
 
-Nor by pausing: who pauses, and when the pause ends, is up to individuals, and a restore may bring any of it back.
+Pauses do not change that, although a restore may bring back a pause or the end of one.
 
-The truth is kept beside the service: every charge of every answer that ever left it, in whichever history, is added
-up and never taken back. Then any copy of the database is put in the place of the newest, also a copy of a history that
-was given up before, under a running house or a new one.
+The true totals are kept outside the service: every charge of every answer that ever left it, in any history, is added
+up and never taken back. Any copy of the database, also one of a history given up before, replaces the newest, under
+a running replica or a new one.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Backup:
-    """A copy of the database, and who was who in it."""
+    """A copy of the database, and the keys by slot in it."""
 
     kept: dict[int, Any]
     keys: dict[int, str]
@@ -61,7 +61,7 @@ class Backup:
 
 @dataclass
 class Truth:
-    """What really was spent, in units by key, and the limit that each has stated, the same each time they join."""
+    """The units truly spent, by key, and the limit that each individual states, the same each time it joins."""
 
     spent: dict[str, int] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class Truth:
 
 
 class RestoreMachine(RuleBasedStateMachine):
-    """One dataset, one witness, and a cupboard of backups."""
+    """One dataset, one witness, and several backups."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class RestoreMachine(RuleBasedStateMachine):
         self.replica = self.open()
 
     def open(self) -> Replica:
-        """A house over what the store holds."""
+        """A new replica over the store."""
         return Replica(
             store=self.store, witness=self.witness, pepper=Pepper(bytes(32)), entropy=self.entropy, clock=lambda: NOW
         )
@@ -95,12 +95,12 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @property
     def head(self) -> Head:
-        """The database's own."""
+        """The database's head."""
         return self.store.head(1)
 
     @initialize()
     def register(self) -> None:
-        """One dataset, one analyst, and backups of nothing and of two people."""
+        """One dataset, one analyst, a backup of the empty dataset and one with two individuals."""
         self.replica.curators.register(Registration.model_validate(registration(NAME)))
         self.analyst = self.replica.principals.create(role="analyst", name="ana")[0]
         self.back_up()
@@ -109,7 +109,7 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(keys=st.sets(KEYS, min_size=1, max_size=3), age=st.sampled_from([2, 7]))
     def join(self, keys: set[str], age: int) -> None:
-        """New people, or people who come back."""
+        """Register individuals, new or returning."""
         present = {person.key for person in self.store.kept[1].people.values()}
         wanted = sorted(keys - present)
         rows = "".join(f"{key},{age},{Truth.limit(key) // 2**40}\n" for key in wanted)
@@ -121,7 +121,7 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(age=st.sampled_from([0, 5]), sigma=st.sampled_from([1.0, 3.0]))
     def ask(self, age: int, sigma: float) -> None:
-        """An answer leaves; its charges are true for ever, and none of them is of somebody who has paused."""
+        """Answer a query; its charges count for ever, and none of them is of a paused individual."""
         self.asked += 1
         paused = {slot for slot, person in self.store.kept[1].people.items() if person.paused}
         self.answer(age, sigma)
@@ -141,13 +141,13 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def erase(self, key: str) -> None:
-        """A record goes, the account stays."""
+        """Erase an individual; its account stays."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             self.replica.curators.erase_individual(NAME, key)
 
     @rule(key=KEYS, to=st.sampled_from(["0.5", "0.75", "0"]))
     def lower(self, key: str, to: str = "0.5") -> None:
-        """A limit falls; a restore may forget that."""
+        """Lower a limit; a restore may undo that."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             me = self.individual(key)
             limit = min(Decimal(to), Decimal(self.replica.individuals.budgets(me)[0].budget_rho))
@@ -155,7 +155,7 @@ class RestoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, paused=st.booleans())
     def pause(self, key: str, paused: bool = True) -> None:
-        """Somebody pauses or resumes, perhaps once more; a restore may bring a pause, or its end, back."""
+        """Pause or resume an individual, possibly repeatedly; a restore may undo either."""
         if key in {person.key for person in self.store.kept[1].people.values()}:
             me = self.individual(key)
             before = self.replica.individuals.budgets(me)[0]
@@ -167,12 +167,12 @@ class RestoreMachine(RuleBasedStateMachine):
             assert after == replace(before, paused=paused)
 
     def individual(self, key: str) -> Principal:
-        """Whose account it is."""
+        """The principal of an individual."""
         return self.replica.principals.create(role="individual", name=key, dataset=NAME, individual=key)[0]
 
     @rule()
     def epoch(self) -> None:
-        """An act that changes no account."""
+        """Open an epoch, an act that changes no account."""
         self.replica.curators.open_epoch(NAME)
 
     @rule()
@@ -183,11 +183,11 @@ class RestoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.backups) > 1)
     @rule(data=st.data(), is_running=st.booleans())
     def restore(self, data: st.DataObject, is_running: bool) -> None:
-        """Any of them."""
+        """Restore any backup."""
         self.put_back(data.draw(st.sampled_from(self.backups)), is_running)
 
     def put_back(self, backup: Backup, is_running: bool) -> None:
-        """Put a backup back, find the dataset closed unless nothing is missing, and reconcile."""
+        """Restore a backup, find the dataset closed unless nothing is missing, and reconcile."""
         if not is_running:
             self.replica.close()
         before = replace(self.head, checkpoint_seq=0)
@@ -201,7 +201,7 @@ class RestoreMachine(RuleBasedStateMachine):
         assert reconcile(self.store, self.witness, NAME, burn_units=None, clock=lambda: NOW) is None
 
     def closed_and_reconciled(self) -> None:
-        """Nothing is answered, nothing is done, and whoever asks is told; afterwards all of it goes on."""
+        """Queries and acts are refused with the reason; after reconciling both work again."""
         self.asked += 1
         with pytest.raises(Fenced):
             self.answer(0, 1.0)
@@ -214,29 +214,29 @@ class RestoreMachine(RuleBasedStateMachine):
         assert self.replica.readiness.check_witnesses() == []
 
     def spent(self) -> NDArray[np.int64]:
-        """Everybody's spent total by slot: every entry from the first on."""
+        """The spent totals by slot: every entry from the first on."""
         with self.store.transaction(1, lock=False) as transaction:
             spent = np.zeros(transaction.head.slots, dtype=np.int64)
             replay(transaction.entries(after=0), spent)
         return spent
 
     def account(self, key: str) -> tuple[int, int]:
-        """Somebody's spent total and limit, as the database has them."""
+        """The spent total and limit of an individual in the database."""
         ((slot, person),) = [(n, each) for n, each in self.store.kept[1].people.items() if each.key == key]
         return int(self.spent()[slot]), person.limit_units
 
     def hold(self) -> None:
-        """Check all of it, in a history by hand."""
-        self.nobody_has_more_left_than_the_truth_allows()
-        self.nobody_is_promised_less_than_what_may_be_spent_on_them()
+        """Check all invariants, in a history written by hand."""
+        self.remaining_budgets_are_at_most_the_true_ones()
+        self.promises_cover_all_that_may_be_spent()
         self.the_ledger_replays()
 
     @invariant()
-    def nobody_has_more_left_than_the_truth_allows(self) -> None:
-        """G3: what is left is what is truly left at most; whoever was not forgotten has the truth as spent.
+    def remaining_budgets_are_at_most_the_true_ones(self) -> None:
+        """G3: the remaining budget is at most the true one; an individual in every history has its true total.
 
-        Or all of the limit: a burn stops there, and a copy may know of a lowered limit that its past did not keep to.
-        Erased people count: they may come back.
+        Or its whole limit: a burn stops there, and a copy may hold a lowered limit that charges elsewhere exceeded.
+        Erased individuals count: they may come back.
         """
         spent = self.spent()
         for slot, key in self.keys.items():
@@ -247,8 +247,8 @@ class RestoreMachine(RuleBasedStateMachine):
             assert key in self.forgotten or spent[slot] >= min(truth, limit)
 
     @invariant()
-    def nobody_is_promised_less_than_what_may_be_spent_on_them(self) -> None:
-        """The promise covers the limit that each has stated, and "so far" what truly was spent, forgotten or not."""
+    def promises_cover_all_that_may_be_spent(self) -> None:
+        """The promise covers the limit that each has stated, and "so far" covers all that was truly spent."""
         spent, kept = self.spent(), self.store.kept[1]
         with self.store.transaction(1, lock=False) as transaction:
             for slot, key in [(slot, person.key) for slot, person in kept.people.items() if person.key is not None]:
@@ -264,14 +264,14 @@ class RestoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_is_restored_nobody_has_more_left_than_the_truth_allows() -> None:
+def test_no_restore_gives_an_individual_budget_back() -> None:
     """Eighty histories of forty events."""
     run_state_machine_as_test(RestoreMachine, settings=settings(max_examples=80, stateful_step_count=40, deadline=None))
 
 
 @pytest.fixture
 def machine() -> Iterator[RestoreMachine]:
-    """For a history by hand."""
+    """A machine for a history written by hand."""
     made = RestoreMachine()
     made.register()
     yield made
@@ -279,13 +279,13 @@ def machine() -> Iterator[RestoreMachine]:
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_whoever_spent_more_than_a_limit_that_was_lowered_elsewhere_has_nothing_left(
+def test_an_individual_above_a_limit_lowered_in_another_history_has_nothing_left(
     machine: RestoreMachine, is_running: bool
 ) -> None:
     """A restore forgets that p0 lowered its limit, and p0 pays again; then the copy that knows of it is put back.
 
-    Its ledger cannot hold the truth, which is above p0's limit there. So it holds the limit, for ever: not even whoever
-    leaves and comes back has anything left, and the copy that knows nothing of the limit burns all that was spent.
+    Its ledger cannot hold the true total, which is above p0's limit there, so it holds the limit. Leaving and coming
+    back leaves p0 nothing, and the copy without the lowered limit burns all that was spent.
     """
     ignorant = machine.backups[-1]
     machine.ask(0, 1.0)
@@ -310,11 +310,11 @@ def test_whoever_spent_more_than_a_limit_that_was_lowered_elsewhere_has_nothing_
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_nothing_that_was_forgotten_is_had_again_by_pausing(machine: RestoreMachine, is_running: bool) -> None:
-    """p0 pauses before the backup and pays for answers after it; the backup comes back, with the pause.
+def test_a_pause_brings_back_no_charge_lost_by_a_restore(machine: RestoreMachine, is_running: bool) -> None:
+    """p0 pauses before the backup and pays for answers after it; the backup is restored, with the pause.
 
-    If a burn took a pause for a limit, it would find nothing left to take, and the end of the pause would give p0 the
-    whole limit once more.
+    If a burn took a pause for a limit, it would charge nothing, and the end of the pause would give p0 the
+    whole limit again.
     """
     machine.pause("p0")
     machine.back_up()
@@ -331,8 +331,8 @@ def test_nothing_that_was_forgotten_is_had_again_by_pausing(machine: RestoreMach
     machine.hold()
 
 
-def test_whoever_paused_left_and_came_back_has_the_limit_and_the_pause(machine: RestoreMachine) -> None:
-    """The account outlives the record, and only its owner ends a pause."""
+def test_limit_and_pause_survive_an_erasure_and_a_return(machine: RestoreMachine) -> None:
+    """The account survives the erasure, and only the individual ends its pause."""
     machine.ask(0, 1.0)
     machine.pause("p0")
     machine.erase("p0")

@@ -1,6 +1,6 @@
-"""Erasures and prunings rewrite entries between whatever else happens: the ledger stays sound, and nobody gains.
+"""Erasures and prunings rewrite entries at any time: the ledger stays sound, and no individual gains budget.
 
-All of what `tests.laws.test_restore` does, restores too, with amendments and prunings at any time in between.
+All rules of `tests.laws.test_restore`, restores included, with amendments and prunings in between.
 """
 
 import numpy as np
@@ -18,22 +18,22 @@ from tests.laws.test_restore import KEYS, NAME, RestoreMachine
 
 
 class RewritingMachine(RestoreMachine):
-    """The world of the restore law, in which entries do not stay what they were."""
+    """The restore law with rules that rewrite entries."""
 
     @property
     def writer(self) -> WriterThread:
-        """Of the one dataset."""
+        """The writer of the one dataset."""
         return self.replica.registry.writer(self.replica.registry.record(NAME))
 
     def spent(self) -> NDArray[np.int64]:
-        """Everybody's spent total by slot, as pages and entries give it: a replay from the first entry would not."""
+        """The spent totals by slot from pages and entries: a replay from the first entry would not give them."""
         with self.store.transaction(1, lock=False) as transaction:
             slots = range(transaction.head.slots)
             return np.array([transaction.account_of(slot).spent for slot in slots], dtype=np.int64)
 
     @rule()
     def amend(self) -> None:
-        """Bring all erasures to their end: no entry tells of an erased individual before its erasure."""
+        """Amend for all erasures: no entry before an erasure holds the erased individual."""
         amend_erased(self.writer)
         with self.store.transaction(1, lock=False) as transaction:
             for act in transaction.acts_of("erase"):
@@ -43,14 +43,14 @@ class RewritingMachine(RestoreMachine):
 
     @rule(key=KEYS, age=st.sampled_from([0, 5]))
     def forget(self, key: str, age: int) -> None:
-        """Somebody pays and is erased, which is brought to its end."""
+        """Charge an individual, erase it and amend its entries."""
         self.ask(age, 3.0)
         self.erase(key)
         self.amend()
 
     @rule(share=st.sampled_from([0.3, 0.7, 1.0]), has_checkpoint=st.booleans())
     def prune(self, share: float, has_checkpoint: bool) -> None:
-        """Drop the first entries, as far as checkpoints have come; nobody's account moves."""
+        """Prune the first entries, up to a checkpoint at most; no account changes."""
         before = self.spent()
         if has_checkpoint:
             self.writer.checkpoint()
@@ -65,7 +65,7 @@ class RewritingMachine(RestoreMachine):
 
     @rule()
     def start_anew(self) -> None:
-        """Another process, which holds nothing in memory."""
+        """Start another process, which has nothing in memory."""
         self.replica.close()
         self.replica = self.open()
         before = self.spent()
@@ -75,7 +75,7 @@ class RewritingMachine(RestoreMachine):
 
 
 @pytest.mark.slow
-def test_whatever_is_rewritten_the_ledger_is_sound_and_nobody_gains() -> None:
+def test_rewriting_keeps_the_ledger_sound_and_gives_no_budget_back() -> None:
     """Sixty histories of forty events."""
     run_state_machine_as_test(
         RewritingMachine, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)

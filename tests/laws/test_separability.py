@@ -1,10 +1,10 @@
-"""Invariant (A): nobody's vector, norm, charge or participation depends on anybody else's record (theory: T0.1, T0.2).
+"""Invariant (A): one's vector, norm, charge and participation depend on no other record (theory: T0.1, T0.2).
 
 T0.1: a vector evaluated alone, in a full block and after any deletion is the same, bit by bit, for every type of query.
-The same holds wherever the engine ends one run of rows and begins the next: it is made to do so between any two people.
-T0.2: a session is frozen, its questions and its noise, and replayed without one individual: everybody else is charged,
-left out and left over as before, and each answer moves by exactly that individual's vector, if it was let in.
-Both laws are also shown to catch an evaluation that looks at others.
+The same holds wherever the engine ends one run of rows and begins the next; the test forces that between any two.
+T0.2: a session is frozen, its queries and its noise, and replayed without one individual: all others are charged,
+left out and left with the same budgets, and each answer moves by exactly that individual's vector, if it was active.
+Both laws are also shown to catch an evaluation that depends on other individuals.
 """
 
 import json
@@ -80,20 +80,20 @@ PLANS = {name: reconcile_plan(fields) for name, fields in TYPES.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Records by slot and events in order of arrival; it can be built without some of its people, or with one alone."""
+    """Records by slot and events in order of arrival; a memory can be built of any subset of the slots."""
 
     records: dict[int, Row]
     events: list[tuple[int, Row]]
 
     def memory(self, slots: set[int] | None = None) -> DatasetMemory:
-        """The dataset of the people in `slots`, or of all."""
+        """The dataset of the individuals in `slots`, or of all."""
         kept = self.records.keys() if slots is None else slots
         events = [(slot, row) for slot, row in self.events if slot in kept]
         return memory_of({slot: self.records[slot] for slot in self.records if slot in kept}, [events] * bool(events))
 
 
 def crowd(*, seed: int, size: int) -> Crowd:
-    """People on both sides of the edges of pages, with values that do not fall on round numbers, and NULLs."""
+    """Individuals on both sides of page edges, with values that are not round numbers, and NULLs."""
     random = np.random.default_rng(seed)
     near = [edge + offset for edge in (0, 65_536, 131_072) for offset in range(-size // 6, size // 6)]
     slots = [slot for slot in near if slot >= 0]
@@ -118,9 +118,9 @@ RUNS = [1, 2, 7, None]
 
 @contextmanager
 def runs_of(rows: int | None) -> Iterator[None]:
-    """The engine looks at so many rows at a time and works on so many, or on one individual's; None: as it always does.
+    """The engine reads and works on at most `rows` rows at a time; None: its normal sizes.
 
-    With one row at a time every individual is in a run of its own, and those who have more rows are added up by parts.
+    With one row at a time every individual is in a run of its own, and one with several rows is summed in parts.
     """
     with pytest.MonkeyPatch.context() as patch:
         if rows is not None:
@@ -130,7 +130,7 @@ def runs_of(rows: int | None) -> Iterator[None]:
 
 
 def vectors(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions) -> dict[int, Vector]:
-    """Everybody's norm and entries, as bytes."""
+    """The norm and entries of every individual, as bytes."""
     found: dict[int, Vector] = {}
     for block in evaluate(plan, memory):
         owners = np.arange(block.slots.size) if block.owners is None else block.owners
@@ -140,8 +140,8 @@ def vectors(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contribution
     return found
 
 
-def check_vectors_are_ones_own(plan: Plan, people_there: Crowd, evaluate: Evaluate = contributions) -> None:
-    """T0.1 for a few people of the crowd."""
+def check_vectors_depend_on_own_records(plan: Plan, people_there: Crowd, evaluate: Evaluate = contributions) -> None:
+    """T0.1 for a few individuals of the crowd."""
     memory = people_there.memory()
     together = vectors(plan, memory, evaluate)
     few = sorted(people_there.records)[:: max(1, len(people_there.records) // 8)]
@@ -160,15 +160,15 @@ def check_vectors_are_ones_own(plan: Plan, people_there: Crowd, evaluate: Evalua
 @pytest.mark.parametrize("rows", RUNS)
 @pytest.mark.parametrize("name", TYPES)
 def test_a_vector_is_the_same_alone_in_a_crowd_and_after_deletions(name: str, rows: int | None) -> None:
-    """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip somebody."""
+    """T0.1 for every type of query, on a crowd that makes every type clip, cancel or skip an individual."""
     with runs_of(rows):
         assert len(vectors(PLANS[name], CROWD.memory())) > 20
-        check_vectors_are_ones_own(PLANS[name], CROWD)
+        check_vectors_depend_on_own_records(PLANS[name], CROWD)
 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), records=people(), query=queries("people") | queries("visits"), rows=st.sampled_from(RUNS))
-def test_a_vector_is_ones_own_whatever_is_asked(
+def test_a_vector_depends_on_ones_own_record_for_random_queries(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any], rows: int | None
 ) -> None:
     """T0.1 over random queries and datasets."""
@@ -176,12 +176,12 @@ def test_a_vector_is_ones_own_whatever_is_asked(
     assume(plan is not None)
     assert plan is not None
     with runs_of(rows):
-        check_vectors_are_ones_own(plan, Crowd(records=records, events=data.draw(visits(records))))
+        check_vectors_depend_on_own_records(plan, Crowd(records=records, events=data.draw(visits(records))))
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_vector_is_the_same_wherever_runs_end(name: str) -> None:
-    """Between any two people, and in the middle of one individual's rows."""
+    """Between any two individuals, and in the middle of one individual's rows."""
     memory, found, blocks = CROWD.memory(), [], []
     for rows in RUNS:
         with runs_of(rows):
@@ -193,7 +193,7 @@ def test_a_vector_is_the_same_wherever_runs_end(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_vector_does_not_depend_on_the_slot(name: str) -> None:
-    """Slots are places, not data: the same record in another page has the same vector."""
+    """The same record in a slot of another page has the same vector."""
     slots = dict(zip(sorted(CROWD.records), sorted(CROWD.records, reverse=True), strict=True))
     moved = Crowd(
         records={slots[slot]: row for slot, row in CROWD.records.items()},
@@ -204,7 +204,7 @@ def test_a_vector_does_not_depend_on_the_slot(name: str) -> None:
 
 
 def scaled_by_the_largest(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
-    """A planted bug: values in shares of the largest one in the data."""
+    """A planted bug: values are divided by the largest one in the data."""
     blocks = list(contributions(plan, memory))
     largest = max((int(np.abs(block.values).max()) for block in blocks), default=1)
     for block in blocks:
@@ -216,7 +216,7 @@ def test_the_law_catches_values_that_are_normalised_by_the_data() -> None:
     """Negative control for T0.1."""
     plan = reconcile_plan({"select": [{"sum": {"column": "spend"}}]})
     with pytest.raises(AssertionError):
-        check_vectors_are_ones_own(plan, CROWD, scaled_by_the_largest)
+        check_vectors_depend_on_own_records(plan, CROWD, scaled_by_the_largest)
 
 
 # T0.2
@@ -224,7 +224,7 @@ def test_the_law_catches_values_that_are_normalised_by_the_data() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One question of a session: its plan and what its noise was made of."""
+    """One query of a session: its plan and the seed of its noise."""
 
     plan: Plan
     words: int  # the seed of the injected words
@@ -232,7 +232,7 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one turn gave."""
+    """The outcome of one turn."""
 
     values: NDArray[np.int64]
     charged: dict[int, int]
@@ -240,13 +240,13 @@ class Outcome:
     spent: NDArray[np.int64]
 
     def without(self, slot: int) -> tuple[dict[int, int], set[int], list[int]]:
-        """Everybody but one: charges, who was left out, and spent totals."""
+        """Charges, slots left out and spent totals of all but one."""
         charged = {own: charge for own, charge in self.charged.items() if own != slot}
         return charged, self.left_out - {slot}, np.delete(self.spent, slot).tolist()
 
 
 def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
-    """Ask, and debit, as the service does."""
+    """Answer and debit, as the service does."""
     release: Release = answer(
         evaluate(turn.plan, memory),
         memory.accounts,
@@ -269,7 +269,7 @@ LATE = {"item": 3, "amount": 2, "cost": 1.5, "online": True}
 
 
 def between(step: int, memory: DatasetMemory, bystander: int) -> None:
-    """What happens to somebody else in the middle of a session: new events, then an erasure."""
+    """Acts on a bystander in the middle of a session: new events, then an erasure."""
     match BETWEEN.get(step):
         case "events":
             counts = memory.event_counts("visits", np.array([bystander]))
@@ -281,13 +281,13 @@ def between(step: int, memory: DatasetMemory, bystander: int) -> None:
 
 
 def ready(memory: DatasetMemory) -> DatasetMemory:
-    """With limits that some queries of the session exhaust and others do not, and that differ by slot alone."""
+    """The memory with limits by slot, of which the session exhausts some and not others."""
     memory.accounts.limit[:] = (1 + np.arange(memory.accounts.limit.size) % 7) * 2**31
     return memory
 
 
 def session(memory: DatasetMemory, bystander: int, evaluate: Evaluate) -> tuple[list[Turn], list[Outcome]]:
-    """An analyst who chooses each question by the last answer, on a dataset where other things happen too."""
+    """A session in which each query depends on the last answer, with other acts on the dataset in between."""
     names, state = sorted(PLANS), 0
     turns: list[Turn] = []
     outcomes: list[Outcome] = []
@@ -301,7 +301,7 @@ def session(memory: DatasetMemory, bystander: int, evaluate: Evaluate) -> tuple[
 
 
 def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributions) -> None:
-    """T0.2 for one individual: the frozen session without them, never there or erased before it began."""
+    """T0.2 for one individual: the frozen session without it, never present or erased before the start."""
     bystander = next(other for other in sorted(people_there.records) if other != slot)
     turns, with_them = session(ready(people_there.memory()), bystander, evaluate)
     erased = people_there.memory()
@@ -321,8 +321,8 @@ def check_replay(people_there: Crowd, slot: int, evaluate: Evaluate = contributi
 
 
 @pytest.mark.parametrize(("seed", "rows"), [(2, None), (3, 1), (4, 2)])
-def test_a_frozen_session_without_somebody_moves_by_their_vectors_and_nothing_else(seed: int, rows: int | None) -> None:
-    """T0.2 on a session in which people run out of budget, for a few individuals."""
+def test_a_frozen_session_without_one_individual_moves_by_its_vectors_alone(seed: int, rows: int | None) -> None:
+    """T0.2 for a few individuals, on a session in which budgets run out."""
     people_there = crowd(seed=seed, size=60)
     with runs_of(rows):
         for slot in sorted(people_there.records)[5::17]:
@@ -330,7 +330,7 @@ def test_a_frozen_session_without_somebody_moves_by_their_vectors_and_nothing_el
 
 
 def test_the_session_exhausts_some_and_not_others() -> None:
-    """The law would be empty if the filter let everybody in, or nobody."""
+    """The law would hold trivially if the filter made all active, or none."""
     people_there = crowd(seed=2, size=60)
     _, outcomes = session(ready(people_there.memory()), min(people_there.records), contributions)
     assert sum(len(outcome.left_out) > 0 for outcome in outcomes) > TURNS // 4
@@ -340,7 +340,7 @@ def test_the_session_exhausts_some_and_not_others() -> None:
 
 
 def only_the_first_thirty(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
-    """A planted bug: a query takes the first thirty people it touches, so that everybody's part hangs on the others."""
+    """A planted bug: a query takes the first thirty individuals it touches, so that participation depends on others."""
     left = 30
     for block in contributions(plan, memory):
         kept = block.slots.size if block.owners is not None else min(left, block.slots.size)

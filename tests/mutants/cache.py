@@ -25,7 +25,7 @@ MUTANTS = [
         file="service/store/redis/sealed.py",
         find='return _label("reply", genesis.hex(), principal_id.hex, key)',
         put='return _label("reply", genesis.hex(), key)',
-        killed_by="tests/contracts/test_cache.py::test_a_reply_is_found_by_dataset_principal_and_key_alone[memory]",
+        killed_by="tests/contracts/test_cache.py::test_an_answer_is_found_by_dataset_principal_and_key_alone[memory]",
     ),
     Mutant(
         name="page without seq",

@@ -53,7 +53,7 @@ MUTANTS = [
         file="service/store/postgres/transaction.py",
         find=">= (asked_hash, of_dataset, this_epoch, 0)",
         put=">= (asked_hash, of_dataset, 0, 0)",
-        killed_by=f"{CONTRACT}::test_what_can_be_reused_is_the_newest_of_this_epoch",
+        killed_by=f"{CONTRACT}::test_the_newest_entry_of_this_epoch_is_reused",
     ),
     Mutant(
         name="an append opens an epoch",
@@ -93,7 +93,7 @@ MUTANTS = [
         file="service/store/postgres/releases.py",
         find="WHERE a.principal_id = %s AND",
         put="WHERE (a.principal_id = %s OR true) AND",
-        killed_by=f"{CONTRACT}::test_own_replies_are_found_newest_first_and_by_query",
+        killed_by=f"{CONTRACT}::test_own_answers_are_found_newest_first_and_by_query",
     ),
     Mutant(
         name="how many paid, in the answer",
@@ -157,7 +157,7 @@ MUTANTS = [
         file="service/store/postgres/ledger_listings.py",
         find=" AND act <> 'erase') AS page",
         put=") AS page",
-        killed_by=f"{LISTINGS}::test_acts_are_listed_newest_first_with_whom_they_concern[postgres]",
+        killed_by=f"{LISTINGS}::test_acts_are_listed_newest_first_with_their_individuals[postgres]",
     ),
     Mutant(
         name="the log of acts finds the erased by their slot",

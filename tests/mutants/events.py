@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 WRITER = "tests/workflows/writer/test_queue.py"
 ACTING = "tests/workflows/writer/test_operations.py"
 PAGES = "tests/contracts/test_checkpoints.py"
-CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_tail_are_the_ledger_whatever_happens_when"
+CHECKPOINTS = "tests/laws/test_checkpoints.py::test_pages_and_later_entries_give_the_ledgers_totals"
 FOLLOWING = "tests/laws/test_acts.py::test_a_memory_that_follows_holds_what_a_start_would_load"
 SIMULATION = "tests/simulation/test_simulation.py::test_no_seed_breaks_a_law"
 
@@ -193,7 +193,7 @@ MUTANTS = [
         file="service/store/postgres/store.py",
         find="WHERE dataset_id = $5 AND seq = $6 AND hash = $7",
         put="WHERE dataset_id = $5 AND seq = $6 AND hash <> $7",
-        killed_by=f"{PAGES}::test_nothing_is_kept_of_another_history[postgres-2]",
+        killed_by=f"{PAGES}::test_pages_of_another_history_are_not_stored[postgres-2]",
     ),
     Mutant(
         name="checkpoint without its pages",

@@ -73,7 +73,7 @@ MUTANTS = [
         file="service/store/postgres/append.py",
         find=" AND seq = $5 AND hash = $6 AND",
         put=" AND seq = $5 AND hash <> $6 AND",
-        killed_by=f"{PROPOSAL}::test_a_history_of_the_same_length_is_another",
+        killed_by=f"{PROPOSAL}::test_a_head_of_the_same_sequence_and_another_hash_is_refused",
     ),
     Mutant(
         name="a proposal charges for what could be reused",
@@ -81,7 +81,7 @@ MUTANTS = [
         file="service/store/postgres/append.py",
         find="AND l.epoch = h.epoch AND l.kind = 'query')",
         put="AND l.epoch = h.epoch AND l.kind = 'query' AND FALSE)",
-        killed_by=f"{PROPOSAL}::test_what_could_be_reused_is_not_charged_again",
+        killed_by=f"{PROPOSAL}::test_a_query_that_could_be_reused_is_not_charged_again",
     ),
     Mutant(
         name="debits of a refused proposal stay",

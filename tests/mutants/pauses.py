@@ -32,7 +32,7 @@ MUTANTS = [
         file="service/workflows/maintenance/burn.py",
         find="charges = np.minimum(left, units)",
         put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
-        killed_by="tests/laws/test_pauses.py::test_nobody_ever_pays_more_than_the_limit_by_pausing",
+        killed_by="tests/laws/test_pauses.py::test_no_individual_pays_more_than_its_limit_by_pausing",
     ),
     Mutant(
         name="a pause is a limit to a burn, by hand",
@@ -40,7 +40,7 @@ MUTANTS = [
         file="service/workflows/maintenance/burn.py",
         find="charges = np.minimum(left, units)",
         put="charges = np.minimum(np.where(accounts.paused[slots], 0, left), units)",
-        killed_by=f"{RESTORE}::test_nothing_that_was_forgotten_is_had_again_by_pausing[True]",
+        killed_by=f"{RESTORE}::test_a_pause_brings_back_no_charge_lost_by_a_restore[True]",
     ),
     Mutant(
         name="a pause elsewhere is not followed",

@@ -103,7 +103,7 @@ MUTANTS = [
         file="service/store/postgres/ledger_listings.py",
         find="    if row[0] <= pruned_seq:\n",
         put="    if row[0] < 0:\n",
-        killed_by="tests/contracts/test_pruning.py::test_pruned_entries_are_themselves_and_tell_nobody",
+        killed_by="tests/contracts/test_pruning.py::test_pruned_entries_keep_their_hash_and_hold_no_individual",
     ),
     Mutant(
         name="one nonce seals two contents",

@@ -1,8 +1,8 @@
-"""The modelled store: what several replicas share, with every fault that a database and a wire to it can have.
+"""The modelled store that several replicas share, with every fault of a database and of the connection to it.
 
-Built on the in-memory twin. The dataset's lock is serial; a crash keeps what was committed and nothing else; COMMIT may
+Built on the in-memory store. The dataset's lock is serial; a crash keeps exactly what was committed; COMMIT may
 be lost before or after it took effect, or be still under way when its sender has given up; a snapshot may be old, a
-locked transaction never is. `Flaws` are the faults that no correct database has: with each of them the laws must break.
+locked transaction never is. `Flaws` are faults that no correct database has: each of them must break a law.
 """
 
 from collections import Counter
@@ -47,12 +47,12 @@ WRITES = (
 
 @dataclass(slots=True, kw_only=True)
 class Rates:
-    """How often what goes wrong; drawn for each seed, so that most worlds are calm in most ways and wild in some."""
+    """The rate of each fault, drawn for each seed: most worlds have few kinds of faults, some have many."""
 
     unavailable: float = 0.0
     refused_commit: float = 0.0
     lost_request: float = 0.0
-    lost_reply: float = 0.0
+    lost_response: float = 0.0
     slow_commit: float = 0.0
     lock_timeout: float = 0.0
     old_snapshot: float = 0.0
@@ -65,12 +65,12 @@ class Rates:
 
     @classmethod
     def drawn(cls, random: Random) -> "Rates":
-        """Half of the dimensions calm, the others anywhere up to wild."""
+        """Half of the rates are zero, the others anywhere up to their maximum."""
         wild = {
             "unavailable": 0.04,
             "refused_commit": 0.3,
             "lost_request": 0.3,
-            "lost_reply": 0.3,
+            "lost_response": 0.3,
             "slow_commit": 0.2,
             "lock_timeout": 0.3,
             "old_snapshot": 0.6,
@@ -86,7 +86,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaws:
-    """Databases that must not be trusted; the simulation has to notice each."""
+    """Incorrect databases; the simulation must notice each."""
 
     no_lock: bool = False
     old_locked_reads: bool = False
@@ -95,9 +95,9 @@ class Flaws:
 
 @dataclass(eq=False)
 class Disk:
-    """The durable dataset, who holds its lock, and the COMMIT that is still under way (`limbo`).
+    """The durable dataset, the holder of its lock, and the COMMIT that is still under way (`late_commit`).
 
-    `rejects` says of a question's canonical form whether no transaction with its entry can ever be committed.
+    `rejects` tells by a query's canonical form whether every transaction with its entry is rejected.
     """
 
     store: MemoryStore
@@ -110,7 +110,7 @@ class Disk:
     trace: Callable[[str], None]
     holder: "SimulatedTransaction | None" = None
     actor: "SimulatedTransaction | None" = None
-    limbo: "SimulatedTransaction | None" = None
+    late_commit: "SimulatedTransaction | None" = None
     drain_state: int = 0
     rejects: Callable[[bytes], bool] = lambda _canonical: False
     faults: Counter[str] = field(default_factory=Counter)
@@ -126,19 +126,19 @@ class Disk:
         return True
 
     def keep(self, transaction: "SimulatedTransaction") -> None:
-        """The instant at which a transaction becomes durable and visible."""
+        """Make a transaction durable and visible."""
         MemoryTransaction.commit(transaction)
         self.versions.append(self.store.kept[1])
         self.committed(transaction)
 
     def keep_pages(self) -> None:
-        """A page, or the checkpoint's sequence, has become durable."""
+        """Make a page, or the checkpoint's sequence, durable."""
         self.versions.append(self.store.kept[1])
         self.checkpointed(self.store.kept[1])
 
     def settle(self) -> None:
-        """A COMMIT whose sender has given up comes to its end, one way or the other; only now the lock is free."""
-        late, self.limbo = self.limbo, None
+        """End a COMMIT whose sender has given up, durable or lost; only now the lock is released."""
+        late, self.late_commit = self.late_commit, None
         if late is not None:
             durable = late.drain_state == self.drain_state and self.random.random() < 0.5
             self.trace(f"{late.owner.name}: the slow commit {'took effect' if durable else 'was lost'}")
@@ -156,21 +156,21 @@ class Disk:
             self.store.kept[1] = self.versions[-1]
 
     def free(self, transaction: "SimulatedTransaction") -> None:
-        """Let the locks go that are this transaction's, unless they are still needed by its COMMIT under way."""
-        if self.holder is transaction and self.limbo is not transaction:
+        """Release a transaction's locks, unless its COMMIT is still under way."""
+        if self.holder is transaction and self.late_commit is not transaction:
             self.holder = None
-        if self.actor is transaction and self.limbo is not transaction:
+        if self.actor is transaction and self.late_commit is not transaction:
             self.actor = None
 
 
 class SimulatedTransaction(MemoryTransaction):
-    """The port's Transaction where every call is a chance to be interrupted, cut off or crashed.
+    """The port's Transaction in which every call may be interrupted, disconnected or crashed.
 
-    `act` is the client's request that a curator's transaction is for; `words` are the entropy drawn since it began.
+    `act` is the client's request behind a curator's transaction; `words` are the entropy drawn since it began.
     """
 
     def __init__(self, owner: "ReplicaStore", *, lock: bool, asked: Sequence[Asked] = ()) -> None:
-        """As of now, unless the database is one that shows old states: behind its witness it must be refused."""
+        """Begin at the present state; a database with that flaw shows an old one, which the witness must refuse."""
         self.owner, self.disk, self.drain_state = owner, owner.disk, owner.disk.drain_state
         super().__init__(self.disk.store, 1, lock=lock, asked=asked, wait_for_lock=self._await_lock)
         if self.disk.flaws.old_locked_reads and len(self.disk.versions) > 1 and self.disk.happens("old_snapshot"):
@@ -180,12 +180,12 @@ class SimulatedTransaction(MemoryTransaction):
 
     @property
     def words(self) -> list[Any]:
-        """What was drawn in this transaction, draw by draw."""
+        """The words drawn in this transaction, draw by draw."""
         return self.owner.entropy.drawn[self._drawn :]
 
     @property
     def dataset(self) -> Any:
-        """What has become durable with it, for the laws."""
+        """The dataset that has become durable with it, for the laws."""
         return self.disk.store.kept[1]
 
     def __getattribute__(self, name: str) -> Any:
@@ -194,7 +194,7 @@ class SimulatedTransaction(MemoryTransaction):
         return super().__getattribute__(name)
 
     def called(self, name: str) -> None:
-        """One journey to the server."""
+        """Model one round trip to the server."""
         self.disk.scheduler.pause()
         if self.drain_state != self.disk.drain_state or self.disk.happens("unavailable"):
             raise StoreUnavailable(name)
@@ -215,12 +215,12 @@ class SimulatedTransaction(MemoryTransaction):
         if disk.happens("refused_commit"):
             raise StoreUnavailable
         if disk.holder is self and disk.happens("slow_commit"):
-            disk.limbo = self
+            disk.late_commit = self
             raise CommitUnclear
         disk.keep(self)
         disk.trace(f"{self.owner.name}: committed, sequence {self.head.seq}")
-        disk.scheduler.pause()  # whoever crashes here has committed and does not know
-        if disk.happens("lost_reply"):
+        disk.scheduler.pause()  # a replica that crashes here has committed and does not know
+        if disk.happens("lost_response"):
             raise CommitUnclear
 
 
@@ -228,7 +228,7 @@ class SimulatedProposal(MemoryConditionalAppend):
     """The port's ConditionalAppend: its noise was drawn before its transaction began."""
 
     def __init__(self, owner: "ReplicaStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
-        """Draw from now on."""
+        """The draws begin now."""
         super().__init__(owner, dataset_id, head, asked=asked)
         self._owner, self._drawn = owner, len(owner.entropy.drawn)
 
@@ -239,10 +239,10 @@ class SimulatedProposal(MemoryConditionalAppend):
 
 
 class ReplicaStore(MemoryStore):
-    """One replica's connection to the disk. What needs no transaction is read straight from it."""
+    """One replica's connection to the disk. Reads outside a transaction go directly to it."""
 
     def __init__(self, name: str, disk: Disk, entropy: SeededEntropy) -> None:
-        """Share what the disk keeps."""
+        """Share the disk's dataset."""
         super().__init__()
         self.name, self.disk, self.entropy = name, disk, entropy
         self.kept = disk.store.kept
@@ -314,7 +314,7 @@ class ReplicaStore(MemoryStore):
             disk.scheduler.pause(lambda: disk.holder is None)
 
     def _hear(self) -> None:
-        """Whoever crashes here has written and does not know; so does whoever hears nothing."""
+        """Receive the response; a replica that crashes here, or gets none, has written and does not know."""
         self.disk.scheduler.pause()
-        if self.disk.happens("lost_reply"):
-            raise StoreUnavailable("no reply")
+        if self.disk.happens("lost_response"):
+            raise StoreUnavailable("no response")

@@ -1,6 +1,6 @@
-"""What must hold after every step, whatever went wrong: the letters are those of the reliability design, section 1.
+"""The laws that must hold after every step and any fault; letters as in section 1 of the reliability design.
 
-A broken law is kept and raised by the world, never inside the workflows, whose handlers would take it for a fault.
+A broken law is recorded and raised by the world, not inside the workflows, whose handlers would take it for a fault.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,13 @@ from tests.simulation.witnesses import FirstWitness
 
 
 class LawBroken(AssertionError):
-    """The service did what it must never do."""
+    """A law of the service was broken."""
 
 
 class Laws:
     """The reference, replayed in the order of the commits, and everything that any client has seen."""
 
     def __init__(self, record: DatasetRecord) -> None:
-        """Nothing has happened."""
         self.record = record
         self.broken: list[str] = []
         self.model = ReferenceDataset(budget=record.budget_units)
@@ -52,28 +51,28 @@ class Laws:
 
     @property
     def seq(self) -> int:
-        """The last ledger entry there is."""
+        """The sequence of the last ledger entry."""
         return len(self.spent) - 1
 
     def law(self, holds: bool, sentence: str) -> None:
-        """Keep what is broken."""
+        """Record the sentence of a law that is broken."""
         if not holds:
             self.broken.append(sentence)
 
     def expect(self, ask: Ask) -> None:
-        """Remember what the canonical form of a question means."""
+        """Remember the canonical form of a query."""
         plan = compile_query(parse_query(ask.body), self.record.schema, capacity=self.record.capacity)
         self.asked[plan.canonical] = ask
         self.canonical[ask] = plan.canonical
 
     def committed(self, transaction: SimulatedTransaction) -> None:
-        """A transaction has just become durable."""
+        """Check a transaction that has just become durable."""
         self.commits += 1
         after = transaction.dataset
         self.keys |= {slot: person.key for slot, person in after.people.items() if person.key is not None}
         is_new = transaction.act is not None
         if isinstance(transaction.act, Look):
-            self.law(holds=False, sentence="a reading was committed")
+            self.law(holds=False, sentence="a read-only transaction was committed")
         elif isinstance(transaction.act, Pause):
             is_new = transaction.act.changes(self.model)
             transaction.act.apply(self.model)
@@ -91,35 +90,35 @@ class Laws:
         self.law(moved == is_new, "an act was lost, or came twice")
         self.data_version = after.head.data_version
 
-    def replied(self, ask: Ask, body: bytes, stored: Any) -> None:
-        """A client has read an answer: durable before, and the same for ever."""
+    def answered(self, ask: Ask, body: bytes, stored: Any) -> None:
+        """Check an answer that a client has read: it was durable before, and never changes."""
         address = (ask.analyst.id, ask.key)
         record = stored.answers.get(address)
-        self.law(record is not None and record.body == body, f"A1: the reply under {ask.key} is not what is stored")
+        self.law(record is not None and record.body == body, f"A1: the answer under {ask.key} is not the stored one")
         seq = orjson.loads(body)["sequence"]
         shown = [entry.canonical for entry in stored.entries[seq - 1 : seq]]
-        self.law(shown == [self.canonical[ask]], f"the reply under {ask.key} answers another question")
-        self.law(self.seen.setdefault(address, body) == body, f"B1: two replies under {ask.key}")
+        self.law(shown == [self.canonical[ask]], f"the answer under {ask.key} is to another query")
+        self.law(self.seen.setdefault(address, body) == body, f"B1: two answers under {ask.key}")
 
     def witnessed(self, body: bytes, first: FirstWitness) -> None:
-        """A client has read an answer: whatever happens to the database now, somebody remembers that there was one."""
+        """Check that the witness would still know of an answer that a client has read, were the database lost."""
         seq, synced = orjson.loads(body)["sequence"], first.synced()
-        self.law(seq <= synced, f"entry {seq} was seen, and the first witness is sure of {synced} alone")
+        self.law(seq <= synced, f"entry {seq} was seen, and the first witness has synced only {synced}")
 
     def shown(self, rows: Sequence[BudgetRow], *, since: int) -> None:
-        """Accounts as a curator reads them: of one instant, and of none before the reading began."""
+        """Check accounts that a curator has read: they are of one instant, not before the read began."""
         slots = {key: slot for slot, key in self.keys.items()}
         holds = any(all(self._shows(row, slots[row.key], seq) for row in rows) for seq in range(since, self.seq + 1))
-        self.law(holds, f"the accounts shown are those of no instant since sequence {since}")
+        self.law(holds, f"the accounts shown match no instant since sequence {since}")
 
     def _shows(self, row: BudgetRow, slot: int, seq: int) -> bool:
         counts = self.counted[seq][:, slot].tolist()
         return int(self.spent[seq][slot]) == row.spent_units and counts == [row.queries_charged, row.queries_left_out]
 
     def checkpointed(self, after: Any) -> None:
-        """A6: a page is the replay at its own sequence and, unless that is later, at the checkpoint's; none goes back.
+        """A6: a page is the replay at its own sequence and, unless later, at the checkpoint's; no page goes back.
 
-        All that the worlds hold fits in one page.
+        The worlds are so small that one page holds all accounts.
         """
         at, page = after.head.checkpoint_seq, after.pages.get(0)
         own = 0 if page is None else page.seq
@@ -132,12 +131,12 @@ class Laws:
             self.law(right, f"A6: the page of {own}, with a checkpoint at {at}, is not the replay at {seq}")
 
     def idle(self, name: str, state: DatasetState, stored: Any) -> None:
-        """A line at rest: what it believes of the accounts is what the ledger gives at its sequence."""
+        """Check an idle writer: its accounts are those of the ledger at its sequence."""
         if state.seq < 0 or state.data_version < 0:
             return
         accounts = state.memory.accounts
         if state.seq > self.seq:
-            self.law(holds=False, sentence=f"{name} stands at {state.seq}, the ledger at {self.seq}")
+            self.law(holds=False, sentence=f"{name} is at {state.seq}, the ledger at {self.seq}")
             return
         right = self._holds(state.seq, accounts.spent, state.memory.counters.charged, state.memory.counters.left_out)
         self.law(right, f"A3: the memory of {name} at {state.seq} is not the replay")
@@ -151,7 +150,7 @@ class Laws:
             self.law(set(np.flatnonzero(accounts.paused).tolist()) == paused, f"{name} holds other pauses")
 
     def _holds(self, seq: int, *stored: NDArray[Any]) -> bool:
-        """Whether spent totals and counters, by slot, are those of a sequence, and zero where nobody is."""
+        """Whether spent totals and counters, by slot, are those of a sequence, and zero in unused slots."""
         given = (self.spent[seq], *self.counted[seq])
         return all(
             np.array_equal(values[: right.size], right[: values.size]) and not values[right.size :].any()
@@ -159,7 +158,7 @@ class Laws:
         )
 
     def _entry(self, entry: LedgerEntry, words: Any) -> None:
-        """One new ledger entry against the reference: who pays what, who is left out, and which noise was added."""
+        """Check a new ledger entry against the reference: charges, slots left out, and the noise added."""
         place = f"entry {entry.seq}"
         self.law(entry.seq == self.seq + 1, f"A7: {place} does not follow {self.seq}")
         self.law(entry.previous_hash == self.hash and chain_hash(entry) == entry.hash, f"A7: {place} breaks the chain")
@@ -187,7 +186,7 @@ class Laws:
         self.hash = entry.hash
 
     def _accounts(self, after: Any) -> None:
-        """A2, A3: nobody above a limit, and every account is the reference's."""
+        """A2, A3: no account is above its limit, and every account is the reference's."""
         for slot, person in after.people.items():
             name, spent = self.keys[slot], int(self.spent[-1][slot])
             known = self.model.people.get(name)
@@ -195,14 +194,16 @@ class Laws:
             account = spent, person.limit_units, person.paused
             same = known is not None and (known.spent, known.limit, known.paused) == account
             self.law(same, f"A3: {name} has {account}, the reference {known}")
-            self.law(known is not None and known.present == (person.key is not None), f"{name} is there, or not")
-        self.law(len(after.people) == len(self.model.people), "G6: somebody has two accounts")
+            self.law(
+                known is not None and known.present == (person.key is not None), f"{name} is present in one of the two"
+            )
+        self.law(len(after.people) == len(self.model.people), "G6: an individual has two accounts")
 
     def _answers(self, after: Any) -> None:
-        """B1, B3, B4: replies never change; every entry belongs to exactly one key; allowances hold."""
+        """B1, B3, B4: answers never change; every entry belongs to exactly one key; allowances hold."""
         for address, body in self.durable.items():
             record = after.answers.get(address)
-            self.law(record is not None and record.body == body, f"B4: the reply under {address[1]} has changed")
+            self.law(record is not None and record.body == body, f"B4: the answer under {address[1]} has changed")
         fresh = [record for address, record in after.answers.items() if address not in self.durable]
         self.durable |= {(record.principal_id, record.key): record.body for record in fresh}
         executed = sorted(record.seq for record in after.answers.values() if not _is_reused(record.body))

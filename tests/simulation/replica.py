@@ -1,4 +1,4 @@
-"""One replica as the world steps it: its lines, its pages and what it shares are tasks, and not threads."""
+"""One replica as the world steps it: its writer, its checkpoints and its exchange are tasks instead of threads."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -25,14 +25,14 @@ from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.values import Liar, LyingShelf, SteppedThreads
-from tests.simulation.witnesses import SteppedDoor
+from tests.simulation.values import FaultyKeyValueStore, Liar, SteppedThreads
+from tests.simulation.witnesses import SteppedLock
 
 Result = TypeVar("Result")
 
 
-class SteppedLine(WriterQueue):
-    """The line that `WriterThread` runs on a thread, stepped by the world instead."""
+class SteppedWriter(WriterQueue):
+    """The writer queue of `WriterThread`, stepped by the world instead of a thread."""
 
     checkpoint_every = 4
 
@@ -50,7 +50,7 @@ class SteppedLine(WriterQueue):
         self.is_idle = True
 
     def act(self, act: Operation[Result]) -> Result:
-        """The act of the client whose task this is; its transaction says so to the laws."""
+        """Submit the act of the current task's client, and note its request on the transaction for the laws."""
         task = self._scheduler.current
         request = task.note if task is not None else None
 
@@ -62,25 +62,25 @@ class SteppedLine(WriterQueue):
         return self.wait(self.submit_act(wanted))
 
     def catch_up(self) -> None:
-        """Waited for."""
+        """Catch up, and wait for it."""
         self.wait(self.submit_catch_up())
 
     def peek(self, look: Look[Result]) -> Result | None:
-        """At once or not at all."""
+        """Look without waiting; None if that is not possible now."""
         return self.glimpse(look)
 
     def look(self, look: Look[Result]) -> Result:
-        """At once, or waited for."""
+        """Look, and wait if necessary."""
         seen = self.glimpse(look)
         return self.wait(self.submit_look(look)) if seen is None else seen
 
     def wait(self, future: "Future[Result]") -> Result:
-        """Let the others go on until the future is settled."""
+        """Let other tasks run until the future is settled."""
         self._scheduler.pause(future.done)
         return future.result(timeout=0)
 
     def run(self) -> None:
-        """Step whenever something waits."""
+        """Step whenever the queue is not empty."""
         running = True
         while running:
             self._scheduler.pause(lambda: not self._queue.empty())
@@ -89,7 +89,7 @@ class SteppedLine(WriterQueue):
             self.is_idle = True
 
     def write_pages(self) -> None:
-        """Write checkpoints beside the line, whenever one waits."""
+        """Write checkpoints outside the writer, whenever one waits."""
         running = True
         while running:
             self._scheduler.pause(lambda: self.checkpoints.has_work)
@@ -97,7 +97,7 @@ class SteppedLine(WriterQueue):
 
 
 class SteppedCurators(Curators):
-    """The curators of one replica, whose long acts are steps of the client's own task."""
+    """The curators of one replica; their long acts run in the client's own task."""
 
     def __init__(self, replica: Replica, laws: Laws) -> None:
         super().__init__(
@@ -114,7 +114,7 @@ class SteppedCurators(Curators):
         return task()
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
-        """A page was true at some instant since it was asked for."""
+        """Check that a page was true at some instant since the call."""
         since = self._laws.seq
         page = super().budgets(dataset, cursor=cursor, limit=limit)
         self._laws.shown(page.items, since=since)
@@ -122,7 +122,7 @@ class SteppedCurators(Curators):
 
 
 class SteppedReplica(Replica):
-    """The house of one replica; its lines are tasks of the world."""
+    """A replica whose writer is a task of the world."""
 
     def __init__(
         self,
@@ -137,11 +137,11 @@ class SteppedReplica(Replica):
         super().__init__(store=store, witness=witness, pepper=Pepper(bytes(32)), entropy=store.entropy, clock=clock)
         self.name, self._scheduler, self._laws = name, scheduler, laws
         self.curators = SteppedCurators(self, laws)
-        self.writer: SteppedLine | None = None
+        self.writer: SteppedWriter | None = None
 
     def share_cache(self, liar: Liar, clock: Callable[[], float]) -> None:
-        """Share with the other replicas from now on, through a cache that lies."""
-        values = LyingShelf(liar)
+        """Exchange with the other replicas from now on, through a faulty cache."""
+        values = FaultyKeyValueStore(liar)
         cache = SealedCache(values, bytes(32))
         exchange = self._exchange = ReplicaExchange(cache, clock=clock)
         self.curators._exchange = self.individuals._exchange = exchange
@@ -155,23 +155,23 @@ class SteppedReplica(Replica):
 
         def listen() -> None:
             while True:
-                self._scheduler.pause(lambda: values.has_news)
+                self._scheduler.pause(lambda: values.has_messages)
                 exchange.hear(within_s=0)
 
         self._scheduler.spawn(f"{self.name} shares", self.name, publish)
         self._scheduler.spawn(f"{self.name} listens", self.name, listen)
 
-    def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> SteppedLine:  # type: ignore[override]
-        self.writer = SteppedLine(
+    def _open_writer(self, record: DatasetRecord, guard: RollbackGuard) -> SteppedWriter:  # type: ignore[override]
+        self.writer = SteppedWriter(
             record=record, guard=guard, entropy=self._entropy, scheduler=self._scheduler, exchange=self._exchange
         )
-        guard._lock = SteppedDoor(self._scheduler)  # type: ignore[assignment]
+        guard._lock = SteppedLock(self._scheduler)  # type: ignore[assignment]
         self._exchange.follow(record.genesis, self.writer)
-        self._scheduler.spawn(f"{self.name} line", self.name, self.writer.run)
+        self._scheduler.spawn(f"{self.name} writer", self.name, self.writer.run)
         self._scheduler.spawn(f"{self.name} pages", self.name, self.writer.write_pages)
         return self.writer
 
     def wait(self, future: "Future[Result]") -> Result:
-        """As the API waits for an answer."""
+        """Wait as the API waits for an answer."""
         self._scheduler.pause(future.done)
         return future.result(timeout=0)

@@ -1,4 +1,4 @@
-"""What clients want of the service, and what each request does to the reference."""
+"""The requests of clients, and the effect of each on the reference."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -50,7 +50,7 @@ ANALYSTS = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
-    """A question under a key; sent again and again, to any replica, it has one answer."""
+    """A query under a key; sent repeatedly, to any replica, it has one answer."""
 
     analyst: Principal
     key: str
@@ -64,7 +64,7 @@ class Ask:
 
     @property
     def body(self) -> bytes:
-        """The question as an analyst writes it."""
+        """The query as an analyst writes it."""
         document: dict[str, Any] = {
             "version": 1,
             "select": [{"count": {}}],
@@ -80,13 +80,13 @@ class Ask:
         return orjson.dumps(document)
 
     def send(self, replica: Replica, wait: Wait) -> bytes:
-        """Deliver it and wait."""
+        """Send it and wait."""
         return wait(replica.analysts.submit(self.analyst, DATASET, self.key, parse_query(self.body))).body
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upload:
-    """Rows; a refusal is an answer too."""
+    """An upload of rows; a refusal also resolves it."""
 
     table: str
     rows: tuple[tuple[object, ...], ...]
@@ -95,7 +95,7 @@ class Upload:
         return f"a curator uploads {self.table} {self.rows}"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Deliver it; that somebody is there already, or has too many rows, ends it."""
+        """Send it; an individual already present, or one with too many rows, resolves it."""
         header = {"people": "person_id,age,limit_rho", "visits": "person_id,area"}[self.table]
         lines = [header, *(",".join("" if cell is None else str(cell) for cell in row) for row in self.rows)]
         try:
@@ -106,7 +106,7 @@ class Upload:
             return refusal
 
     def apply(self, model: ReferenceDataset) -> None:
-        """What it means."""
+        """Apply the upload to the reference."""
         for row in self.rows:
             if self.table == "people":
                 key, age, limit = row
@@ -120,7 +120,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Erase:
-    """Somebody's record goes."""
+    """An erasure of an individual."""
 
     key: str
 
@@ -128,7 +128,7 @@ class Erase:
         return f"a curator erases {self.key}"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Deliver it; nobody there is an answer."""
+        """Send it; an absent individual resolves it."""
         try:
             replica.curators.erase_individual(DATASET, self.key)
         except NotFound as refusal:
@@ -136,14 +136,14 @@ class Erase:
         return None
 
     def apply(self, model: ReferenceDataset) -> None:
-        """The account stays."""
+        """Erase the record in the reference; the account stays."""
         person = model.people[self.key]
         person.present, person.areas, person.age = False, [], None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lower:
-    """An individual lowers the own limit."""
+    """An individual lowers its limit."""
 
     key: str
     limit: str
@@ -152,14 +152,14 @@ class Lower:
         return f"{self.key} lowers the limit to {self.limit}"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Deliver it; a refusal is an answer."""
+        """Send it; a refusal resolves it."""
         try:
             return replica.individuals.lower_limit(individual(self.key), DATASET, limit_rho=Decimal(self.limit))
         except (InvalidRequest, NotFound) as refusal:
             return refusal
 
     def apply(self, model: ReferenceDataset) -> None:
-        """Never below what is spent."""
+        """Lower the limit in the reference, never below the spent total."""
         person = model.people[self.key]
         person.limit = max(int(Decimal(self.limit) * 2**40), person.spent)
 
@@ -175,7 +175,7 @@ class Pause:
         return f"{self.key} {'pauses' if self.paused else 'resumes'}"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Deliver it; nobody there is an answer."""
+        """Send it; an absent individual resolves it."""
         me = individual(self.key)
         try:
             return (
@@ -187,16 +187,16 @@ class Pause:
             return refusal
 
     def apply(self, model: ReferenceDataset) -> None:
-        """The limit stays what it is."""
+        """Pause or resume in the reference; the limit does not change."""
         model.people[self.key].paused = self.paused
 
     def changes(self, model: ReferenceDataset) -> bool:
-        """Whether it was not so already, in which case nothing is journalled."""
+        """Whether it changes the pause; otherwise no act is journalled."""
         return model.people[self.key].paused != self.paused
 
 
 def individual(key: str) -> Principal:
-    """Somebody with a key of the own account."""
+    """The principal of an individual."""
     return Principal(
         id=UUID(int=99), role="individual", name=key, dataset=DATASET, individual=key, allowance_units=None
     )
@@ -204,28 +204,28 @@ def individual(key: str) -> Principal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenEpoch:
-    """Nothing released before is reused."""
+    """A new epoch, in which no earlier answer is reused."""
 
     def __str__(self) -> str:
         return "a curator opens an epoch"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Deliver it."""
+        """Send it."""
         return replica.curators.open_epoch(DATASET)
 
     def apply(self, model: ReferenceDataset) -> None:
-        """Nobody's account moves."""
+        """No account changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """A curator reads."""
+    """A curator reads budgets and ledger."""
 
     def __str__(self) -> str:
         return "a curator reads budgets and ledger"
 
     def send(self, replica: Replica, wait: Wait) -> object:
-        """Nobody above a limit, and sequences without a gap, in whatever instant is shown."""
+        """Read, and check that no account is above its limit and that sequences have no gap."""
         for row in replica.curators.budgets(DATASET, cursor=None, limit=100).items:
             if row.spent_units > row.budget_units:
                 raise RuntimeError(f"{row.key} is shown with {row.spent_units} spent of {row.budget_units}")
@@ -239,7 +239,7 @@ Request = Ask | Upload | Erase | Lower | Pause | OpenEpoch | Look
 
 
 def drawn(random: Random, number: int) -> Request:
-    """The next thing that some client wants."""
+    """A random request of a client."""
     key, kind = random.choice(PEOPLE), random.random()
     if kind < 0.62:
         return Ask(
@@ -264,7 +264,7 @@ def drawn(random: Random, number: int) -> Request:
 
 
 def opening(random: Random) -> list[Request]:
-    """Somebody to ask about."""
+    """The first requests, which register individuals."""
     people = [(key, random.randrange(10), random.choice([None, None, "0.5"])) for key in PEOPLE[: random.randint(2, 4)]]
     visits = [(person[0], random.randrange(AREAS)) for person in people for _ in range(random.randrange(3))]
     return [Upload("people", tuple(people)), *([Upload("visits", tuple(visits))] if visits else [])]

@@ -1,6 +1,6 @@
-"""Many tasks, one at a time: each runs on a thread of its own, and only the one that holds the baton moves.
+"""Many tasks, one at a time: each has a thread of its own, and only the task that holds the baton runs.
 
-A task gives the baton back wherever it calls `pause`; the world then picks, by the seed, who goes on. So ordinary
+A task gives the baton back when it calls `pause`; the world then picks the next task by the seed. So ordinary
 blocking code (the workflows) is interleaved at every call of the store, and the same seed gives the same run.
 """
 
@@ -12,11 +12,11 @@ from random import Random
 
 
 class Crash(BaseException):
-    """The process that ran this task is gone. No `except Exception` of the workflows may catch it."""
+    """The process of this task has died. A BaseException, so that no `except Exception` of the workflows catches it."""
 
 
 def always() -> bool:
-    """A task that waits for nothing."""
+    """The condition of a task that can always run."""
     return True
 
 
@@ -28,7 +28,7 @@ def _held() -> "_thread.LockType":
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One thread of the simulated machines; `place` says which process it is part of and dies with."""
+    """One thread of the simulated machines; it dies with the process `place`."""
 
     name: str
     place: str
@@ -42,7 +42,7 @@ class Task:
 
 
 class Scheduler:
-    """Owns the baton. `paused` places do not run; everything else does in the order that `random` draws."""
+    """Owns the baton. Tasks of `paused` places do not run; the others run in the order that `random` draws."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -61,7 +61,7 @@ class Scheduler:
     def pause(self, ready: Callable[[], bool] = always) -> None:
         """Called by a task: give the baton away until picked again, which happens only while `ready()`."""
         task = self.current
-        if task is None:  # the world itself is at work: setting up, or checking
+        if task is None:  # called by the world itself, during setup or checks
             return
         if task.killed:
             raise Crash
@@ -73,11 +73,11 @@ class Scheduler:
             raise Crash
 
     def runnable(self) -> list[Task]:
-        """Who could go on now."""
+        """The tasks that could run now."""
         return [task for task in self.tasks if task.killed or (task.place not in self.paused and task.ready())]
 
     def step(self) -> Task | None:
-        """Let one task go on to its next pause; None when nobody can."""
+        """Run one task up to its next pause; None when no task can run."""
         candidates = self.runnable()
         if not candidates:
             return None

@@ -48,7 +48,7 @@ def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, WITNESSED_SEEDS, CHUNK))
-def test_two_witnesses_that_hear_one_after_the_other_break_no_law(first: int) -> None:
+def test_two_witnesses_written_one_after_the_other_break_no_law(first: int) -> None:
     """The same worlds with replicas that die between telling the second, writing to the first and syncing it."""
     counts: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
@@ -61,8 +61,8 @@ def test_two_witnesses_that_hear_one_after_the_other_break_no_law(first: int) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, REJECTING_SEEDS, CHUNK))
-def test_a_store_that_rejects_some_questions_breaks_no_law(first: int) -> None:
-    """The same worlds where no transaction with one of certain questions commits: only these are never answered."""
+def test_a_store_that_rejects_some_queries_breaks_no_law(first: int) -> None:
+    """The same worlds where transactions with certain queries are always rejected: only these are never answered."""
     faults: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
         world = World(seed, rejects=True)
@@ -72,13 +72,13 @@ def test_a_store_that_rejects_some_questions_breaks_no_law(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", KEPT)
-def test_what_was_found_once_stays_found(seed: int) -> None:
-    """The seeds that broke a law before it was mended."""
+def test_seeds_that_once_broke_a_law_pass(seed: int) -> None:
+    """Seeds that once found a bug."""
     World(seed).run()
 
 
 def test_a_seed_gives_one_run() -> None:
-    """The same trace, word by word, so that a failure can be looked at again."""
+    """Two runs of a seed give the same trace, so that a failure can be replayed."""
     traces: list[list[str]] = [[], []]
     for trace in traces:
         World(4, trace=trace.append).run(requests=12)
@@ -90,7 +90,7 @@ def test_a_seed_gives_one_run() -> None:
     "flaws", [Flaws(no_lock=True), Flaws(old_locked_reads=True), Flaws(asynchronous_commit=True)], ids=str
 )
 def test_a_database_that_cannot_be_trusted_is_noticed(flaws: Flaws) -> None:
-    """Wrong isolation, locked reads of an old version, commits that a crash forgets: some law breaks before long."""
+    """Wrong isolation, locked reads of an old version, commits lost in a crash: each breaks a law within some seeds."""
     with pytest.raises(LawBroken):
         _run_all(range(60), flaws)
 

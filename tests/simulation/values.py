@@ -1,6 +1,6 @@
-"""The cache of a world: it loses, delays, keeps old values and puts them in each other's places, by the seed.
+"""The cache of a world: it loses, delays, returns old values and exchanges values, by the seed.
 
-Rates and draws are its own, so that a seed without a cache stays the run that it was.
+It has rates and draws of its own, so that the runs of seeds without a cache do not change.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from tests.simulation.scheduler import Scheduler
 
 
 class Liar:
-    """What the shelves of all replicas have in common, and how it misbehaves."""
+    """The values that all replicas share, and the faults of the cache."""
 
     def __init__(self, scheduler: Scheduler, random: Random) -> None:
         self.room = MemoryServer(clock_ns=lambda: 0)
@@ -27,26 +27,26 @@ class Liar:
         self.counts: Counter[str] = Counter()
 
     def happens(self, what: str) -> bool:
-        """Draw it by its rate, and count it."""
+        """Draw a fault by its rate, and count it."""
         if self.random.random() >= self.rates[what]:
             return False
         self.counts[what] += 1
         return True
 
     def heal(self) -> None:
-        """It behaves from now on; what it holds stays as it is."""
+        """End all faults; the stored values stay as they are."""
         self.rates = dict.fromkeys(self.rates, 0.0)
 
 
-class LyingShelf(MemoryKeyValueStore):
-    """One replica's way to it; every call is a journey on which others may overtake."""
+class FaultyKeyValueStore(MemoryKeyValueStore):
+    """One replica's client of the shared values; other tasks may run during every call."""
 
     def __init__(self, liar: Liar) -> None:
         super().__init__(liar.room)
         self._liar = liar
 
     @property
-    def has_news(self) -> bool:
+    def has_messages(self) -> bool:
         """Whether a message waits."""
         return self._heard is not None and not self._heard.empty()
 
@@ -76,7 +76,7 @@ class LyingShelf(MemoryKeyValueStore):
 
 
 class SteppedThreads(Executor):
-    """Threads that are tasks of the world."""
+    """An executor whose threads are tasks of the world."""
 
     def __init__(self, scheduler: Scheduler, place: str) -> None:
         self._scheduler, self._place = scheduler, place

@@ -1,6 +1,6 @@
-"""Two witnesses as the replicas see them: the second hears at once, the first is a file that somebody has to sync.
+"""Two witnesses as the replicas see them: the second records at once, the first is a file that must be synced.
 
-A replica may die between any two of: the second knows, the first can be read, the first would outlive a power cut.
+A replica may die between any two of: the second has the record, the first can be read, the first is synced.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ DEATH = 0.05
 
 
 class FirstWitness(MemoryWitness):
-    """Its records can be read before they are on the disk. Now and then it is away, or a replica dies over it."""
+    """Records can be read before they are synced. At random it is unavailable, or a replica dies during a write."""
 
     def __init__(self, scheduler: Scheduler, random: Random) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         self.is_well = False
-        self.doomed: list[str] = []  # the replicas that are about to die
+        self.doomed: list[str] = []  # replicas that die in this step
         self._scheduler, self._random = scheduler, random
         self._synced: dict[str, int] = {}
 
@@ -39,7 +39,7 @@ class FirstWitness(MemoryWitness):
         return before
 
     def synced(self) -> int:
-        """Up to which entry of the one ledger a power cut would leave it knowing."""
+        """The sequence that a power cut would leave in this witness."""
         return max(self._synced.values(), default=0)
 
     def _may_die(self, when: str) -> None:
@@ -52,15 +52,15 @@ class FirstWitness(MemoryWitness):
 
 
 class SecondWitness(MemoryWitness):
-    """What has been sent to it arrives, whatever becomes of the sender."""
+    """Records sent to it arrive even if the sender dies."""
 
     def begin(self, dataset: str, record: WitnessRecord) -> Callable[[], WitnessRecord | None]:
         before = self.write(dataset, record)
         return lambda: before
 
 
-class SteppedDoor:
-    """A lock for tasks: whoever finds it held lets the others go on."""
+class SteppedLock:
+    """A lock for tasks: a task that finds it held lets other tasks run."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler, self._is_held = scheduler, False

@@ -32,7 +32,7 @@ EXPECTED = {f"{fault.__module__}.{fault.__qualname__}" for fault in (StoreUnavai
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One request and what became of it; `deliveries` are under way."""
+    """One request and whether it is resolved; `deliveries` are under way."""
 
     request: Request
     deliveries: int = 0
@@ -52,7 +52,7 @@ class Incidents(logging.Handler):
 
 
 class World:
-    """Everything that happens for one seed. `run` returns quietly or raises LawBroken."""
+    """The whole run of one seed. `run` returns, or raises LawBroken."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class World:
     ) -> None:
         """Draw the rates, register the dataset, start the replicas.
 
-        With `shares`, give them a cache that lies; with two `witnesses`, let them die between the one and the other.
-        With `rejects`, have the store reject every transaction with one of certain questions in it.
+        With `shares`, give them a faulty cache; with two `witnesses`, let them die between writing to the two.
+        With `rejects`, have the store reject every transaction that contains one of certain queries.
         """
         self.seed, self.random = seed, Random(seed)
         self.trace = trace or (lambda _writer: None)
@@ -100,11 +100,11 @@ class World:
 
     @property
     def faults(self) -> Counter[str]:
-        """What went wrong so far, by kind."""
+        """The number of faults so far, by kind."""
         return self.disk.faults
 
     def run(self, *, requests: int = REQUESTS) -> None:
-        """Live through the faults, then heal, and see every request resolved."""
+        """Run with faults, then without, until every request is resolved."""
         incidents, log = Incidents(self.laws), logging.getLogger("sparing.incidents")
         log.addHandler(incidents)
         propagate, log.propagate = log.propagate, False
@@ -146,7 +146,7 @@ class World:
         self.trace(f"{request}")
 
     def _step(self) -> None:
-        """One task goes to its next pause; then every law is looked at."""
+        """Run one task to its next pause, then check every law."""
         task = self.scheduler.step()
         self.steps += 1
         if task is not None:
@@ -163,7 +163,7 @@ class World:
     # Clients
 
     def _retry(self) -> None:
-        """Deliver what waits, sometimes twice, sometimes again after it was resolved; to any replica."""
+        """Deliver waiting requests to any replica, sometimes twice, sometimes again after they were resolved."""
         for client in self.clients:
             waiting = not client.resolved and client.deliveries == 0
             again = isinstance(client.request, Ask) and (
@@ -180,29 +180,29 @@ class World:
         self.scheduler.spawn(name, place, lambda: self._serve(client, replica), note=client.request)
 
     def _serve(self, client: Client, replica: SteppedReplica) -> None:
-        """One delivery, on the replica's side; a crash leaves the client without a reply."""
+        """Serve one delivery on the replica's side; a crash leaves the client without a response."""
         request = client.request
-        was_replied = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
+        was_answered = isinstance(request, Ask) and (request.analyst.id, request.key) in self.laws.seen
         try:
             answer = request.send(replica, replica.wait)
         except (Unavailable, Busy, StoreUnavailable):
             self.trace(f"  try again: {request}")
         except AllowanceExceeded:
             client.resolved = True
-            self.laws.law(not was_replied, f"B1: {request} is refused after a reply")
+            self.laws.law(not was_answered, f"B1: {request} is refused after it was answered")
         except KeyConflict:
             self.laws.law(holds=False, sentence=f"B2: {request} was taken for another request")
         except CommitRejected:
             client.resolved = True
             is_at_fault = isinstance(request, Ask) and self.disk.rejects(self.laws.canonical[request])
-            self.laws.law(is_at_fault, f"{request} is rejected for the sake of another")
+            self.laws.law(is_at_fault, f"{request} is rejected because of another")
         except Exception as error:  # noqa: BLE001 - no fault may show as anything but a refusal
             self.laws.law(holds=False, sentence=f"{request}: {error!r}")
         else:
             client.resolved = True
             self.trace(f"  done: {request}")
             if isinstance(request, Ask) and isinstance(answer, bytes):
-                self.laws.replied(request, answer, self.disk.store.kept[1])
+                self.laws.answered(request, answer, self.disk.store.kept[1])
                 if self.first is not None:
                     self.laws.witnessed(answer, self.first)
         finally:
@@ -211,9 +211,9 @@ class World:
     # Faults
 
     def _misfortune(self) -> None:
-        self._bury_the_doomed()
+        self._crash_doomed()
         replica = self.random.choice(self.replicas)
-        if self.disk.limbo is not None and self.random.random() < 0.1:
+        if self.disk.late_commit is not None and self.random.random() < 0.1:
             self.disk.settle()
         if self.disk.happens("replica_crash"):
             self._crash(replica)
@@ -235,8 +235,8 @@ class World:
         self.scheduler.kill(replica.name)
         self.replicas[self.replicas.index(replica)] = self._born(f"replica {len(self.replicas) + self.births}")
 
-    def _bury_the_doomed(self) -> None:
-        """Whoever was to die over the witness: a replica, or one that had drained already."""
+    def _crash_doomed(self) -> None:
+        """Crash the replicas that die during a witness write, also drained ones."""
         while self.first is not None and self.first.doomed:
             name = self.first.doomed.pop()
             replica = next((replica for replica in self.replicas if replica.name == name), None)
@@ -246,7 +246,7 @@ class World:
                 self.scheduler.kill(name)
 
     def _heal(self) -> None:
-        """No more faults: every request is resolved, every answer can be had again, and the ledger verifies."""
+        """Without faults: every request is resolved, every answer can be replayed, and the ledger verifies."""
         self.trace("healed")
         self.disk.rates = Rates()
         self.disk.settle()
@@ -254,7 +254,7 @@ class World:
             self.liar.heal()
         if self.first is not None:
             self.first.is_well = True
-            self._bury_the_doomed()
+            self._crash_doomed()
         self.scheduler.paused.clear()
         for _ in range(3):
             self._run_dry()

@@ -16,7 +16,7 @@ from service.workflows.ports.store import Store
 from service.workflows.ports.witness import Witness
 from service.workflows.replica import Replica
 from service.workflows.writer.queue import WriterQueue
-from tests.contracts.caches import PATIENCE_S, caches
+from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import SeededEntropy, open_replica, register, upload
 
 PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
@@ -50,12 +50,12 @@ class Replicas:
         """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
         writer, head = self.writer(number), self.store.head(1)
         eventually(lambda: writer.position == (head.fence, head.seq, head.data_version))
-        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=PATIENCE_S)
+        writer.submit_look(lambda state: state.invalidate_all()).result(timeout=TIMEOUT_S)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Wait for what must come."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.002)

@@ -10,7 +10,7 @@ from service.query.parse import parse_query
 from service.workflows.model.errors import Fenced, KeyConflict, Unavailable
 from service.workflows.ports.witness import WitnessUnavailable
 from service.workflows.queries.answer_lookup import LOOKING_MAX
-from tests.contracts.caches import PATIENCE_S
+from tests.contracts.caches import TIMEOUT_S
 from tests.factories import ask, witness_of
 from tests.gated_store import GatedStore
 from tests.workflows.replicas import Replicas, analyst_like, eventually, replicas, truth
@@ -105,7 +105,7 @@ def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     promises = [world.replicas[1].analysts.submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
-    assert {promise.result(timeout=PATIENCE_S).body for promise in promises} == {first.body}
+    assert {promise.result(timeout=TIMEOUT_S).body for promise in promises} == {first.body}
     assert world.store.head(1).seq == 1
 
 
