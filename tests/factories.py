@@ -43,6 +43,8 @@ PEOPLE = {
 }
 _WITNESSES: WeakKeyDictionary[Store, MemoryWitness] = WeakKeyDictionary()
 REJECTED_SIGMA = 13.0
+TWO_PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+THREE_PEOPLE = [*TWO_PEOPLE, ("eve", "NO", 71, 0)]
 VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "category", "size": 50}}}
 
 

@@ -1,14 +1,12 @@
 """What curators see of a dataset is counted when it has changed, and not each time somebody looks."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from service.testing.store import MemoryStore
 from service.workflows.replica import Replica
-from tests.factories import analyst, ask, open_replica, register, upload
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, upload
 
 
 class CountingStore(MemoryStore):
@@ -24,18 +22,15 @@ class CountingStore(MemoryStore):
 
 
 @pytest.fixture
-def store() -> CountingStore:
-    """A store to look into."""
-    return CountingStore()
+def rows() -> list[tuple[Any, ...]]:
+    """Two people."""
+    return TWO_PEOPLE
 
 
 @pytest.fixture
-def replica(store: CountingStore) -> Iterator[Replica]:
-    """Two people."""
-    with open_replica(store) as opened:
-        register(opened)
-        upload(opened, "people", ROWS)
-        yield opened
+def store() -> CountingStore:
+    """A store to look into."""
+    return CountingStore()
 
 
 def seen(replica: Replica) -> tuple[int, int, int]:

@@ -1,6 +1,5 @@
 """What curators read of all budgets together."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,9 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
 from service.workflows.reads.budget_summary import AllAccounts, all_accounts, summary
 from service.workflows.replica import Replica
-from tests.factories import analyst, ask, open_replica, register, upload
+from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
-
-
-@pytest.fixture
-def replica() -> Iterator[Replica]:
-    """Two people."""
-    with open_replica() as opened:
-        register(opened)
-        upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
-        yield opened
 
 
 @given(ACCOUNTS)
@@ -55,6 +45,12 @@ def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int,
         rank = float(level) * (len(shares) - 1)
         below, above = int(rank), min(int(rank) + 1, len(shares) - 1)
         assert value == pytest.approx(shares[below] + (rank - below) * (shares[above] - shares[below]))
+
+
+@pytest.fixture
+def rows() -> list[tuple[Any, ...]]:
+    """Two people."""
+    return TWO_PEOPLE
 
 
 def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:

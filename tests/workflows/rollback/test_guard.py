@@ -22,10 +22,9 @@ from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
-from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
+from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 COST = 61_083_979_321  # of a count at sigma 3 for whoever is in it: ceil(2^40 / 18)
 
 
@@ -68,7 +67,7 @@ def replica(store: FaultyStore, witness: WatchedWitness) -> Iterator[Replica]:
     """Three people, registered."""
     with open_replica(store, witness=witness) as opened:
         register(opened)
-        upload(opened, "people", ROWS)
+        upload(opened, "people", THREE_PEOPLE)
         yield opened
 
 
@@ -147,10 +146,10 @@ def test_readiness_tries_the_witness_again(
     monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
     with open_replica(store, witness=witness) as replica:
         register(replica)
-        upload(replica, "people", ROWS[:1])
+        upload(replica, "people", THREE_PEOPLE[:1])
         witness.is_away = True
         with pytest.raises(Unavailable):
-            upload(replica, "people", ROWS[1:])
+            upload(replica, "people", THREE_PEOPLE[1:])
         assert replica.readiness.problems() == ["witness-unavailable"]
         witness.is_away = False
         assert replica.readiness.problems() == []
@@ -260,7 +259,7 @@ def test_a_replica_without_questions_needs_no_witness(store: FaultyStore) -> Non
         register(replica)
         assert replica.readiness.check_witnesses() == []
         assert witness.kept == {}
-        upload(replica, "people", ROWS)
+        upload(replica, "people", THREE_PEOPLE)
         positions = [record.position for records in witness.kept.values() for record in records]
         assert positions == [(1, 0, 0), (1, 0, 1)]
 
@@ -421,14 +420,14 @@ def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, stor
     fresh(replica, who, "a")
     replica.curators.erase_individual("survey", "bob")
     backup = dict(store.kept)
-    upload(replica, "people", [ROWS[1]])
+    upload(replica, "people", [THREE_PEOPLE[1]])
     fresh(replica, who, "b")
     truth = spent(replica)
     store.kept = backup
     done = mend(store, replica.registry.witness)
     assert done is not None
     assert done.charged_count == 3
-    upload(replica, "people", [ROWS[1]])
+    upload(replica, "people", [THREE_PEOPLE[1]])
     assert spent(replica) == truth == dict.fromkeys(truth, 2 * COST)
 
 

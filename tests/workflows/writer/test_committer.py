@@ -22,6 +22,7 @@ from service.workflows.writer.submission import PendingAnswer
 from tests.contracts.stores import open_store
 from tests.factories import (
     REJECTED_SIGMA,
+    THREE_PEOPLE,
     PassiveReplica,
     RejectingStore,
     SeededEntropy,
@@ -30,8 +31,6 @@ from tests.factories import (
     register,
     upload,
 )
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
@@ -72,7 +71,7 @@ def replica(store: Store, telemetry: Counted) -> PassiveReplica:
     """Three people, and a line that moves when it is stepped."""
     with open_replica(store) as opened:
         register(opened)
-        upload(opened, "people", ROWS)
+        upload(opened, "people", THREE_PEOPLE)
     return PassiveReplica(store, SeededEntropy(), telemetry)
 
 

@@ -19,9 +19,7 @@ from service.workflows.reads.ledger import pausing
 from service.workflows.replica import Replica
 from service.workflows.writer.optimistic import CAUTIOUS_BATCHES, SEEN_MAX, OptimisticCommit
 from tests.contracts.stores import totals
-from tests.factories import analyst, ask, open_replica, register, upload, values
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload, values
 
 
 class CountingStore(MemoryStore):
@@ -73,7 +71,7 @@ def replica(store: CountingStore) -> Iterator[Replica]:
     """Three people, registered, and a first question answered."""
     with open_replica(store) as opened:
         register(opened)
-        upload(opened, "people", ROWS)
+        upload(opened, "people", THREE_PEOPLE)
         ask(opened, analyst(opened), "first", reuse=False)
         store.ways()
         yield opened
@@ -106,7 +104,7 @@ def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(stor
     """A key or a question that another replica answered: the stored bytes, no charge, and then the long way."""
     with open_replica(store) as one, open_replica(store) as two:
         register(one)
-        upload(one, "people", ROWS)
+        upload(one, "people", THREE_PEOPLE)
         who = analyst(one)
         first = ask(one, who, "k")
         fresh = ask(two, who, "fresh", reuse=False)
@@ -208,7 +206,7 @@ def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | No
     store = CountingStore()
     with open_replica(store) as replica:
         register(replica)
-        upload(replica, "people", ROWS)
+        upload(replica, "people", THREE_PEOPLE)
         who = analyst(replica)
         ask(replica, who, "first", reuse=False)
         writer = replica.registry.writer(replica.registry.record("survey"))

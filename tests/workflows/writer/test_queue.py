@@ -17,9 +17,7 @@ from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict,
 from service.workflows.model.rows import Asked
 from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from service.workflows.replica import Replica
-from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload, values
-
-ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
+from tests.factories import THREE_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, values
 
 
 class FaultyStore(MemoryStore):
@@ -57,21 +55,6 @@ def _break_commit(transaction: Any, fault: str) -> None:
 def store() -> FaultyStore:
     """A store that does as it is told."""
     return FaultyStore()
-
-
-@pytest.fixture
-def entropy() -> SeededEntropy:
-    """Repeatable noise."""
-    return SeededEntropy()
-
-
-@pytest.fixture
-def replica(store: FaultyStore, entropy: SeededEntropy) -> Iterator[Replica]:
-    """Three people, registered."""
-    with open_replica(store, entropy) as opened:
-        register(opened)
-        upload(opened, "people", ROWS)
-        yield opened
 
 
 def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> None:
@@ -278,7 +261,7 @@ def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
     """Closing writes the pages; a new house starts from them and agrees."""
     with open_replica(store) as replica:
         register(replica)
-        upload(replica, "people", ROWS)
+        upload(replica, "people", THREE_PEOPLE)
         who = analyst(replica)
         for n in range(5):
             ask(replica, who, f"k{n}", reuse=False)
