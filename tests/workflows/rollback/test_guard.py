@@ -472,7 +472,7 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
         plan = reconcile_plan(store, witness, "survey", burn_units=2**36)
         assert plan is not None
         assert (plan.missing_units, plan.joining_units) == (2**36, 2**36)
-        assert before(plan)[-1] == "whoever joins from now on has a limit lower by 0.0625 rho"
+        assert before(plan)[-1] == "individuals that join from now on have a limit lower by 0.0625 rho"
         assert mend(store, witness, 2**36) is not None
         assert spent(other) == dict.fromkeys(["ann", "bob", "eve"], COST + 2**36)
         assert other.readiness.check_witnesses() == []
