@@ -5,20 +5,14 @@ from datetime import UTC
 from math import ldexp
 from typing import Any, Final
 
-from service.store.postgres.rows import ENTRY_COLUMNS
+from service.store.postgres.rows import CHARGES_COLUMNS, ENTRY_COLUMNS, LISTED_COLUMNS
 from service.store.postgres.sealing import SEAL_BYTES, LedgerSeal
-from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
+from service.workflows.model.listing_rows import ActRecord, OwnCharge
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
 
-_LISTED: Final = (
-    "seq, query_id, analyst, epoch, canonical, sigma, grid_log2, dimension, worst_case_units, charged_count,"
-    " left_out_count, asked_at, previous_hash, hash, kind, format, mechanism, analyst_id, query_hash,"
-    " worst_case_total_units, values_digest, private_digest"
-)
 _FOLLOWS_FIRST: Final = (
     "EXISTS (SELECT FROM ledger p WHERE p.dataset_id = %s AND p.seq = page.seq - 1 AND p.format = 1)"
 )
-_CHARGES: Final = "charge_form, slots, active, charge_units, charges"
 
 
 def _page(columns: str) -> str:
@@ -51,7 +45,7 @@ ENTRY_SIZES: Final = (
     " FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s"
 )
 ENTRIES_LISTED: Final = (
-    f"SELECT {_LISTED}, {_FOLLOWS_FIRST} FROM {_page(_LISTED)} WHERE bytes_before < %s ORDER BY seq DESC"
+    f"SELECT {LISTED_COLUMNS}, {_FOLLOWS_FIRST} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
 _PRICED: Final = "format, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
@@ -66,8 +60,8 @@ _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDI
 OWN_CHARGES: Final = (
     f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_NUMBER},"
     f" {_PADDED}"
-    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {_CHARGES}, {_PRICED}')}"
-    f" CROSS JOIN LATERAL charge_of(%s, {_CHARGES}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
+    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {CHARGES_COLUMNS}, {_PRICED}')}"
+    f" CROSS JOIN LATERAL charge_of(%s, {CHARGES_COLUMNS}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
     " WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
@@ -90,7 +84,7 @@ ACCOUNT: Final = (
     " CROSS JOIN LATERAL (SELECT coalesce(sum(own.units), 0) AS units,"
     " count(*) FILTER (WHERE outcome = 'charged' AND kind = 'query') AS charged,"
     " count(*) FILTER (WHERE outcome = 'left_out' AND kind = 'query') AS left_out"
-    f" FROM ledger CROSS JOIN LATERAL charge_of(i.slot, {_CHARGES}) AS own"
+    f" FROM ledger CROSS JOIN LATERAL charge_of(i.slot, {CHARGES_COLUMNS}) AS own"
     " WHERE ledger.dataset_id = i.dataset_id AND format = 1 AND ledger.seq > greatest(checkpoint_seq, pages.seq)"
     ") AS since WHERE slot = %s AND i.dataset_id = %s"
 )
@@ -108,35 +102,6 @@ def act_record_of(row: Sequence[Any]) -> ActRecord:
     """A row of ACTS_LISTED."""
     number, at_seq, act, detail, at, key = row
     return ActRecord(number=number, at_seq=at_seq, act=act, detail=detail, at=at.astimezone(UTC), key=key)
-
-
-def entry_record_of(row: Sequence[Any]) -> EntryRecord:
-    """A row of ENTRIES_LISTED."""
-    return EntryRecord(
-        seq=row[0],
-        query_id=row[1],
-        analyst=row[2],
-        epoch=row[3],
-        canonical=bytes(row[4]),
-        sigma=row[5],
-        grid_log2=row[6],
-        dimension=row[7],
-        worst_case_units=row[8],
-        charged_count=row[9],
-        left_out_count=row[10],
-        asked_at=row[11].astimezone(UTC),
-        previous_hash=bytes(row[12]),
-        hash=bytes(row[13]),
-        kind=row[14],
-        format=row[15],
-        mechanism=row[16],
-        analyst_id=row[17],
-        query_hash=row[18],
-        worst_case_total_units=row[19],
-        values_digest=bytes(row[20]),
-        private_digest=bytes(row[21]),
-        follows_first=row[22],
-    )
 
 
 def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq: int) -> OwnCharge:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from service.store.postgres.errors import translated
-from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
+from service.store.postgres.rows import CHARGES_COLUMNS, PAGE_COLUMNS, charges_of, opened, page_of, page_row
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.encoded_charges import EncodedCharges
@@ -19,9 +19,8 @@ from service.workflows.model.rows import StoredPage
 _REVISIONS: Final = 2**32
 PARTS_AT_ONCE: Final = 64
 """At most 4 MiB of sealed pieces."""
-_CHARGES: Final = "charge_form, slots, active, charge_units, charges"
 OWN_PARTS: Final = (
-    f"SELECT l.seq, format, salt, first_digest, {_CHARGES}, piece, p.number, p.sealed, p.digest FROM ledger l"
+    f"SELECT l.seq, format, salt, first_digest, {CHARGES_COLUMNS}, piece, p.number, p.sealed, p.digest FROM ledger l"
     " LEFT JOIN pieces p ON p.dataset_id = l.dataset_id AND p.seq = l.seq AND p.number = %s"
     " WHERE l.dataset_id = %s AND l.seq > %s AND l.seq <= %s ORDER BY l.seq LIMIT %s"
 )
@@ -38,11 +37,11 @@ _REWRITE_CHARGES: Final = (
     "UPDATE ledger SET slots = %s, active = %s, charges = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
 )
 _FIRST_FORMAT: Final = (
-    f"SELECT seq, first_digest, {_CHARGES} FROM ledger"
+    f"SELECT seq, first_digest, {CHARGES_COLUMNS} FROM ledger"
     " WHERE dataset_id = %s AND seq > %s AND seq <= %s AND format = 1 AND slots IS NOT NULL"
 )
 _DROP_CHARGES: Final = (
-    "UPDATE ledger SET charge_form = NULL, slots = NULL, active = NULL, charge_units = NULL, charges = NULL,"
+    f"UPDATE ledger SET {', '.join(f'{column} = NULL' for column in CHARGES_COLUMNS.split(', '))},"
     " first_digest = %s WHERE dataset_id = %s AND seq = %s"
 )
 _DROP_WHOLE: Final = (
@@ -95,7 +94,7 @@ class RewrittenEntries(PostgresSnapshot):
     def drop_quantities(self, *, after: int, to: int) -> None:
         with translated():
             for seq, first_digest, *charges in self._rows(_FIRST_FORMAT, [self._dataset_id, after, to]):
-                digest = bytes(first_digest) or bytes.fromhex(_charges_of(charges).digest())
+                digest = bytes(first_digest) or bytes.fromhex(charges_of(charges).digest())
                 self._connection.execute(_DROP_CHARGES, [digest, self._dataset_id, seq])
             self._connection.execute(_DROP_WHOLE, [self._dataset_id, after, to])
             self._connection.execute(_DROP_PIECES, [self._dataset_id, after, to])
@@ -114,7 +113,7 @@ class RewrittenEntries(PostgresSnapshot):
         salt, first_digest = bytes(salt), bytes(first_digest)
         content: Piece | EncodedCharges
         if form == 1:
-            content = _charges_of(charges)
+            content = charges_of(charges)
             first_digest = first_digest or bytes.fromhex(content.digest())
         elif whole is not None:
             content = opened(self._seal, salt, (WHOLE, whole, first_digest))
@@ -136,14 +135,3 @@ class RewrittenEntries(PostgresSnapshot):
                 if piece.number == WHOLE:
                     return _REWRITE_WHOLE, [sealed, piece.bound_digest, *place]
                 return _REWRITE_PIECE, [sealed, *place, piece.number]
-
-
-def _charges_of(values: Sequence[Any]) -> EncodedCharges:
-    form, slots, active, charge_units, charges = values
-    return EncodedCharges(
-        form=form,
-        slots=bytes(slots),
-        active=None if active is None else bytes(active),
-        charge_units=charge_units,
-        charges=None if charges is None else bytes(charges),
-    )

@@ -14,15 +14,20 @@ import numpy as np
 from service.engine.pages import PageTotals
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.entry_fields import (
+    CHARGES_FIELDS,
     ENTRY_FIELDS,
+    LISTED_FIELDS,
     PUBLIC_FIELDS,
     EntryField,
     FieldType,
+    charges_from,
     entry_from,
     entry_values,
     public_from,
+    record_from,
 )
-from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
+from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.listing_rows import EntryRecord
 from service.workflows.model.pieces import WHOLE, Piece
 from service.workflows.model.rows import AnswerRecord, StoredPage
 
@@ -47,6 +52,8 @@ ENTRY_TYPES: Final = " ".join(
 """As `wire.fields` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
+LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
+CHARGES_COLUMNS: Final = _columns(CHARGES_FIELDS)
 PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
@@ -105,6 +112,17 @@ def public_entry_of(row: Sequence[Any]) -> PublicEntry:
     return public_from(_read(_PUBLIC_READ_AS, row))
 
 
+def entry_record_of(row: Sequence[Any]) -> EntryRecord:
+    """The row of a listing from the values of LISTED_COLUMNS, and whether the entry before it is of format 1."""
+    *values, follows_first = row
+    return record_from(_read(_LISTED_READ_AS, values), follows_first=follows_first)
+
+
+def charges_of(row: Sequence[Any]) -> EncodedCharges:
+    """The charges of a format 1 entry from the values of CHARGES_COLUMNS."""
+    return charges_from(_read(_CHARGES_READ_AS, row))
+
+
 def _utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
@@ -115,6 +133,8 @@ _READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, 
 
 _ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]
 _PUBLIC_READ_AS: Final = [_READ_AS.get(each.type) for each in PUBLIC_FIELDS]
+_LISTED_READ_AS: Final = [_READ_AS.get(each.type) for each in LISTED_FIELDS]
+_CHARGES_READ_AS: Final = [_READ_AS.get(each.type) for each in CHARGES_FIELDS]
 
 
 def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any]) -> list[Any]:

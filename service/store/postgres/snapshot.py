@@ -27,7 +27,6 @@ from service.store.postgres.ledger_listings import (
     PADDING,
     PIECES_OF,
     act_record_of,
-    entry_record_of,
     own_charge_of,
     own_price,
 )
@@ -39,6 +38,7 @@ from service.store.postgres.rows import (
     SealedPiece,
     answer_of,
     entry_of,
+    entry_record_of,
     page_of,
 )
 from service.store.postgres.sealing import LedgerSeal

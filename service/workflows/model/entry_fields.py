@@ -10,8 +10,21 @@ from operator import attrgetter
 from typing import Any, Final, Literal
 
 from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.listing_rows import EntryRecord
 
-__all__ = ["ENTRY_FIELDS", "PUBLIC_FIELDS", "EntryField", "FieldType", "entry_from", "entry_values", "public_from"]
+__all__ = [
+    "CHARGES_FIELDS",
+    "ENTRY_FIELDS",
+    "LISTED_FIELDS",
+    "PUBLIC_FIELDS",
+    "EntryField",
+    "FieldType",
+    "charges_from",
+    "entry_from",
+    "entry_values",
+    "public_from",
+    "record_from",
+]
 
 FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
 """Of Postgres; `numeric` holds whole numbers beyond 64 bits."""
@@ -88,17 +101,25 @@ _PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
 PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
 """The fields of a `PublicEntry`, in the same order."""
 
+CHARGES_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name.startswith(_CHARGES))
+"""The fields of an entry's `EncodedCharges`, in the same order."""
+
+_BY_NAME: Final = {each.name: each for each in ENTRY_FIELDS}
+LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(
+    _BY_NAME[each.name] for each in fields(EntryRecord) if each.name in _BY_NAME
+)
+"""The fields of an `EntryRecord`, in its order; its `follows_first` is none of the entry's own."""
+
 _PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
-_OF_CHARGES: Final = [each for each in ENTRY_FIELDS if each.name.startswith(_CHARGES)]
-_OWN: Final = [each for each in ENTRY_FIELDS if each not in _OF_CHARGES]
-_START: Final = ENTRY_FIELDS.index(_OF_CHARGES[0])
-_END: Final = _START + len(_OF_CHARGES)
-_NO_CHARGES: Final = (None,) * len(_OF_CHARGES)
+_LISTED_ATTRIBUTES: Final = [each.name for each in LISTED_FIELDS]
+_CHARGES_ATTRIBUTES: Final = [each.attribute for each in CHARGES_FIELDS]
+_OWN: Final = [each for each in ENTRY_FIELDS if each not in CHARGES_FIELDS]
+_START: Final = ENTRY_FIELDS.index(CHARGES_FIELDS[0])
+_END: Final = _START + len(CHARGES_FIELDS)
+_NO_CHARGES: Final = (None,) * len(CHARGES_FIELDS)
 
 _own_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*(each.name for each in _OWN))
-_charges_values: Final[Callable[[EncodedCharges], tuple[Any, ...]]] = attrgetter(
-    *(each.attribute for each in _OF_CHARGES)
-)
+_charges_values: Final[Callable[[EncodedCharges], tuple[Any, ...]]] = attrgetter(*_CHARGES_ATTRIBUTES)
 
 
 def entry_values(entry: LedgerEntry) -> tuple[Any, ...]:
@@ -111,11 +132,20 @@ def entry_values(entry: LedgerEntry) -> tuple[Any, ...]:
 def entry_from(values: Sequence[Any]) -> LedgerEntry:
     """The entry of these values of ENTRY_FIELDS, without its pieces."""
     own = dict(zip((each.name for each in _OWN), (*values[:_START], *values[_END:]), strict=True))
-    of_charges = dict(zip((each.attribute for each in _OF_CHARGES), values[_START:_END], strict=True))
-    charges = None if of_charges["form"] is None else EncodedCharges(**of_charges)
-    return LedgerEntry(charges=charges, **own)
+    of_charges = values[_START:_END]
+    return LedgerEntry(charges=None if of_charges[0] is None else charges_from(of_charges), **own)
+
+
+def charges_from(values: Sequence[Any]) -> EncodedCharges:
+    """The charges of these values of CHARGES_FIELDS."""
+    return EncodedCharges(**dict(zip(_CHARGES_ATTRIBUTES, values, strict=True)))
 
 
 def public_from(values: Sequence[Any]) -> PublicEntry:
     """The public part of an entry, of these values of PUBLIC_FIELDS."""
     return PublicEntry(**dict(zip(_PUBLIC_ATTRIBUTES, values, strict=True)))
+
+
+def record_from(values: Sequence[Any], *, follows_first: bool) -> EntryRecord:
+    """The row of a listing, of these values of LISTED_FIELDS."""
+    return EntryRecord(follows_first=follows_first, **dict(zip(_LISTED_ATTRIBUTES, values, strict=True)))

@@ -5,8 +5,19 @@ from dataclasses import fields, replace
 from sqlalchemy.dialects import postgresql
 
 from service.store.postgres.tables import LEDGER
-from service.workflows.model.entry_fields import ENTRY_FIELDS, PUBLIC_FIELDS, entry_from, entry_values, public_from
+from service.workflows.model.entry_fields import (
+    CHARGES_FIELDS,
+    ENTRY_FIELDS,
+    LISTED_FIELDS,
+    PUBLIC_FIELDS,
+    charges_from,
+    entry_from,
+    entry_values,
+    public_from,
+    record_from,
+)
 from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.listing_rows import EntryRecord
 from service.workflows.model.rows import Head
 from tests.contracts.stores import entry, second_entry
 
@@ -53,3 +64,15 @@ def test_an_entry_is_made_again_from_its_values() -> None:
     assert public_from([getattr(public, each.name) for each in PUBLIC_FIELDS]) == public
     assert {each.name for each in PUBLIC_FIELDS} == {each.name for each in fields(PublicEntry)}
     assert not any(each.tells_charges for each in PUBLIC_FIELDS)
+
+
+def test_a_listing_and_charges_are_made_again_from_their_values() -> None:
+    """A listing has every field of its row but that of the entry before, and none of charges."""
+    made = entry(HEAD, {0: 1, 3: 2})
+    assert made.charges is not None
+    assert charges_from([getattr(made.charges, each.attribute) for each in CHARGES_FIELDS]) == made.charges
+    listed = record_from([getattr(made, each.name) for each in LISTED_FIELDS], follows_first=True)
+    assert [each.name for each in fields(EntryRecord)] == [*(each.name for each in LISTED_FIELDS), "follows_first"]
+    assert all(getattr(listed, each.name) == getattr(made, each.name) for each in LISTED_FIELDS)
+    assert listed.follows_first
+    assert not set(LISTED_FIELDS) & set(CHARGES_FIELDS)
