@@ -46,7 +46,7 @@ DAMAGES = [
     Damage(
         name="an answer's request is another",
         statement="UPDATE answers SET request_hash = sha256('x') WHERE idempotency_key = 'a'",
-        found="answers row 'a' of {ana}: its request_hash is not of the question of ledger row 1",
+        found="answers row 'a' of {ana}: its request_hash is not of the query of ledger row 1",
     ),
     Damage(
         name="an answer shows another entry",

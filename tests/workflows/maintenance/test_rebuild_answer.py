@@ -210,7 +210,7 @@ def test_a_question_that_is_not_read_any_more_is_refused(
     ask(replica, ana, "k")
     delete(store, ana, "k")
     monkeypatch.setattr(rebuild_module, "parse_query", refuse)
-    with pytest.raises(InvalidRequest, match="does not read the question of ledger row 1"):
+    with pytest.raises(InvalidRequest, match="cannot read the query of ledger row 1"):
         rebuild(store, "survey", seq=1, key="k")
 
 
