@@ -33,7 +33,7 @@ MUTANTS = [
         file="service/workflows/reads/accounts.py",
         find="if each.place == wanted.place}",
         put="if each.place.genesis == wanted.place.genesis}",
-        killed_by="tests/workflows/reads/test_accounts.py::test_slices_of_another_moment_are_as_good_as_none",
+        killed_by="tests/workflows/reads/test_accounts.py::test_slices_of_an_earlier_position_are_not_used",
     ),
     Mutant(
         name="a slice moves back",
@@ -73,7 +73,7 @@ MUTANTS = [
         file="service/workflows/queries/answer_lookup.py",
         find="return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None",
         put="return shared if head.fence else None",
-        killed_by="tests/workflows/queries/test_answer_lookup.py::test_a_reply_of_another_history_is_not_given",
+        killed_by="tests/workflows/queries/test_answer_lookup.py::test_an_answer_of_another_history_is_not_given",
     ),
     Mutant(
         name="shared before it is witnessed",
@@ -82,7 +82,7 @@ MUTANTS = [
         find='        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
         put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
         '        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
-        killed_by="tests/workflows/queries/test_answer_lookup.py::test_what_no_witness_knows_is_told_to_nobody",
+        killed_by="tests/workflows/queries/test_answer_lookup.py::test_an_unwitnessed_answer_is_not_given",
     ),
     Mutant(
         name="the cache shuts the door",

@@ -15,7 +15,7 @@ MUTANTS = [
         file="service/workflows/maintenance/amend.py",
         find='        transaction.amend(waiting)\n        reach("amending")\n',
         put='        reach("amending")\n',
-        killed_by=f"{AMENDING}::test_every_entry_forgets_the_erased_and_all_accounts_stay",
+        killed_by=f"{AMENDING}::test_no_entry_holds_the_erased_and_all_accounts_stay",
     ),
     Mutant(
         name="a replica replays an amended entry",
@@ -63,7 +63,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/amendments.py",
         find="            if leads_to != held:\n",
         put="            if held == b'':\n",
-        killed_by=f"{REWRITTEN}::test_a_piece_that_was_put_back_is_found",
+        killed_by=f"{REWRITTEN}::test_a_restored_piece_of_an_erased_individual_is_found",
     ),
     Mutant(
         name="what the erased have spent may shrink",
@@ -95,7 +95,7 @@ MUTANTS = [
         file="service/workflows/maintenance/prune.py",
         find="        if transaction.head.pruned_seq != seq_before:",
         put="        if seq_before < 0:",
-        killed_by=f"{PRUNING}::test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time",
+        killed_by=f"{PRUNING}::test_a_concurrent_pruning_is_refused",
     ),
     Mutant(
         name="a pruned entry is read as if nobody was touched",

@@ -34,7 +34,7 @@ MUTANTS = [
         file="service/workflows/maintenance/start_check.py",
         find="limit = min(PIECE_ENTRIES, self._entries_max - self.entries)",
         put="limit = PIECE_ENTRIES",
-        killed_by=f"{CHECK}::test_what_lies_before_the_last_entries_is_not_looked_at[2]",
+        killed_by=f"{CHECK}::test_entries_before_the_window_are_not_checked[2]",
     ),
     Mutant(
         name="a head that was vouched for is answered from",

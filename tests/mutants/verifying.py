@@ -37,7 +37,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/accounts.py",
         find="over = np.flatnonzero(spent > largest)",
         put="over = np.flatnonzero(spent < 0)",
-        killed_by=f"{VERIFYING}::test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_now",
+        killed_by=f"{VERIFYING}::test_charges_under_a_doubled_limit_are_found_after_it_is_set_back",
     ),
     Mutant(
         name="a doubled budget passes",
@@ -93,7 +93,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/ledger.py",
         find=">= priced.of_left_out\n",
         put="> 2 * priced.of_left_out\n",
-        killed_by=f"{VERIFYING}::test_who_was_left_out_could_not_have_paid",
+        killed_by=f"{VERIFYING}::test_a_slot_left_out_wrongly_is_found",
     ),
     Mutant(
         name="nobody looks at who was left out",
@@ -101,7 +101,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/participation.py",
         find="slots[~active & ~have_paused & can_pay & is_certain]",
         put="slots[~active & have_paused & can_pay & is_certain]",
-        killed_by=f"{VERIFYING}::test_who_takes_part_is_worked_out_anew",
+        killed_by=f"{VERIFYING}::test_participation_is_derived_again",
     ),
     Mutant(
         name="whoever pauses may be charged",
@@ -109,7 +109,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/participation.py",
         find="slots[active & have_paused]",
         put="slots[~active & have_paused]",
-        killed_by=f"{VERIFYING}::test_who_takes_part_is_worked_out_anew",
+        killed_by=f"{VERIFYING}::test_participation_is_derived_again",
     ),
     Mutant(
         name="a limit holds for entries before it was lowered",
@@ -165,7 +165,7 @@ MUTANTS = [
         file="service/workflows/maintenance/rebuild_answer.py",
         find="if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:",
         put="if not key.isascii() or not key:",
-        killed_by=f"{REBUILDING}::test_only_the_key_that_it_was_first_given_to_gets_it",
+        killed_by=f"{REBUILDING}::test_only_the_original_key_gets_the_answer",
     ),
     Mutant(
         name="an answer is made of an entry that is not in the chain",
@@ -173,7 +173,7 @@ MUTANTS = [
         file="service/workflows/maintenance/rebuild_answer.py",
         find="if entry.hash != (found[1].previous_hash if len(found) > 1 else snapshot.head.hash):",
         put="if entry.hash != (found[1].previous_hash if len(found) > 1 else entry.hash):",
-        killed_by=f"{REBUILDING}::test_an_entry_that_is_not_what_was_written_gives_no_answer",
+        killed_by=f"{REBUILDING}::test_a_damaged_entry_gives_no_answer",
     ),
     Mutant(
         name="a moved answer is made a second time",

@@ -1,11 +1,11 @@
-"""Damages done to a database by somebody with its owner's rights, and what `ledger verify` must say of each."""
+"""Damages done to a database with its owner's rights, and the finding that `ledger verify` must report for each."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """`statement` is run by the owner, whose triggers and foreign keys are off; `found` is a part of a finding."""
+    """`statement` runs with the owner's rights, triggers and foreign keys off; `found` is part of the finding."""
 
     name: str
     statement: str
@@ -39,7 +39,7 @@ DAMAGES = [
         found="ledger row 1: the answer to it is missing from answers",
     ),
     Damage(
-        name="an answer is given to somebody else",
+        name="an answer is given to another principal",
         statement="UPDATE answers SET principal_id = gen_random_uuid() WHERE idempotency_key = 'a'",
         found="is said to be fresh, but ledger row 1 was asked by {ana}",
     ),
@@ -64,7 +64,7 @@ DAMAGES = [
         found="answers row 'a' of {ana}: shows ledger row 99, which does not exist",
     ),
     Damage(
-        name="everybody's limit is doubled",
+        name="every limit is doubled",
         statement="UPDATE individuals SET limit_units = 2 * limit_units",
         found="individuals row 0: its limit is 1099511627776 units, the journal gives 549755813888",
     ),
@@ -104,7 +104,7 @@ DAMAGES = [
         found="worst_cases row {ana}: says 0 units, the ledger gives",
     ),
     Damage(
-        name="worst cases are of nobody who asked",
+        name="worst cases are of an analyst without queries",
         statement="INSERT INTO worst_cases VALUES (1, '00000000-0000-4000-8000-000000000000', 5)",
         found="worst_cases row 00000000-0000-4000-8000-000000000000: says 5 units, the ledger gives 0",
     ),
@@ -145,7 +145,7 @@ DAMAGES = [
         found="heads row 1: says fence 9, the journal gives 1",
     ),
     Damage(
-        name="what joining costs is another",
+        name="the cost of joining is another",
         statement="UPDATE heads SET joining_units = 9",
         found="heads row 1: says joining_units 9, the journal gives 0",
     ),
@@ -170,7 +170,7 @@ DAMAGES = [
         found="individuals row 2: has a key, the journal says that it was erased",
     ),
     Damage(
-        name="somebody is a tombstone without an erasure",
+        name="an individual is a tombstone without an erasure",
         statement="UPDATE individuals SET key = NULL, tombstone = sha256('x') WHERE slot = 0",
         found="individuals row 0: is a tombstone, the journal says that it is present",
     ),

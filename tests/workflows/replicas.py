@@ -1,4 +1,4 @@
-"""Two replicas of one service: houses over one store and one shelf, each with a cache of its own."""
+"""Two replicas of one service over one store and one key-value store, each with a cache of its own."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ PEOPLE = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 71, 0)]
 
 @dataclass(kw_only=True)
 class Replicas:
-    """What a test needs of them."""
+    """Two replicas with their store, caches and analyst."""
 
     store: Any
     replicas: list[Replica]
@@ -33,28 +33,28 @@ class Replicas:
     drawn: list[SeededEntropy] = field(default_factory=list)
 
     def writer(self, number: int) -> WriterQueue:
-        """One replica's line of the one dataset."""
+        """One replica's writer of the one dataset."""
         replica = self.replicas[number]
         return replica.registry.writer(replica.registry.record("survey"))
 
     def seq(self, number: int) -> int:
-        """How far its memory has come."""
+        """The sequence of a replica's memory."""
         return self.writer(number)._state.seq
 
     def spent(self, number: int) -> list[int]:
-        """What it believes everybody has spent."""
+        """The spent totals in a replica's memory, by slot."""
         spent: list[int] = self.writer(number)._state.memory.accounts.spent[: len(PEOPLE)].tolist()
         return spent
 
     def unload(self, number: int) -> None:
-        """Have a replica hold nothing, and stay so: first it hears of all that was committed elsewhere."""
+        """Empty a replica's memory, after it has received all notices, so that it stays empty."""
         writer, head = self.writer(number), self.store.head(1)
         eventually(lambda: writer.position == (head.fence, head.seq, head.data_version))
         writer.submit_look(lambda state: state.invalidate_all()).result(timeout=TIMEOUT_S)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for what must come."""
+    """Wait until a condition holds; fails after TIMEOUT_S."""
     end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end, "it never came"
@@ -69,7 +69,7 @@ def replicas(
     shelves: Any = None,
     witnesses: Callable[[], Witness | None] = lambda: None,
 ) -> Iterator[Replicas]:
-    """Two of them, both listening, with three people whom both have in memory."""
+    """Two replicas, both listening, with three individuals in the memory of both."""
     store = store or MemoryStore()
     with ExitStack() as opened:
         make = shelves or opened.enter_context(caches(redis_url))
@@ -86,7 +86,7 @@ def replicas(
             replica.curators.budget_summary("survey")
         eventually(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
-            replica._exchange._look_at = float("-inf")  # when they looked last, each was alone
+            replica._exchange._look_at = float("-inf")  # when they last looked, each was alone
         yield world
 
 
@@ -103,7 +103,7 @@ def analyst_like(who: Principal, number: int) -> Principal:
 
 
 def truth(store: Store) -> list[int]:
-    """What the ledger says that those three have spent."""
+    """The spent totals of the three individuals by the ledger."""
     spent = np.zeros(store.head(1).slots, dtype=np.int64)
     with store.transaction(1, lock=False) as transaction:
         for entry in transaction.entries(after=0):

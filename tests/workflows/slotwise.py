@@ -1,7 +1,7 @@
-"""The schedule once more, slot by slot and as plainly as its description has it: what the tests compare it with.
+"""A reference implementation of the schedule, slot by slot, with which the tests compare it.
 
-At the beginning of every slot that is neither reserved nor left free, all that has arrived before queues up, and those
-whose turn it is begin together. Nothing is kept between two slots but the queue, and nothing is clever.
+At the beginning of every slot that is neither reserved nor left free, all that has arrived queues up, and the requests
+whose turn it is begin together. Only the queue is kept between two slots.
 """
 
 from collections.abc import Hashable, Sequence
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from service.workflows.admission.schedule import SlotRules
 
 SHARED = 16
-"""What shares a reservation needs no more slots than this."""
+"""The most slots that requests sharing a reservation may need."""
 
 BUSY = 16
-"""After so many reserved slots in a row, one is left free."""
+"""The most reserved slots in a row; after them one is left free."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Asked:
-    """A request as the public sees it, and what becomes of it."""
+    """A request by its public facts, and its outcome."""
 
     principal: Hashable
     cost_ns: int
@@ -65,7 +65,7 @@ class Slotwise:
                 self._refuse(request)
 
     def _leave(self, begins_ns: int) -> None:
-        """Take out what was cancelled before the slot; what it had asked for stays on its principal's account."""
+        """Remove requests cancelled before the slot; their cost stays on the principal's account."""
         self.queue = [each for each in self.queue if not _is_gone(each, begins_ns)]
         self._close_accounts()
 
@@ -91,7 +91,7 @@ class Slotwise:
         self._close_accounts()
 
     def _together(self, begins_ns: int) -> list[Asked]:
-        """What begins with this slot, in order; what could not leave in time is refused."""
+        """The requests that begin with this slot, in order; one that could not end in time is refused."""
         together: list[Asked] = []
         while self.queue:
             request = min(self.queue, key=lambda each: each.tag)  # the first of several, which came first
@@ -109,7 +109,7 @@ class Slotwise:
         return together
 
     def _slots(self, requests: Sequence[Asked]) -> int:
-        """As many as hold the requests' costs, a commit for each of their datasets, and the margin."""
+        """The number of slots for the requests' costs, a commit for each of their datasets, and the margin."""
         commits = len({each.dataset for each in requests} - {None})
         needed_ns = sum(each.cost_ns for each in requests) + commits * self.rules.commit_ns + self.rules.margin_ns
         slots = 0

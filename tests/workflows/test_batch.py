@@ -1,4 +1,4 @@
-"""Questions that wait together: each gets its own answer, and together they pay like one after the other."""
+"""Queries of one batch: each gets its own answer, and they are charged as if asked one after the other."""
 
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,7 @@ from tests.factories import PassiveReplica, SeededEntropy, analyst, open_replica
 
 @pytest.fixture
 def replica() -> PassiveReplica:
-    """Two people."""
+    """A replica with a dataset of two individuals."""
     store = MemoryStore()
     with open_replica(store) as opened:
         register(opened)
@@ -25,7 +25,7 @@ def replica() -> PassiveReplica:
 
 
 def together(replica: PassiveReplica, who: Principal, *queries: dict[str, Any]) -> list[PendingAnswer]:
-    """All of them in one step."""
+    """Answer all queries in one step of the writer."""
     documents = [{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query for query in queries]
     asked = [
         replica.analysts.submit(who, "survey", f"k{n}", parse_query(orjson.dumps(d))) for n, d in enumerate(documents)
@@ -34,8 +34,8 @@ def together(replica: PassiveReplica, who: Principal, *queries: dict[str, Any]) 
     return asked
 
 
-def test_only_the_same_question_is_answered_from_the_batch(replica: PassiveReplica) -> None:
-    """Three questions, the third the first again: it reuses the first's answer and not the second's."""
+def test_only_the_same_query_is_answered_from_the_batch(replica: PassiveReplica) -> None:
+    """Of three queries the third repeats the first: it reuses the first's answer and not the second's."""
     asked = together(replica, analyst(replica), {}, {"noise": {"sigma": 4.0}}, {})
     shown = [orjson.loads(future.result(timeout=0).body) for future in asked]
     assert [(each["sequence"], each["sigma"], each["reused"]) for each in shown] == [
@@ -45,8 +45,8 @@ def test_only_the_same_question_is_answered_from_the_batch(replica: PassiveRepli
     ]
 
 
-def test_an_allowance_is_spent_by_every_question_of_the_batch(replica: PassiveReplica) -> None:
-    """At sigma 3 a count costs 1/18: 0.12 buys two of three that come at once."""
+def test_an_allowance_is_spent_by_every_query_of_the_batch(replica: PassiveReplica) -> None:
+    """At sigma 3 a count costs 1/18: 0.12 pays for two of three in one batch."""
     who = analyst(replica, allowance_rho=Decimal("0.12"))
     asked = together(replica, who, *[{"reuse": False}] * 3)
     refusals = [type(future.exception(timeout=0)) for future in asked]

@@ -1,4 +1,4 @@
-"""What curators see of a dataset is counted when it has changed, and not each time somebody looks."""
+"""The counts that curators see are computed once for each version of the data, not at each read."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, upload
 
 
 class CountingStore(MemoryStore):
-    """A store that tells how often it was made to count, and what was done while it did."""
+    """A store that records how often it counted, and can act during a count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,25 +23,25 @@ class CountingStore(MemoryStore):
 
 @pytest.fixture
 def rows() -> list[tuple[Any, ...]]:
-    """Two people."""
+    """Rows of two individuals."""
     return TWO_PEOPLE
 
 
 @pytest.fixture
 def store() -> CountingStore:
-    """A store to look into."""
+    """A store that the test can inspect."""
     return CountingStore()
 
 
 def seen(replica: Replica) -> tuple[int, int, int]:
-    """Sequence, people and rows of people, as a curator reads them, alone and in the list."""
+    """Sequence, individuals and rows, as a curator reads them, alone and in the list."""
     counts = replica.curators.dataset("survey").counts
     assert replica.curators.datasets()[0].counts == counts
     return counts.sequence, counts.individuals, counts.rows["people"]
 
 
-def test_it_is_counted_once_for_a_version_of_the_data(replica: Replica, store: CountingStore) -> None:
-    """A question changes the sequence and nobody's record."""
+def test_counts_are_computed_once_for_a_version_of_the_data(replica: Replica, store: CountingStore) -> None:
+    """A query changes the sequence and no record."""
     assert seen(replica) == (0, 2, 2)
     before = store.counted
     ask(replica, analyst(replica), "a", reuse=False)
@@ -49,8 +49,8 @@ def test_it_is_counted_once_for_a_version_of_the_data(replica: Replica, store: C
     assert store.counted == before
 
 
-def test_whoever_comes_or_goes_is_counted(replica: Replica, store: CountingStore) -> None:
-    """An append and an erasure; also one that another replica has committed."""
+def test_uploads_and_erasures_change_the_counts(replica: Replica, store: CountingStore) -> None:
+    """An append and an erasure change the counts, also when another replica commits them."""
     assert seen(replica) == (0, 2, 2)
     upload(replica, "people", [("eve", "NO", 71, 0)])
     assert seen(replica) == (0, 3, 3)

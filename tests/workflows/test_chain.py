@@ -1,4 +1,4 @@
-"""The chain: what an entry's hash binds."""
+"""The chain: the fields that an entry's hash binds."""
 
 import hashlib
 from dataclasses import fields, replace
@@ -51,20 +51,20 @@ def _other(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", sorted(BOUND_BY_FIRST))
 def test_a_hash_of_format_1_binds_every_field_and_the_row_before(name: str) -> None:
-    """Change any field, or the row before, and the hash is another."""
+    """A change of any field, or of the row before, changes the hash."""
     changes: dict[str, Any] = {name: _other(getattr(FIRST_FORMAT, name))}
     assert chain_hash(replace(FIRST_FORMAT, **changes)) != FIRST_FORMAT.hash
 
 
 @pytest.mark.parametrize("name", sorted(BOUND_BY_SECOND))
 def test_a_hash_of_format_2_binds_every_field_and_the_row_before(name: str) -> None:
-    """Values and pieces by their digests."""
+    """Values and pieces are bound by their digests."""
     changes: dict[str, Any] = {name: _other(getattr(SECOND_FORMAT, name))}
     assert chain_hash(replace(SECOND_FORMAT, **changes)) != SECOND_FORMAT.hash
 
 
 def test_an_entry_is_itself_only_with_its_own_pieces() -> None:
-    """One that says something else of people has another digest."""
+    """Other pieces have another digest."""
     other = second_entry(HEAD, {0: 5, 2: 8}, (3,)).pieces
     assert SECOND_FORMAT.is_itself
     assert not replace(SECOND_FORMAT, values=bytes(16)).is_itself
@@ -81,9 +81,9 @@ def test_an_auditor_checks_the_chain_without_the_private_part() -> None:
 
 
 def test_an_auditor_who_tries_every_number_of_people_finds_none() -> None:
-    """With the salt the number is found at once; without it every number gives a digest, and none is the right one.
+    """With the salt the number is found by trying; without it no number gives the right digest.
 
-    The same attack on a hash of format 1 recovers the charges: nothing in it is secret but they.
+    The same attack on a hash of format 1 recovers the charges, the only secret in it.
     """
 
     def counts(salt: bytes) -> list[int]:

@@ -1,4 +1,4 @@
-"""The end of a house: its lines finish together what waits, take nothing new, and leave nobody waiting for ever."""
+"""Closing a replica: its writers finish waiting requests concurrently, accept no new ones, and settle every promise."""
 
 import threading
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ QUERY = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "nois
 
 @pytest.fixture
 def store() -> GatedStore:
-    """A store with an open gate."""
+    """A store whose locked transactions are not held."""
     return GatedStore()
 
 
 @pytest.fixture
 def replica(store: GatedStore) -> Iterator[Replica]:
-    """Two datasets of three people."""
+    """A replica with two datasets of three individuals."""
     with open_replica(store) as opened:
         for name in ("one", "two"):
             register(opened, name)
@@ -33,7 +33,7 @@ def replica(store: GatedStore) -> Iterator[Replica]:
 
 
 def closing(replica: Replica) -> threading.Thread:
-    """A thread that closes the house, once the house has stopped taking anything."""
+    """A thread that closes the replica, returned once the replica accepts no requests."""
     thread = threading.Thread(target=replica.close)
     thread.start()
     while replica.registry.are_open:
@@ -41,8 +41,8 @@ def closing(replica: Replica) -> threading.Thread:
     return thread
 
 
-def test_what_waits_is_answered_by_every_line_at_once(replica: Replica, store: GatedStore) -> None:
-    """No line waits for another's end: both stand at the gate together, and both answer."""
+def test_all_writers_finish_waiting_requests_concurrently(replica: Replica, store: GatedStore) -> None:
+    """Both writers wait for the held store at the same time, and both answer."""
     who = analyst(replica)
     store.gate.clear()
     promises = [replica.analysts.submit(who, name, f"{name}{n}", QUERY) for name in ("one", "two") for n in range(3)]
@@ -57,8 +57,8 @@ def test_what_waits_is_answered_by_every_line_at_once(replica: Replica, store: G
         assert head.checkpoint_seq == head.seq == 3
 
 
-def test_what_comes_too_late_is_refused_and_not_forgotten(replica: Replica, store: GatedStore) -> None:
-    """Unavailable at once, for questions, acts and readings, by lines that were there and by new ones."""
+def test_requests_after_the_close_are_refused(replica: Replica, store: GatedStore) -> None:
+    """Unavailable at once, for queries, acts and reads, by open writers and by new ones."""
     who = analyst(replica)
     writer = replica.registry.writer(replica.registry.record("one"))
     thread = closing(replica)
@@ -74,8 +74,8 @@ def test_what_comes_too_late_is_refused_and_not_forgotten(replica: Replica, stor
     assert store.head(1).seq == 0
 
 
-def test_a_question_that_slips_in_behind_the_end_is_settled(replica: Replica) -> None:
-    """Its writer was found before the house closed: the promise fails, so that its request can be answered."""
+def test_a_query_submitted_after_the_close_is_settled(replica: Replica) -> None:
+    """Its writer was found before the replica closed: the promise fails, so that the request gets a response."""
     who = analyst(replica)
     ask(replica, who, "k", "one")
     writer = replica.registry.writer(replica.registry.record("one"))
@@ -94,18 +94,18 @@ def test_a_question_that_slips_in_behind_the_end_is_settled(replica: Replica) ->
     assert [type(answer.exception(timeout=30)) for answer in late.answers] == [Unavailable]
 
 
-def test_closing_twice_is_closing_once(replica: Replica) -> None:
-    """The second finds nothing to do."""
+def test_closing_twice_is_allowed(replica: Replica) -> None:
+    """The second call returns at once."""
     replica.close()
     replica.close()
     with pytest.raises(Unavailable):
         replica.curators.open_epoch("one")
 
 
-def test_a_line_that_does_not_end_is_left_behind(
+def test_closing_does_not_wait_for_a_stuck_writer(
     replica: Replica, store: GatedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Closing has a bound; what the line had not committed was promised to nobody."""
+    """Closing has a time limit; uncommitted answers were released to no client."""
     monkeypatch.setattr("service.workflows.writer.registry.CLOSING_S", 0.05)
     who = analyst(replica)
     store.gate.clear()
@@ -118,7 +118,7 @@ def test_a_line_that_does_not_end_is_left_behind(
 
 
 def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
-    """All that waits, in all lines; what is being answered does not wait."""
+    """All waiting requests of all writers; a request being answered is not counted."""
     who = analyst(replica)
     store.gate.clear()
     promises = [replica.analysts.submit(who, "one", "k0", QUERY)]

@@ -1,4 +1,4 @@
-"""What a registration fixes for ever: the first link of the ledger's chain."""
+"""The genesis, by which a registration begins the ledger's chain."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,20 +22,20 @@ VISITS = {"kind": "events", "key": "person_id", "columns": {"item": {"type": "ca
 
 
 def registered(**fields: Any) -> DatasetRecord:
-    """The record of a dataset whose table of visits declares these fields too."""
+    """The registration of a dataset whose table of visits also declares `fields`."""
     tables = {"people": PEOPLE, "visits": VISITS | fields}
     body = {"name": "survey", "guarantee": {"rho": "0.5"}, "capacity": 100_000, "tables": tables}
     return register(Registration.model_validate(body), MemoryStore())
 
 
 def test_a_registration_has_the_genesis_that_it_always_had() -> None:
-    """A field that comes later and is not declared changes no first link."""
+    """A later optional field that is not declared does not change the genesis."""
     assert registered().genesis.hex() == "b66c405acf4e7cd7bea93338067e78f06bd475e11dbe8d58a1e621be1c887b35"
 
 
 @pytest.mark.slow
 def test_a_registration_of_before_accounting_was_stated_is_verified_by_its_own_genesis() -> None:
-    """The hash is of that version; a genesis of neither is found."""
+    """The genesis of that version is accepted; a genesis of neither version is a finding."""
     before = "4713b8b1e3b323adda02a1b8f704838a8220756dd91fe44581c882eeb34af181"
     record = registered()
     assert check_registration(record) == []
@@ -44,6 +44,6 @@ def test_a_registration_of_before_accounting_was_stated_is_verified_by_its_own_g
 
 
 def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:
-    """Like all that a curator states."""
+    """As are all statements of a registration."""
     genesis = {registered(**fields).genesis for fields in ({}, {"rows_capacity": 5}, {"rows_capacity": 6})}
     assert len(genesis) == 3

@@ -1,4 +1,4 @@
-"""The guard's door where two replicas meet: what each holds while it looks at the witness and tells it."""
+"""The guard with two replicas: the connections and locks each holds while it reads and writes the witness."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from tests.keys import LEDGER_KEY
 
 
 class InterruptedWitness(MemoryWitness):
-    """Something happens right after it was read."""
+    """A witness that runs an action right after it was read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class InterruptedWitness(MemoryWitness):
 
 
 class OneConnectionStore(MemoryStore):
-    """A store that has one connection: whoever holds a transaction gets no other."""
+    """A store with one connection: the holder of a transaction cannot open a second one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,12 +69,12 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def record(store: Store) -> DatasetRecord:
-    """A dataset of which nothing was ever witnessed."""
+    """A dataset without a witness record."""
     return store.add_dataset(dataset())
 
 
 def act(guard: RollbackGuard) -> Head:
-    """Commit an act, and tell nobody."""
+    """Commit an act without writing the witness."""
     with guard.transaction(lock=True) as transaction:
         transaction.journal("act", {})
         transaction.commit()
@@ -85,9 +85,9 @@ def act(guard: RollbackGuard) -> Head:
 def test_replicas_that_meet_for_the_first_time_need_one_connection_each(
     store: Store, record: DatasetRecord, *, is_told: bool
 ) -> None:
-    """One looks and finds no witness; before it has the lock, the other has begun, and has told all of it or less.
+    """The first finds no witness record; before it has the lock, the second has begun and witnessed all of it or less.
 
-    Whoever then waited for a second connection to make sure would wait for others who do the same.
+    A replica that then waited for a second connection could wait for replicas that do the same.
     """
     witness = InterruptedWitness()
     here, there = (RollbackGuard(record=record, store=store, witness=witness) for _ in range(2))
@@ -100,7 +100,7 @@ def test_replicas_that_meet_for_the_first_time_need_one_connection_each(
 
 
 def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: DatasetRecord) -> None:
-    """What it has told is held against the ledger that is locked here, and is not in it: nothing is done."""
+    """The clone's witness record is not in the ledger that is locked here: the operation is refused."""
     witness, elsewhere = InterruptedWitness(), MemoryStore()
     elsewhere.add_dataset(dataset())
     here, there = (RollbackGuard(record=record, store=each, witness=witness) for each in (store, elsewhere))
@@ -112,7 +112,7 @@ def test_a_clone_that_began_meanwhile_closes_this_one(store: Store, record: Data
 
 
 class WatchedStore(MemoryStore):
-    """Counts transactions, and tells the pages that it is asked to write."""
+    """Counts transactions, and records the pages that are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class WatchedStore(MemoryStore):
 
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed: bool) -> None:
-    """Not at every page: each would cost several journeys, and is bound to its entry by itself."""
+    """Not at every page: a check costs several round trips, and each page is bound to its entry anyway."""
     store, witness = WatchedStore(), MemoryWitness()
     record = store.add_dataset(dataset())
     guard, pages = RollbackGuard(record=record, store=store, witness=witness), range(5)
@@ -154,7 +154,7 @@ def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed:
 
 @pytest.mark.slow
 def test_two_replicas_with_one_connection_each_begin_six_datasets_at_once(database_url: str, tmp_path: Path) -> None:
-    """Twelve lines on two connections: whoever waits, waits with empty hands."""
+    """Twelve writers on two connections: a waiting writer holds no connection."""
     with ExitStack() as opened:
         stores = [
             opened.enter_context(closing(PostgresStore(database_url, LEDGER_KEY, connections_max=1))) for _ in range(2)

@@ -1,4 +1,4 @@
-"""Whoever works off a batch of small queries keeps the interpreter's lock until there is something to wait for."""
+"""A writer that answers a batch of small queries keeps the GIL until it waits for I/O."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ PEOPLE = PAGE_SLOTS + 500
 
 @pytest.fixture
 def replica() -> Iterator[PassiveReplica]:
-    """More people than a page holds, in memory, with the system's own entropy."""
+    """More individuals than one page holds, in memory, with the system's entropy."""
     store = MemoryStore()
     with open_replica(store) as opened:
         register(opened)
@@ -27,18 +27,20 @@ def replica() -> Iterator[PassiveReplica]:
 
 
 def entries(replica: PassiveReplica) -> list[LedgerEntry]:
-    """The ledger."""
+    """All entries of the ledger."""
     with replica.writer.guard.transaction(lock=False) as transaction:
         return list(transaction.entries(after=0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("some_cannot_pay", [False, True])
-def test_small_queries_are_answered_without_giving_it_up(replica: PassiveReplica, *, some_cannot_pay: bool) -> None:
-    """Found by an index, filtered, summed, noised, encoded, hashed, debited and put down: 273 people on two pages.
+def test_small_queries_are_answered_without_releasing_the_gil(
+    replica: PassiveReplica, *, some_cannot_pay: bool
+) -> None:
+    """Lookup by index, filter, sum, noise, encoding, hashes, debit and commit for 273 individuals on two pages.
 
-    Whether all of them can pay makes no difference. A query that has to look at everybody does give it up: the same
-    bystander sees that.
+    It makes no difference whether all of them can pay. A query that reads every individual does release the GIL: the
+    same bystander thread sees that.
     """
     who = analyst(replica)
 
@@ -49,11 +51,11 @@ def test_small_queries_are_answered_without_giving_it_up(replica: PassiveReplica
             replica.analysts.submit(who, "survey", f"{key}{number}", query)
 
     young = {"where": {"and": [{"eq": [{"col": "age"}, 7]}, {"eq": [{"col": "country"}, "NO"]}]}}
-    if some_cannot_pay:  # half a rho, which is all they have
+    if some_cannot_pay:  # half a rho, their whole budget
         spending = {"lt": [{"col": "spend"}, 100]}
         ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
-    replica.writer.step()  # what is read only once is read by now
+    replica.writer.step()  # everything that is read only once has been read
     with bystander() as turns:
         ask("small", 16, **young)
         before = turns()

@@ -1,4 +1,4 @@
-"""A witness of thousands of records is judged in one pass: a start waits for it, and so does everybody who asks."""
+"""A witness of thousands of records is judged in one pass, since a start and its clients wait for it."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ LONG = 1000
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """A store to look into."""
+    """A store that the test can inspect."""
     return MemoryStore()
 
 
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
-    """Two people, and three answers about them."""
+    """A dataset of two individuals with three answers."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
@@ -37,7 +37,7 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
 
 
 def calls_during(work: Callable[[], object]) -> int:
-    """How often a function of Python's is called: a measure that no busy machine changes."""
+    """The number of Python calls during `work`, which does not depend on the machine's load."""
     count = 0
 
     def note(_frame: FrameType, event: str, _argument: object) -> None:
@@ -54,13 +54,13 @@ def calls_during(work: Callable[[], object]) -> int:
 
 
 def history(replica: Replica, store: MemoryStore, length: int) -> list[WitnessRecord]:
-    """Records of the ledger as it is, no two alike."""
+    """`length` different witness records of the ledger."""
     record = WitnessRecord.of(store.head(replica.registry.record("survey").id))
     return [replace(record, slots=number) for number in range(length)]
 
 
 def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, store: MemoryStore) -> None:
-    """Eight thousand records, which are as many as a file keeps, once took a start nine seconds to compare in pairs."""
+    """Comparing pairs once took a start nine seconds for eight thousand records, the most that a file keeps."""
     dataset = replica.registry.record("survey")
     with store.transaction(dataset.id, lock=False) as transaction:
         short, long = (
@@ -71,7 +71,7 @@ def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, s
 
 
 def test_the_one_record_of_another_history_is_found_among_thousands(replica: Replica, store: MemoryStore) -> None:
-    """Wherever it stands."""
+    """At any position."""
     dataset = replica.registry.record("survey")
     records = history(replica, store, LONG)
     foreign = replace(records[0], slots=LONG, hash=bytes(32))

@@ -1,4 +1,4 @@
-"""Looks at a line's memory from other threads: at once where no step works on it, and never at half of a change."""
+"""Reads of a writer's memory from other threads: immediate when no step is running, and never of a partial change."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.gated_store import GatedStore
 
 @pytest.fixture
 def store() -> Iterator[GatedStore]:
-    """A dataset of one person, in a store that can hold whoever locks it."""
+    """A dataset of one individual, in a store whose locked transactions can be held."""
     made = GatedStore()
     with open_replica(made) as replica:
         register(replica)
@@ -24,33 +24,33 @@ def store() -> Iterator[GatedStore]:
 
 @pytest.fixture
 def writer(store: GatedStore) -> Iterator[WriterThread]:
-    """The line of that dataset, which one question was asked."""
+    """The writer of that dataset, after one query."""
     with open_replica(store) as replica:
         ask(replica, analyst(replica), "k")
         yield replica.registry.writer(replica.registry.record("survey"))
 
 
 def seq(state: DatasetState) -> int:
-    """What is looked at."""
+    """The look that the tests use."""
     return state.seq
 
 
 def hold(store: GatedStore, writer: WriterThread) -> None:
-    """Have the line stand in the middle of a step."""
+    """Stop the writer in the middle of a step."""
     store.gate.clear()
     writer.submit_act(lambda transaction, state: None)
     store.wait_until_reached()
 
 
 def test_a_look_is_in_the_callers_own_thread(writer: WriterThread) -> None:
-    """The line has nothing to do with it."""
-    writer.submit_look(seq).result(timeout=30)  # the step before has ended
+    """The writer's thread is not involved."""
+    writer.submit_look(seq).result(timeout=30)  # the previous step has ended
     assert writer.peek(lambda state: (state.seq, threading.current_thread())) == (1, threading.current_thread())
     assert writer.look(seq) == 1
 
 
 def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThread) -> None:
-    """A glimpse says so at once, a peek after a while; a look waits until the step has ended."""
+    """A glimpse returns None at once, a peek after a while; a look waits until the step has ended."""
     hold(store, writer)
     assert writer.glimpse(seq) is None
     assert writer.peek(seq) is None
@@ -62,7 +62,7 @@ def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThr
 
 
 def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
-    """Nor does its fault; a fault of the look itself is raised."""
+    """Its error does not count either; an error of an undisturbed look is raised."""
     replica = PassiveReplica(store, SeededEntropy())
     replica.registry.writer(replica.registry.record("survey"))
     writer = replica.writer
@@ -83,7 +83,7 @@ def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> N
 
 
 def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) -> None:
-    """Whoever peeks is told what the look finds, once."""
+    """A peek runs the look once, without waiting for the load."""
     looks = []
     with open_replica(store) as replica:
         writer = replica.registry.writer(replica.registry.record("survey"))

@@ -1,4 +1,4 @@
-"""Loading ahead: datasets are in memory before anybody asks, and none that cannot be loaded keeps the others out."""
+"""Preloading: datasets are in memory before the first query, and one that cannot be loaded does not stop the others."""
 
 import logging
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ NAMES = ("one", "two", "three")
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """Three datasets of one person."""
+    """Three datasets of one individual each."""
     made = MemoryStore()
     with open_replica(made) as replica:
         for name in NAMES:
@@ -35,25 +35,25 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
-    """Of another process."""
+    """A replica of another process."""
     with open_replica(store) as opened:
         yield opened
 
 
 def loaded(replica: Replica) -> set[str]:
-    """What is in memory."""
+    """The names of the loaded datasets."""
     return {name for name in NAMES if replica.registry.writer(replica.registry.record(name)).position}
 
 
-def test_every_dataset_is_loaded_ahead(replica: Replica) -> None:
-    """And the first query finds it there."""
+def test_every_dataset_is_preloaded(replica: Replica) -> None:
+    """The first query finds its dataset loaded."""
     assert loaded(replica) == set()
     replica.preload()
     assert {name for name in NAMES if replica.registry.writer(replica.registry.record(name)).position} == set(NAMES)
 
 
-def test_what_is_loaded_ahead_is_witnessed_from_here(replica: Replica, store: MemoryStore) -> None:
-    """A process that died between COMMIT and the witness is made up for before anybody asks."""
+def test_preloading_completes_the_witness(replica: Replica, store: MemoryStore) -> None:
+    """The entry of a process that died between COMMIT and the witness is witnessed before the first query."""
     guard = replica.registry.guard(replica.registry.record("one"))
     assert not guard.is_confirmed(store.head(1))
     replica.preload()
@@ -61,8 +61,8 @@ def test_what_is_loaded_ahead_is_witnessed_from_here(replica: Replica, store: Me
     assert guard._told == guard._known
 
 
-def test_a_closed_dataset_keeps_nobody_out(replica: Replica, store: MemoryStore) -> None:
-    """It is left for whoever asks, who is told."""
+def test_a_closed_dataset_does_not_stop_preloading(replica: Replica, store: MemoryStore) -> None:
+    """It is not loaded; a query gets the refusal."""
     other = MemoryStore()
     with open_replica(other) as empty:
         register(empty, "one")
@@ -74,10 +74,10 @@ def test_a_closed_dataset_keeps_nobody_out(replica: Replica, store: MemoryStore)
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable("gone"), RuntimeError("ann is forty-four")], ids=["store", "ours"])
-def test_a_fault_while_loading_costs_that_dataset_alone(
+def test_an_error_while_loading_affects_that_dataset_alone(
     replica: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
-    """What is ours is an incident that shows nothing of anybody."""
+    """An error of the service is an incident whose log shows no record."""
     real = MemoryTransaction.individuals
 
     def faulty(transaction: MemoryTransaction) -> object:
@@ -98,14 +98,14 @@ def test_a_fault_while_loading_costs_that_dataset_alone(
 
 
 def test_a_replica_that_closes_stops_loading(replica: Replica) -> None:
-    """Nothing is opened behind its back."""
+    """No dataset is opened after the close."""
     replica.close()
     replica.preload()
     assert replica.registry.opened() == []
 
 
-def test_a_store_that_is_gone_is_found_out_by_who_asks(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading ahead is worth no noise."""
+def test_preloading_ignores_an_unavailable_store(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preloading logs nothing; the first query gets the error."""
 
     def gone(_store: MemoryStore) -> None:
         raise StoreUnavailable
@@ -116,7 +116,7 @@ def test_a_store_that_is_gone_is_found_out_by_who_asks(replica: Replica, monkeyp
 
 
 def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
-    """A dataset is in the memory of the process that claimed it, and of no other."""
+    """A dataset is loaded by the process that claimed it, and by no other."""
     leases, pepper = MemoryLeases(), Pepper(bytes(32))
     replicas = [ReplicaAddress(id=UUID(int=n), url=f"http://127.0.0.1:{n}") for n in (1, 2)]
     owners = [Ownership(leases=leases, replica=replica, pepper=pepper) for replica in replicas]
@@ -130,5 +130,5 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
 
 
 def in_memory(replica: Replica) -> set[str]:
-    """What a process holds, asked without opening anything."""
+    """The datasets in a process's memory; opens none."""
     return {writer._record.name for writer in replica.registry.opened() if writer.position is not None}

@@ -1,4 +1,4 @@
-"""Who asks: keys are recognised, remembered for a second, and forgotten at once when they are revoked here."""
+"""Authentication: API keys are recognised, remembered for a second, and forgotten at once when revoked here."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -33,7 +33,7 @@ class World:
 
 
 def test_a_key_is_recognised_and_no_other() -> None:
-    """A wrong secret, an unknown id and nonsense are all nobody."""
+    """A wrong secret, an unknown id and a malformed key all give None."""
     world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     assert world.principals.authenticate(key) == principal
@@ -43,7 +43,7 @@ def test_a_key_is_recognised_and_no_other() -> None:
 
 
 def test_a_recognised_key_is_remembered_for_a_moment_only() -> None:
-    """Within a second no database is asked; after it, and before the first time, memory says nothing."""
+    """Within a second the database is not asked; later, and before the first time, memory gives None."""
     world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     assert world.principals.remembered(key) is None
@@ -59,7 +59,7 @@ def test_a_recognised_key_is_remembered_for_a_moment_only() -> None:
 
 
 def test_a_key_revoked_here_stops_at_once() -> None:
-    """Revoking forgets; a second time there is nothing to revoke."""
+    """Revoking forgets the key; revoking it again raises NotFound."""
     world = World()
     principal, key = world.principals.create(role="analyst", name="ana")
     world.principals.authenticate(key)
@@ -84,7 +84,7 @@ def test_a_key_revoked_here_stops_at_once() -> None:
     ],
 )
 def test_a_principal_that_makes_no_sense_names_the_field(field: str, wish: dict[str, object]) -> None:
-    """And nobody is created."""
+    """No principal is created."""
     world = World()
     with pytest.raises(InvalidRequest) as refusal:
         world.principals.create(**wish)  # type: ignore[arg-type]  # that is the point

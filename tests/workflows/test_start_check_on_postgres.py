@@ -1,4 +1,4 @@
-"""The same check on a real Postgres, whose owner has lifted the triggers."""
+"""The start check on a real Postgres, with triggers disabled by the owner."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,7 +39,7 @@ DAMAGES = {
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[PostgresStore]:
-    """Three entries and four acts."""
+    """A store with three entries and four acts."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
         with open_replica(opened) as replica:
             history(replica)
@@ -47,7 +47,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 
 def found(store: PostgresStore) -> tuple[int, str | None]:
-    """How many entries were looked at, and what is wrong."""
+    """(number of entries checked, finding)."""
     (record,) = store.datasets()
     check, is_more = StartCheck(record), True
     while is_more:
@@ -57,13 +57,13 @@ def found(store: PostgresStore) -> tuple[int, str | None]:
 
 
 def test_a_whole_ledger_passes(store: PostgresStore) -> None:
-    """All of it is looked at."""
+    """Every entry is checked."""
     assert found(store) == (3, None)
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
 def test_every_damage_is_named(store: PostgresStore, database_url: str, statement: str) -> None:
-    """By table and row."""
+    """The finding names table and row."""
     with psycopg.connect(database_url) as owner:
         owner.execute("SET session_replication_role = replica")
         owner.execute(statement.encode())

@@ -1,4 +1,4 @@
-"""Without slots analysts take turns all the same, and a commit has a bound on what its answers take."""
+"""Without time slots analysts take turns too, and the answers of one commit have a bound on their size."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ WAIT_S = 30
 
 @pytest.fixture
 def replica() -> Iterator[Replica]:
-    """One dataset of three people."""
+    """A replica with a dataset of three individuals."""
     with open_replica() as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 1), ("bob", "SE", 30, 2), ("eve", "NO", 71, 0)])
@@ -29,14 +29,14 @@ def replica() -> Iterator[Replica]:
 
 
 def query(number: int, *, item: str = "count") -> Query:
-    """A query that nobody has asked before."""
+    """A query that differs for each number."""
     items = {"count": {"count": {}}, "wide": {"histogram": {"column": "age"}}}
     return parse_query(orjson.dumps({"version": 1, "select": [items[item]], "noise": {"sigma": 30 + number}}))
 
 
 @contextmanager
 def crowded(replica: Replica) -> Iterator[None]:
-    """The dataset's line is held for the length of the block, and all that is submitted waits."""
+    """Hold the dataset's writer during the block, so that all submissions wait."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     gate, held = threading.Event(), threading.Event()
 
@@ -52,12 +52,12 @@ def crowded(replica: Replica) -> Iterator[None]:
 
 
 def sequences(promises: list[PendingAnswer]) -> list[int]:
-    """The sequence numbers, once all are answered."""
+    """The sequences of the answers; waits for all of them."""
     return [promise.result(timeout=WAIT_S).sequence for promise in promises]
 
 
 def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -> list[PendingAnswer]:
-    """So many queries, one by one."""
+    """Submit `count` queries, one by one."""
     return [replica.analysts.submit(who, "survey", f"k{n}", query(n)) for n in range(first, first + count)]
 
 
@@ -65,7 +65,7 @@ def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -
 def test_one_analysts_crowd_does_not_hold_up_anothers_query(
     replica: Replica, monkeypatch: pytest.MonkeyPatch, crowd: int
 ) -> None:
-    """Behind hundreds of queries of one analyst, another's one is in the next commit."""
+    """Behind hundreds of queries of one analyst, another analyst's query is in the next commit."""
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_MAX", 16)
     many, one = analyst(replica), analyst(replica, "bo")
     with crowded(replica):
@@ -77,7 +77,7 @@ def test_one_analysts_crowd_does_not_hold_up_anothers_query(
     assert len(set(rest)) == crowd
 
 
-def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(
+def test_an_expensive_query_waits_for_as_many_cheap_ones_as_it_costs(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Turns go by public cost, not by count: a batch of 24 is one turn of 24 queries."""
@@ -96,7 +96,7 @@ def test_a_dear_query_waits_for_as_many_cheap_ones_as_it_costs(
 
 
 def test_a_commit_takes_no_more_answers_than_its_bound(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit waits for the next commit, and what fits in none has one to itself."""
+    """An answer that does not fit waits for the next commit; one larger than the bound is committed alone."""
     who, record = analyst(replica), replica.registry.record("survey")
     cost = replica.admission.cost_of(compiled(query(0, item="wide"), record), record)
     monkeypatch.setattr("service.workflows.writer.queue.BATCH_KEPT_BYTES_MAX", 2 * cost.kept_bytes)

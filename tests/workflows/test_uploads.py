@@ -1,4 +1,4 @@
-"""What a refused upload leaves behind: nothing, in the database and in memory."""
+"""Refused uploads change nothing, in the database or in memory."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from service.workflows.model.errors import InvalidRequest
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 
-def test_a_refused_upload_leaves_no_ghost_in_memory() -> None:
-    """People known by their events alone, one of them with too many rows: nobody of them is there afterwards."""
+def test_a_refused_upload_leaves_no_individual_in_memory() -> None:
+    """Individuals known by their events alone, one of them with too many rows: none is present afterwards."""
     store = MemoryStore()
     with open_replica(store) as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
@@ -28,7 +28,7 @@ def test_a_refused_upload_leaves_no_ghost_in_memory() -> None:
 
 
 def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
-    """An upload is refused as a whole with the rows already stored counted, and an erasure gives rows back."""
+    """Stored rows count, an upload is refused as a whole, and an erasure frees its rows."""
     with open_replica() as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_capacity": 4}
         register(replica, tables={"people": PEOPLE, "visits": visits})
@@ -48,7 +48,7 @@ def test_a_table_takes_no_more_rows_than_its_capacity() -> None:
 
 
 def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individual() -> None:
-    """Of the dataset's capacity, whatever one individual may have."""
+    """The bound is 32 times the capacity, independently of `rows_per_individual`."""
     with open_replica() as replica:
         visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 100}
         register(replica, tables={"people": PEOPLE, "visits": visits}, capacity=2)

@@ -1,4 +1,4 @@
-"""`ledger verify` names every damage to what erasures and prunings have written, on a real Postgres."""
+"""`ledger verify` names every damage to the rows that erasures and prunings wrote, on a real Postgres."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -106,7 +106,7 @@ DAMAGES = [
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[PostgresStore]:
-    """A ledger of eight entries, of which three are pruned; Ann was erased after the sixth."""
+    """A ledger of eight entries, three of them pruned; Ann was erased after the sixth."""
     with closing(PostgresStore(database_url, LEDGER_KEY)) as opened:
         with open_replica(opened) as replica:
             register(replica)
@@ -123,33 +123,33 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 
 def findings(store: PostgresStore) -> list[str]:
-    """Of a verification."""
+    """The findings of a verification."""
     (report,) = verify_all(store, witness_of(store))
     return report.findings
 
 
 def damage(database_url: str, statement: str, *values: object) -> None:
-    """Somebody has the owner's rights, and no trigger keeps anything."""
+    """Run a statement with the owner's rights and without triggers."""
     with psycopg.connect(database_url) as owner:
         owner.execute("SET session_replication_role = replica")
         assert owner.execute(statement.encode(), values or None).rowcount > 0
 
 
 def test_a_rewritten_ledger_is_sound(store: PostgresStore) -> None:
-    """As long as nothing is done to it."""
+    """Without damage there are no findings."""
     assert findings(store) == []
 
 
 @pytest.mark.parametrize("done", DAMAGES, ids=str)
 def test_every_damage_to_a_rewritten_ledger_is_named(database_url: str, store: PostgresStore, done: Damage) -> None:
-    """By table and row."""
+    """The finding names table and row."""
     damage(database_url, done.statement)
     found = findings(store)
     assert any(done.found in each for each in found), found
 
 
-def test_a_piece_that_was_put_back_is_found(database_url: str, store: PostgresStore) -> None:
-    """Somebody who has the pepper too, and a backup, undoes an erasure: the content is what the entry binds."""
+def test_a_restored_piece_of_an_erased_individual_is_found(database_url: str, store: PostgresStore) -> None:
+    """An attacker with the pepper and a backup undoes an erasure: the content is the one that the entry binds."""
     with store.transaction(1, lock=False) as transaction:
         (entry,) = transaction.entries(after=4, limit=1)
         quantities = entry.quantities()
@@ -176,7 +176,7 @@ def test_a_piece_that_was_put_back_is_found(database_url: str, store: PostgresSt
     ],
 )
 def test_the_database_lets_only_quantities_change(database_url: str, store: PostgresStore, statement: str) -> None:
-    """With an owner's rights too, as long as triggers are on."""
+    """Also with the owner's rights, as long as triggers are on."""
     assert findings(store) == []
     with psycopg.connect(database_url) as owner, pytest.raises(psycopg.Error):
         owner.execute(statement.encode())

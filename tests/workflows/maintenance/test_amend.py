@@ -1,4 +1,4 @@
-"""Erasures are brought to their end in the ledger: entries forget the individual, accounts and the chain do not."""
+"""Erasures are completed in the ledger: entries no longer hold the individual; accounts and the chain are unchanged."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -41,7 +41,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def replica(store: Store) -> Iterator[Replica]:
-    """Ann, Bob and Eve, who were asked five times, and once more when Ann was erased."""
+    """A dataset of Ann, Bob and Eve with five queries, and one more after Ann's erasure."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
@@ -54,23 +54,23 @@ def replica(store: Store) -> Iterator[Replica]:
 
 
 def writer_of(replica: Replica) -> WriterThread:
-    """The line of the one dataset."""
+    """The writer of the one dataset."""
     return replica.registry.writer(replica.registry.record("survey"))
 
 
 def spent(replica: Replica) -> list[int]:
-    """By the slots of Ann, Bob and Eve."""
+    """The spent totals of Ann, Bob and Eve."""
     return writer_of(replica).look(lambda state: state.memory.accounts.spent[:3].tolist())
 
 
 def findings(store: Store) -> list[str]:
-    """Of a verification."""
+    """The findings of a verification."""
     (report,) = verify_all(store, witness_of(store))
     return report.findings
 
 
-def test_every_entry_forgets_the_erased_and_all_accounts_stay(replica: Replica, store: Store) -> None:
-    """Nobody else's place changes, and what is stored verifies before, in the middle and afterwards."""
+def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store: Store) -> None:
+    """No other slot changes, and the ledger verifies before, between and after the amendments."""
     before = spent(replica)
     assert findings(store) == []
     assert amend_erased(writer_of(replica)) == 1
@@ -85,7 +85,7 @@ def test_every_entry_forgets_the_erased_and_all_accounts_stay(replica: Replica, 
 
 
 def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
-    """And an erasure of the same slot, when the person has come back, begins anew."""
+    """A later erasure of the same slot, after the individual's return, begins anew."""
     writer = writer_of(replica)
     amend_erased(writer)
     assert amend_erased(writer) == 0
@@ -95,8 +95,8 @@ def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
     assert amend_erased(writer) == 1
 
 
-def test_an_individual_who_comes_back_has_not_got_a_new_budget(replica: Replica, store: Store) -> None:
-    """After the amendments and a start too, what was spent before counts."""
+def test_a_returning_individual_keeps_its_spent_total(replica: Replica, store: Store) -> None:
+    """Earlier charges count, also after the amendments and a restart."""
     before = spent(replica)[ANN]
     amend_erased(writer_of(replica))
     replica.close()
@@ -108,7 +108,7 @@ def test_an_individual_who_comes_back_has_not_got_a_new_budget(replica: Replica,
 
 
 def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: Store) -> None:
-    """Of a process that was killed too: a checkpoint had come before any entry was amended."""
+    """Also after a killed process: a checkpoint is written before an entry is amended."""
     before = spent(replica)
     amend_erased(writer_of(replica))
     with open_replica(store, SeededEntropy(7)) as again:
@@ -119,7 +119,7 @@ def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: 
 def test_a_process_that_ends_between_stretches_loses_none(
     replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one goes on where the journal says."""
+    """The next process goes on where the journal ends."""
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 2)
 
     def are_two_done() -> bool:
@@ -137,7 +137,7 @@ def test_a_process_that_ends_between_stretches_loses_none(
 def test_a_stretch_that_another_process_has_done_is_not_done_again(
     replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two replicas that start together find the same erasure; the second one's turn comes when the first is through."""
+    """Two replicas that start together find the same erasure; the second has its turn after the first is done."""
     writer, found = writer_of(replica), amend_module._next(writer_of(replica))
     assert amend_erased(writer) == 1
     looks = iter([found])
@@ -151,7 +151,7 @@ def test_a_stretch_that_another_process_has_done_is_not_done_again(
 
 
 def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, store: Store) -> None:
-    """It must not replay entries that do not tell any more what they charged."""
+    """It must not replay amended entries, which no longer hold the erased individual's charges."""
     with open_replica(store, SeededEntropy(8)) as behind:
         behind.preload()
         other = writer_of(behind)
@@ -164,7 +164,7 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:
-    """Neither its squared norm nor what it was charged; of the others they are still there."""
+    """Neither its squared norms nor its charges; those of the others are still stored."""
     with store.transaction(1, lock=False) as transaction:
         entries = list(transaction.entries(after=0))
     norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
@@ -178,7 +178,7 @@ def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, stor
 
 
 def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store) -> None:
-    """What was left at a start, and what is erased from then on."""
+    """Erasures found at the start, and later ones."""
     replica.registry.let_go([1])
     replica.amend_ledgers()
     replica.preload()
@@ -194,13 +194,13 @@ def test_a_replica_amends_on_a_thread_of_its_own(replica: Replica, store: Store)
 
 @pytest.fixture
 def amender(monkeypatch: pytest.MonkeyPatch) -> Amender:
-    """One that the test steps; nothing waits for any time to pass."""
+    """An amender that the test steps, without delays."""
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
     return Amender()
 
 
 def is_amended(store: Store) -> bool:
-    """Whether no entry tells of Ann any more."""
+    """Whether no entry holds Ann any more."""
     with store.transaction(1, lock=False) as transaction:
         return all(entry.own(ANN)[0] == "untouched" for entry in transaction.entries(after=0))
 
@@ -208,7 +208,7 @@ def is_amended(store: Store) -> bool:
 def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
     replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has a line once it has lasted, and it is tried on."""
+    """A lasting fault is logged once, and the job is retried."""
     monkeypatch.setattr("service.workflows.maintenance.amender.SILENT_RETRIES", 3)
     faults: list[Exception] = [NoCheckpoint(), StoreUnavailable(), Unavailable(), Unavailable()]
 
@@ -227,10 +227,10 @@ def test_a_fault_puts_a_dataset_at_the_end_of_the_queue(
     assert is_amended(store)
 
 
-def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
+def test_an_error_is_an_incident_and_affects_that_dataset_alone(
     replica: Replica, store: Store, amender: Amender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next one is amended."""
+    """The next dataset is amended."""
     with monkeypatch.context() as patched:
         patched.setattr("service.workflows.maintenance.amender.amend_erased", lambda writer, is_over: 1 // 0)
         amender.ask(replica.registry.record("survey"), writer_of(replica))
@@ -242,10 +242,8 @@ def test_a_fault_of_ours_is_an_incident_and_costs_that_dataset_alone(
     assert is_amended(store)
 
 
-def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
-    replica: Replica, store: Store, amender: Amender
-) -> None:
-    """It is not asked for again."""
+def test_a_released_dataset_is_left_to_its_new_owner(replica: Replica, store: Store, amender: Amender) -> None:
+    """The job is not queued again."""
     writer = writer_of(replica)
     amender.ask(replica.registry.record("survey"), writer)
     replica.registry.let_go([1])
@@ -256,7 +254,7 @@ def test_a_line_that_was_let_go_is_left_to_the_process_that_has_it(
 
 
 def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stretch that has not begun is left for the next start."""
+    """A range that has not begun is left for the next start."""
     writer = writer_of(replica)
     looks = iter([False, True])
     monkeypatch.setattr(writer, "checkpoint", lambda: None)
@@ -265,7 +263,7 @@ def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: p
 
 
 def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> None:
-    """Not even where the head were to say that no checkpoint has it: the erased would have a budget anew."""
+    """Not even if the head claims that no checkpoint covers it: the erased individual would get a new budget."""
     amend_erased(writer_of(replica))
     with store.transaction(1, lock=False) as transaction:
         entry = next(iter(transaction.entries(after=0)))
@@ -277,7 +275,7 @@ def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> 
 
 
 def test_stretches_follow_from_sequences_alone() -> None:
-    """The earliest erasure first; entries that are pruned are not amended."""
+    """The earliest erasure comes first; pruned entries are not amended."""
 
     def act(number: int, at_seq: int, kind: str, **detail: int) -> JournalAct:
         return JournalAct(number=number, at_seq=at_seq, act=kind, detail=detail, previous_hash=b"", hash=b"")

@@ -9,7 +9,7 @@ from service.workflows.maintenance.calibration import MARGIN, PAYLOAD_BYTES, Com
 
 
 def test_commits_are_measured_empty_and_with_a_payload() -> None:
-    """Each as often as the other, in turn."""
+    """Both equally often, in turn."""
     sizes: list[int] = []
     found = measured_commits(lambda payload: sizes.append(len(payload)))
     assert set(sizes) == {0, PAYLOAD_BYTES}

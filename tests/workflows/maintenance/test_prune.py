@@ -26,7 +26,7 @@ ENTRIES = 6
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn, with the ledger of a house that is closed: three people, six entries."""
+    """Each store in turn, with a ledger of three individuals and six entries; its replica is closed."""
     if request.param == "memory":
         opened: Store = MemoryStore()
         filled(opened)
@@ -38,7 +38,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 def filled(store: Store) -> None:
-    """Ann, Bob and Eve, and what they were asked."""
+    """A dataset of Ann, Bob and Eve, with its queries."""
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", [("ann", "NO", 44, 123.45), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
@@ -53,26 +53,26 @@ def pruned(store: Store, before: Any) -> Pruned:
 
 
 def findings(store: Store) -> list[str]:
-    """Of a verification."""
+    """The findings of a verification."""
     (report,) = verify_all(store, witness_of(store))
     return report.findings
 
 
 def spent(replica: Replica) -> list[int]:
-    """By slot."""
+    """The spent totals by slot."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     writer.catch_up()
     return writer.look(lambda state: state.memory.accounts.spent[:3].tolist())
 
 
 def kept(store: Store) -> list[int]:
-    """The sequences of entries that still tell of people."""
+    """The sequences of entries that still hold quantities."""
     with store.transaction(1, lock=False) as transaction:
         return [entry.seq for entry in transaction.entries(after=0) if not entry.is_pruned]
 
 
-def test_entries_before_a_sequence_forget_people_and_all_else_stays(store: Store) -> None:
-    """Accounts after a start, answers, receipts of later entries; and the ledger goes on."""
+def test_pruned_entries_lose_their_quantities_and_all_else_stays(store: Store) -> None:
+    """Accounts after a restart, answers and receipts of later entries stay, and the ledger can be appended to."""
     with open_replica(store, SeededEntropy(7)) as replica:
         before = spent(replica)
     assert pruned(store, 4) == Pruned(seq=3, seq_before=0)
@@ -90,7 +90,7 @@ def test_entries_before_a_sequence_forget_people_and_all_else_stays(store: Store
 
 
 def test_a_later_pruning_goes_on_from_the_totals_of_the_earlier_one(store: Store) -> None:
-    """Repeating one drops nothing more."""
+    """Repeating a pruning drops nothing more."""
     pruned(store, 3)
     assert pruned(store, 2) == Pruned(seq=2, seq_before=2)
     assert pruned(store, 6) == Pruned(seq=5, seq_before=2)
@@ -99,7 +99,7 @@ def test_a_later_pruning_goes_on_from_the_totals_of_the_earlier_one(store: Store
 
 
 def test_a_date_stands_for_the_entries_asked_before_it(store: Store) -> None:
-    """All were asked at one instant here."""
+    """All queries have the same time here."""
     with pytest.raises(InvalidRequest):
         pruned(store, CLOCK - timedelta(seconds=1))
     assert pruned(store, CLOCK + timedelta(seconds=1)).seq == ENTRIES
@@ -108,7 +108,7 @@ def test_a_date_stands_for_the_entries_asked_before_it(store: Store) -> None:
 
 
 def test_a_damaged_ledger_is_not_pruned(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What verification would have needed must not be dropped."""
+    """Data that verification needs must not be dropped."""
     monkeypatch.setattr("service.workflows.maintenance.verify.ledger.chain_hash", lambda _: b"")
     with pytest.raises(Damaged) as refusal:
         pruned(store, 4)
@@ -117,13 +117,13 @@ def test_a_damaged_ledger_is_not_pruned(store: Store, monkeypatch: pytest.Monkey
 
 
 def test_an_unknown_dataset_is_not_found(store: Store) -> None:
-    """By its name."""
+    """NotFound is raised."""
     with pytest.raises(NotFound):
         prune(store, witness_of(store), "other", before=2, entropy=SeededEntropy())
 
 
-def test_what_a_process_left_to_drop_goes_with_the_next_pruning(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pruned it is already."""
+def test_an_interrupted_pruning_is_completed_by_the_next(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger counts as pruned before its bytes are dropped."""
     monkeypatch.setattr(prune_module, "STRETCH_ENTRIES", 2)
     drop, ends = prune_module._drop, iter([False, True])
 
@@ -142,10 +142,8 @@ def test_what_a_process_left_to_drop_goes_with_the_next_pruning(store: Store, mo
     assert findings(store) == []
 
 
-def test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two commands beside each other: the one whose verification took longer has to be repeated."""
+def test_a_concurrent_pruning_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two concurrent commands, the one with the longer verification has to be repeated."""
     verified = prune_module._verified
 
     def overtaken(*given: Any) -> Any:
@@ -161,8 +159,8 @@ def test_a_ledger_that_was_pruned_meanwhile_is_pruned_no_second_time(
     assert findings(store) == []
 
 
-def test_a_replica_that_is_open_goes_on(store: Store) -> None:
-    """Also one whose memory is at an earlier entry."""
+def test_a_running_replica_goes_on_after_a_pruning(store: Store) -> None:
+    """Also a replica whose memory is at an earlier entry."""
     with open_replica(store, SeededEntropy(7)) as behind:
         behind.preload()
         with open_replica(store, SeededEntropy(8)) as ahead:
@@ -176,7 +174,7 @@ def test_a_replica_that_is_open_goes_on(store: Store) -> None:
 
 @pytest.mark.parametrize("first", ["erase", "prune"])
 def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In either order, with amendments on both sides of what is pruned, and twice."""
+    """In either order, repeatedly, with amendments before and after the pruned sequence."""
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
 
     def erase(replica: Replica, key: str) -> None:

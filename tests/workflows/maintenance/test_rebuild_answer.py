@@ -1,4 +1,4 @@
-"""A deleted answer is put back from its ledger entry under its own key, byte for byte, and nobody is charged for it."""
+"""A deleted answer is restored from its ledger entry under its own key, byte for byte and without a charge."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,9 +26,9 @@ from tests.contracts.stores import answer
 from tests.contracts.stores import entry as first_format_entry
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
 
-QUESTIONS: dict[str, dict[str, Any]] = {
+QUERIES: dict[str, dict[str, Any]] = {
     "a count": {},
-    "a count of nobody": {"where": {"ge": [{"col": "age"}, 120]}},
+    "an empty count": {"where": {"ge": [{"col": "age"}, 120]}},
     "a histogram": {"from": "visits", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 2}},
     "sums by group": {"select": [{"sum": {"column": "spend"}}, {"count": {}}], "group_by": ["country"]},
     "fine noise": {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 0.37}},
@@ -37,13 +37,13 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """One of its own."""
+    """A store that the test can inspect."""
     return MemoryStore()
 
 
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
-    """Three people who have visited."""
+    """A replica with three individuals and their visits."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
@@ -58,39 +58,39 @@ def ana(replica: Replica) -> Principal:
 
 
 def kept(store: MemoryStore) -> Dataset:
-    """Everything of the one dataset."""
+    """The stored data of the one dataset."""
     (found,) = store.kept.values()
     return found
 
 
 def delete(store: MemoryStore, who: Principal, key: str) -> AnswerRecord:
-    """Somebody with the owner's rights deletes an answer; the row as it was."""
+    """Delete an answer with the owner's rights; returns the deleted row."""
     return kept(store).answers.pop((who.id, key))
 
 
 def findings(store: MemoryStore) -> list[str]:
-    """Of `ledger verify`."""
+    """The findings of `ledger verify`."""
     (report,) = verify_all(store, witness_of(store))
     return report.findings
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_the_very_row_is_there_again(store: MemoryStore, replica: Replica, ana: Principal, question: str) -> None:
-    """The same key replays the same bytes from a house that has served all along, no entry follows, all is sound."""
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_deleted_row_is_restored_exactly(store: MemoryStore, replica: Replica, ana: Principal, query: str) -> None:
+    """The key replays the same bytes from a replica that was running, no entry is added, and the ledger verifies."""
     ask(replica, ana, "before", noise={"sigma": 40.0})
-    answered = ask(replica, ana, "k", **QUESTIONS[question])
+    answered = ask(replica, ana, "k", **QUERIES[query])
     row = delete(store, ana, "k")
     assert findings(store) == ["ledger row 2: the answer to it is missing from answers"]
 
     assert rebuild(store, "survey", seq=2, key="k") == row
     assert kept(store).answers[ana.id, "k"] == row
     assert findings(store) == []
-    again = ask(replica, ana, "k", **QUESTIONS[question])
+    again = ask(replica, ana, "k", **QUERIES[query])
     assert (again.body, again.sequence, store.head(1).seq) == (answered.body, 2, 2)
 
 
-def test_a_row_that_is_there_stays(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """Repeating the command does nothing, and says so."""
+def test_a_row_that_was_not_deleted_stays(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+    """Repeating the command does nothing and returns None."""
     ask(replica, ana, "k")
     delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k") is not None
@@ -99,8 +99,8 @@ def test_a_row_that_is_there_stays(store: MemoryStore, replica: Replica, ana: Pr
     assert kept(store).answers == rows
 
 
-def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """A wrong key is refused, and nothing is written; the analyst's other keys and no keys at all, too."""
+def test_only_the_original_key_gets_the_answer(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+    """Wrong keys, the analyst's other keys and malformed keys are refused, and nothing is written."""
     ask(replica, ana, "k")
     ask(replica, ana, "other", reuse=False)
     delete(store, ana, "k")
@@ -111,8 +111,8 @@ def test_only_the_key_that_it_was_first_given_to_gets_it(store: MemoryStore, rep
     assert kept(store).answers == {}
 
 
-def test_what_a_request_had_said_of_reuse_is_part_of_it(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """Put back as the other request, the key replays to that one, and the numbers are charged to nobody again."""
+def test_the_value_of_reuse_is_part_of_the_request(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+    """With the other value of `reuse` the key replays to that request, without a new charge."""
     answered = ask(replica, ana, "k", reuse=False)
     row = delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k", reuse=False) == row
@@ -124,8 +124,8 @@ def test_what_a_request_had_said_of_reuse_is_part_of_it(store: MemoryStore, repl
     assert findings(store) == []
 
 
-def test_a_key_that_was_asked_again_keeps_its_new_answer(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """Charged anew by now: the operator is told which entry the key shows."""
+def test_a_key_that_was_used_again_keeps_its_new_answer(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+    """The query was charged again meanwhile: the refusal names the entry that the key shows."""
     ask(replica, ana, "k", reuse=False)
     delete(store, ana, "k")
     ask(replica, ana, "k", reuse=False)
@@ -136,7 +136,7 @@ def test_a_key_that_was_asked_again_keeps_its_new_answer(store: MemoryStore, rep
 
 
 def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """Another principal's row holds it: the operator is told whose, and later rows are not looked at."""
+    """Another principal's row holds it: the refusal names that row, and later rows are not read."""
     ask(replica, ana, "k")
     ask(replica, ana, "later", reuse=False)
     bea = UUID(int=9)
@@ -146,20 +146,18 @@ def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, replica:
     assert (ana.id, "k") not in kept(store).answers
 
 
-def test_an_answer_that_reuses_the_entry_is_in_nobodys_way(
+def test_an_answer_that_reuses_the_entry_does_not_block_rebuilding(
     store: MemoryStore, replica: Replica, ana: Principal
 ) -> None:
-    """It says that it was reused, and is not the one that was first given."""
+    """The reusing answer says that it was reused, so it is not taken for the original."""
     ask(replica, ana, "k")
     ask(replica, ana, "k2")
     row = delete(store, ana, "k")
     assert rebuild(store, "survey", seq=1, key="k") == row
 
 
-def test_an_entry_that_is_not_what_was_written_gives_no_answer(
-    store: MemoryStore, replica: Replica, ana: Principal
-) -> None:
-    """Edited values; an entry made anew whole in itself, which neither the next entry nor the head continues."""
+def test_a_damaged_entry_gives_no_answer(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+    """Edited values; a consistent new entry that neither the next entry nor the head continues."""
     ask(replica, ana, "k")
     delete(store, ana, "k")
     (entry,) = kept(store).entries
@@ -179,7 +177,7 @@ def test_an_entry_that_is_not_what_was_written_gives_no_answer(
 
 
 def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """A burn, an entry of format 1, a row and a dataset that are not there."""
+    """A burn, an entry of format 1, a missing row and a missing dataset."""
     ask(replica, ana, "k")
     with store.transaction(1, lock=True) as transaction:
         state = DatasetState(kept(store).record)
@@ -199,10 +197,10 @@ def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica
         rebuild(store, "unknown", seq=1, key="k")
 
 
-def test_a_question_that_is_not_read_any_more_is_refused(
+def test_a_query_of_an_unreadable_version_is_refused(
     store: MemoryStore, replica: Replica, ana: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its labels are known to the version that took it."""
+    """Only the version that accepted the query knows its labels."""
 
     def refuse(canonical: bytes) -> Query:
         raise QueryProblem.of("version", f"{len(canonical)} bytes of another language")
@@ -214,10 +212,10 @@ def test_a_question_that_is_not_read_any_more_is_refused(
         rebuild(store, "survey", seq=1, key="k")
 
 
-def test_an_unclear_commit_is_said_and_may_be_repeated(
+def test_an_unclear_commit_is_unavailable_and_may_be_repeated(
     store: MemoryStore, replica: Replica, ana: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row is there by then, or is not: repeating is right in both cases."""
+    """Repeating is right whether or not the row was committed."""
     ask(replica, ana, "k")
     row = delete(store, ana, "k")
 

@@ -1,4 +1,4 @@
-"""The end of a ledger held against its head: what is found, how it is named, and what is not looked at."""
+"""The check of a ledger's end against its head: findings, their wording, and the bounds of the check."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Change = Callable[[Dataset], Dataset]
 
 @cache
 def whole() -> Dataset:
-    """A ledger of six entries and a journal of two acts, as the house makes them."""
+    """A ledger of six entries and a journal of two acts, written by a replica."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -37,7 +37,7 @@ def whole() -> Dataset:
 
 
 class SparseTransaction(MemoryTransaction):
-    """A snapshot of a ledger that may lack rows, as Postgres would read it."""
+    """A snapshot of a ledger with missing rows, as Postgres would read it."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         yield from [each for each in self._draft.entries if each.seq > after][:limit]
@@ -47,7 +47,7 @@ class SparseTransaction(MemoryTransaction):
 
 
 def snapshot(kept: Dataset) -> SparseTransaction:
-    """Of a store that has just this."""
+    """A snapshot of a store with this dataset."""
     store = MemoryStore()
     store.add_dataset(kept.record)
     store.kept[1] = kept
@@ -55,7 +55,7 @@ def snapshot(kept: Dataset) -> SparseTransaction:
 
 
 def checked(kept: Dataset, **bounds: int) -> StartCheck:
-    """A check at its end, each step in a snapshot of its own."""
+    """A finished check, each step in a snapshot of its own."""
     check = StartCheck(kept.record, **bounds)
     while check.step(snapshot(kept)):
         pass
@@ -63,13 +63,13 @@ def checked(kept: Dataset, **bounds: int) -> StartCheck:
 
 
 def flipped(value: bytes, bit: int = 0) -> bytes:
-    """With one bit the other way."""
+    """The value with one bit flipped."""
     place = bit // 8 % len(value)
     return value[:place] + bytes([value[place] ^ (1 << bit % 8)]) + value[place + 1 :]
 
 
 def entry(seq: int, **changed: Any) -> Change:
-    """One entry is otherwise; what is callable is applied to what was there."""
+    """A change of an entry's fields; a callable is applied to the old value."""
 
     def change(kept: Dataset) -> Dataset:
         before = kept.entries[seq - 1]
@@ -80,17 +80,17 @@ def entry(seq: int, **changed: Any) -> Change:
 
 
 def without(seq: int) -> Change:
-    """One entry is gone."""
+    """A change that removes an entry."""
     return lambda kept: replace(kept, entries=tuple(each for each in kept.entries if each.seq != seq))
 
 
 def head(**changed: Any) -> Change:
-    """The head is otherwise."""
+    """A change of the head's fields."""
     return lambda kept: replace(kept, head=replace(kept.head, **changed))
 
 
 def made_anew(seq: int) -> Change:
-    """One entry is otherwise, and its own hash goes with it; what comes after it was left."""
+    """A change of an entry and its hash; the entries after it stay."""
 
     def change(kept: Dataset) -> Dataset:
         forged = replace(kept.entries[seq - 1], analyst="bea").sealed()
@@ -100,18 +100,18 @@ def made_anew(seq: int) -> Change:
 
 
 def act(**changed: Any) -> Change:
-    """The last act is otherwise."""
+    """A change of the last act."""
     return lambda kept: replace(kept, journal=(*kept.journal[:-1], replace(kept.journal[-1], **changed)))
 
 
 def without_last_act(kept: Dataset) -> Dataset:
-    """The last act is gone."""
+    """Remove the last act."""
     return replace(kept, journal=kept.journal[:-1], acted_at=kept.acted_at[:-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is done, and what must be found."""
+    """A change, and the finding that it must cause."""
 
     name: str
     change: Change
@@ -144,7 +144,7 @@ DAMAGES = [
 
 
 def test_a_whole_ledger_passes() -> None:
-    """All of it is looked at."""
+    """Every entry is checked."""
     check = checked(whole())
     assert (check.finding, check.entries) == (None, ENTRIES)
     assert check.bytes >= sum(len(each.values) for each in whole().entries)
@@ -153,7 +153,7 @@ def test_a_whole_ledger_passes() -> None:
 @pytest.mark.parametrize("piece", [1, 2, 64])
 @pytest.mark.parametrize("damage", DAMAGES, ids=str)
 def test_every_damage_is_named(monkeypatch: pytest.MonkeyPatch, damage: Damage, piece: int) -> None:
-    """By table and row, wherever a piece ends."""
+    """The finding names table and row, with any length of pieces."""
     monkeypatch.setattr(start_check, "PIECE_ENTRIES", piece)
     finding = checked(damage.change(whole())).finding
     assert finding is not None
@@ -169,14 +169,14 @@ def test_every_damage_is_named(monkeypatch: pytest.MonkeyPatch, damage: Damage, 
 def test_any_bit_that_is_flipped_in_the_window_names_its_row(
     seq: int, name: str, bit: int, bounds: dict[str, int]
 ) -> None:
-    """And no other row."""
+    """The finding names the damaged row and no other."""
     damaged = entry(seq, **{name: lambda value: flipped(value, bit)})(whole())
     assert checked(damaged, **bounds).finding == f"ledger row {seq}: its contents do not give its hash"
 
 
 @pytest.mark.parametrize("changed", [{}, {"hash": b"x" * 32}, {"worst_case_units": 1}, {"seq": 1}])
 def test_an_empty_ledger_has_the_genesis_for_its_head(changed: dict[str, Any]) -> None:
-    """And has cost nobody anything."""
+    """Its worst case must be zero."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -192,8 +192,8 @@ def test_the_first_entry_continues_the_genesis() -> None:
 
 
 @pytest.mark.parametrize("entries_max", range(1, ENTRIES))
-def test_what_lies_before_the_last_entries_is_not_looked_at(entries_max: int) -> None:
-    """Only whether the first of them continues the one before, by its hash."""
+def test_entries_before_the_window_are_not_checked(entries_max: int) -> None:
+    """Except for the hash that the first checked entry continues."""
     before = ENTRIES - entries_max
     check = checked(entry(before, values=flipped)(whole()), entries_max=entries_max)
     assert (check.finding, check.entries) == (None, entries_max)
@@ -202,12 +202,12 @@ def test_what_lies_before_the_last_entries_is_not_looked_at(entries_max: int) ->
 
 
 def sizes() -> list[int]:
-    """Of the entries, newest first, as the store states them."""
+    """The sizes of the entries, newest first, as the store returns them."""
     return [size for _, size in snapshot(whole()).entry_sizes(before=2**62, limit=ENTRIES)]
 
 
-def test_what_lies_before_the_last_bytes_is_not_looked_at() -> None:
-    """The window holds as many entries as fit, and the newest one whatever its size."""
+def test_the_window_is_bounded_by_bytes() -> None:
+    """The window holds as many entries as fit, and the newest one at any size."""
     for fitting in range(1, ENTRIES + 1):
         bytes_max = sum(sizes()[:fitting])
         check = checked(whole(), bytes_max=bytes_max)
@@ -219,7 +219,7 @@ def test_what_lies_before_the_last_bytes_is_not_looked_at() -> None:
 
 
 class CountingTransaction(SparseTransaction):
-    """Notes how many entries are asked for at once."""
+    """Records how many entries each read asks for."""
 
     asked: list[int]
 
@@ -229,7 +229,7 @@ class CountingTransaction(SparseTransaction):
 
 
 class BrokenTransaction(SparseTransaction):
-    """Cannot give any entry."""
+    """A transaction that fails to read entries."""
 
     fault: Exception
 
@@ -238,21 +238,21 @@ class BrokenTransaction(SparseTransaction):
 
 
 def counting(asked: list[int]) -> CountingTransaction:
-    """A snapshot of the whole ledger."""
+    """A snapshot of the whole ledger that counts reads."""
     transaction = CountingTransaction(snapshot(whole())._store, 1, lock=False)
     transaction.asked = asked
     return transaction
 
 
 def broken(fault: Exception) -> BrokenTransaction:
-    """The same."""
+    """A snapshot of the whole ledger whose reads fail."""
     transaction = BrokenTransaction(snapshot(whole())._store, 1, lock=False)
     transaction.fault = fault
     return transaction
 
 
 def test_pieces_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A piece has more than that only where it has a single entry."""
+    """A piece exceeds the bound only if it has a single entry."""
     for fitting, expected in ((1, [1] * 6), (2, [2, 2, 2]), (4, [4, 2])):
         monkeypatch.setattr(start_check, "PIECE_BYTES", sum(sizes()[:fitting]))
         asked: list[int] = []
@@ -262,8 +262,8 @@ def test_pieces_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (check.finding, asked) == (None, expected)
 
 
-def test_rows_that_cannot_be_read_are_damaged_and_a_store_that_is_away_is_not() -> None:
-    """What an exception says may quote a row, and is not told."""
+def test_unreadable_rows_are_damage_and_an_unavailable_store_is_not() -> None:
+    """The text of an exception may quote a row, and is not logged."""
     check = StartCheck(whole().record)
     assert check.step(broken(StoreUnavailable()))
     with pytest.raises(StoreUnavailable):

@@ -1,4 +1,4 @@
-"""Start checks beside the lines: a damaged dataset is closed and named in the log, and nothing else is disturbed."""
+"""Start checks in the background: a damaged dataset is closed and named in the log; other datasets are unaffected."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ NAMES = ("one", "two")
 
 
 class FaultyStore(MemoryStore):
-    """Raises these when a transaction is asked for, the last of them first."""
+    """Raises the errors in its list when a transaction is opened, the last one first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,14 +58,14 @@ def store() -> FaultyStore:
 
 @pytest.fixture
 def replica(store: FaultyStore) -> Iterator[Replica]:
-    """Of another process."""
+    """A replica of another process."""
     with open_replica(store) as opened:
         yield opened
 
 
 @pytest.fixture
 def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> StartChecks:
-    """The checks of that house, which the test steps; nothing waits for any time to pass."""
+    """The checks of that replica, stepped by the test, without delays."""
     monkeypatch.setattr(job_queue, "RETRY_S", 0.0)
     monkeypatch.setattr(start_checks, "LOOK_EVERY_S", 0.0)
     checks = StartChecks(store)
@@ -74,19 +74,19 @@ def checks(replica: Replica, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 
 
 def opened(replica: Replica, name: str) -> None:
-    """Its line is opened, and the dataset is loaded."""
+    """Open a dataset's writer and load the dataset."""
     replica.registry.writer(replica.registry.record(name)).catch_up()
 
 
 def code(replica: Replica, name: str) -> str | None:
-    """What keeps a dataset closed."""
+    """The code of the reason why a dataset is closed, if it is."""
     return replica.registry.guard(replica.registry.record(name)).code
 
 
 def test_a_damaged_dataset_is_closed_and_the_other_is_not(
     replica: Replica, checks: StartChecks, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log names the row once; readiness, the metric and the guard say so, and go on saying so."""
+    """The log names the row once; readiness, the metric and the guard report it from then on."""
     for name in NAMES:
         opened(replica, name)
     with caplog.at_level(logging.ERROR):
@@ -106,7 +106,7 @@ def test_a_damaged_dataset_is_closed_and_the_other_is_not(
 
 
 def everything(replica: Replica, who: Principal) -> None:
-    """Whatever touches the first dataset is refused."""
+    """Check that every request to the first dataset is refused."""
     refused: list[Callable[[], object]] = [
         lambda: ask(replica, who, "new", "one", reuse=False),
         lambda: ask(replica, who, "a", "one"),
@@ -122,7 +122,7 @@ def everything(replica: Replica, who: Principal) -> None:
 
 
 def test_everything_is_refused_from_then_on(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
-    """Also a query whose head was vouched for, which needs no transaction before its commit; nothing is written."""
+    """Also a query whose head was confirmed recorded, which needs no transaction before its commit."""
     who = analyst(replica)
     for key in ("c", "d"):
         ask(replica, who, key, "one", reuse=False)
@@ -133,10 +133,10 @@ def test_everything_is_refused_from_then_on(replica: Replica, checks: StartCheck
     assert store.kept[1] is before
 
 
-def test_a_store_that_is_away_is_asked_again(
+def test_an_unavailable_store_is_tried_again(
     replica: Replica, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other datasets have their turn meanwhile, and the log has a line once it has lasted."""
+    """Other datasets have their turn meanwhile, and a lasting fault is logged once."""
     for name in NAMES:
         opened(replica, name)
     with caplog.at_level(logging.ERROR):
@@ -154,10 +154,10 @@ def test_a_store_that_is_away_is_asked_again(
     assert ["cannot be read; tried on" in each for each in caplog.messages] == [True, False]
 
 
-def test_a_fault_of_ours_costs_that_check_alone(
+def test_an_error_affects_that_check_alone(
     replica: Replica, checks: StartChecks, store: FaultyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is an incident that shows nothing of what it said; nothing is closed for it."""
+    """It is an incident without the error's text, and closes no dataset."""
     for name in NAMES[::-1]:
         opened(replica, name)
     store.faults = [RuntimeError("ann is forty-four")]
@@ -170,7 +170,7 @@ def test_a_fault_of_ours_costs_that_check_alone(
 
 
 def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: StartChecks) -> None:
-    """Whoever waits for the dataset to be loaded comes first; one that is never loaded is checked all the same."""
+    """Loading for waiting clients comes first; a dataset that is never loaded is checked all the same."""
     record, guard = replica.registry.record("one"), replica.registry.guard(replica.registry.record("one"))
     loading = iter([False, False, True, True])
     checks.ask(record, guard, is_loaded=lambda: next(loading))
@@ -183,7 +183,7 @@ def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: S
 
 
 def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
-    """What waits is not looked at any more, and neither is a check that waits for a load carried out."""
+    """Neither queued checks nor one that waits for a load are carried out."""
     record, guard = replica.registry.record("one"), replica.registry.guard(replica.registry.record("one"))
 
     def close_meanwhile() -> bool:
@@ -199,7 +199,7 @@ def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: F
 
 
 def test_a_replica_checks_what_it_opens_on_a_thread_of_its_own(replica: Replica) -> None:
-    """Once it was told to."""
+    """After `check_ledgers` was called."""
     opened(replica, "one")
     replica.registry.let_go([1])
     replica.check_ledgers()

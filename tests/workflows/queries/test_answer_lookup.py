@@ -1,4 +1,4 @@
-"""A reply that another replica has given: the same bytes without the dataset's line, or the line's own answer."""
+"""Another replica's answer: the same bytes without the dataset's writer, or the writer's own answer."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,14 +27,14 @@ def world() -> Iterator[Replicas]:
 
 
 def told(world: Replicas, key: str, *, number: int = 1) -> None:
-    """Wait until a replica knows where the reply to a key is to be found."""
+    """Wait until a replica has a hint for a key."""
     cache, replica = world.caches[number], world.replicas[number]
     hint = cache.hint(replica.registry.record("survey").genesis, (world.analyst.id, key))
     eventually(lambda: hint in replica._exchange.hints)
 
 
-def test_a_retry_at_another_replica_does_not_wait_for_the_line(world: Replicas) -> None:
-    """The stored bytes, while the dataset is locked by somebody; nothing is drawn, nothing charged."""
+def test_a_retry_at_another_replica_does_not_wait_for_the_writer(world: Replicas) -> None:
+    """The stored bytes, while the dataset is locked; nothing is drawn or charged."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     world.store.gate.clear()
@@ -47,7 +47,7 @@ def test_a_retry_at_another_replica_does_not_wait_for_the_line(world: Replicas) 
 
 
 def test_another_analyst_with_the_same_key_gets_an_answer_of_its_own(world: Replicas) -> None:
-    """Even if a hint sends it to the cache."""
+    """Even if a hint leads to a lookup in the cache."""
     first = ask(world.replicas[0], world.analyst, "k", reuse=False)
     told(world, "k")
     other = analyst_like(world.analyst, 8)
@@ -58,15 +58,15 @@ def test_another_analyst_with_the_same_key_gets_an_answer_of_its_own(world: Repl
     assert theirs.body != first.body
 
 
-def test_another_query_under_the_key_is_refused_by_the_line(world: Replicas) -> None:
-    """The database is the judge of a conflict."""
+def test_another_query_under_the_key_is_refused_by_the_writer(world: Replicas) -> None:
+    """Conflicts are decided by the database."""
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     with pytest.raises(KeyConflict):
         ask(world.replicas[1], world.analyst, "k", noise={"sigma": 5.0})
 
 
-def test_a_key_that_nobody_has_told_of_never_asks_the_cache(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_without_a_hint_never_asks_the_cache(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ordinary query costs no round trip; a retry costs one."""
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
@@ -80,8 +80,8 @@ def test_a_key_that_nobody_has_told_of_never_asks_the_cache(world: Replicas, mon
 
 
 @pytest.mark.parametrize("change", [{"fence": 7}, {"entry_hash": bytes(32)}, {"seq": 99}])
-def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[str, Any]) -> None:
-    """Of another fence, or showing an entry that this ledger does not have."""
+def test_an_answer_of_another_history_is_not_given(world: Replicas, change: dict[str, Any]) -> None:
+    """An answer of another fence, or one that shows an entry missing in this ledger."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     genesis = world.replicas[0].registry.record("survey").genesis
@@ -92,16 +92,16 @@ def test_a_reply_of_another_history_is_not_given(world: Replicas, change: dict[s
     assert ask(world.replicas[1], world.analyst, "k").body == first.body
 
 
-def test_what_the_cache_has_lost_the_line_knows(world: Replicas) -> None:
-    """The same bytes."""
+def test_an_answer_lost_by_the_cache_comes_from_the_writer(world: Replicas) -> None:
+    """The writer returns the same bytes."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
     assert ask(world.replicas[1], world.analyst, "k").body == first.body
 
 
-def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
-    """By those who look and, where there are too many to look, by the line."""
+def test_many_concurrent_retries_get_the_same_bytes(world: Replicas) -> None:
+    """Some by lookups and, beyond the number of lookup threads, some by the writer."""
     first = ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     promises = [world.replicas[1].analysts.submit(world.analyst, "survey", "k", QUERY) for _ in range(5 * LOOKING_MAX)]
@@ -109,8 +109,8 @@ def test_a_crowd_of_retries_is_answered_alike(world: Replicas) -> None:
     assert world.store.head(1).seq == 1
 
 
-def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that was committed and withheld is not handed over either; the ledger has it, and a retry shows it."""
+def test_an_unwitnessed_answer_is_not_given(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A committed answer that was withheld is not given by another replica either; a later retry returns it."""
     told_of: list[object] = []
     monkeypatch.setattr(world.replicas[0]._exchange, "committed", lambda *told: told_of.append(told))
 
@@ -130,7 +130,7 @@ def test_what_no_witness_knows_is_told_to_nobody(world: Replicas, monkeypatch: p
 
 
 def test_a_dataset_that_its_witness_keeps_closed_is_closed_for_retries_too(world: Replicas) -> None:
-    """A database set back behind its witness: the reply is in the cache and in the ledger, and is not given."""
+    """With the database behind its witness, an answer in the cache and in the ledger is not given."""
     ask(world.replicas[0], world.analyst, "k", reuse=False)
     told(world, "k", number=0)
     before = world.store.kept[1]
@@ -141,7 +141,7 @@ def test_a_dataset_that_its_witness_keeps_closed_is_closed_for_retries_too(world
 
 
 def test_a_closed_replica_leaves_no_promise_open(world: Replicas) -> None:
-    """Whoever comes after the end is refused by the line."""
+    """A submission after the close is refused by the writer."""
     ask(world.replicas[0], world.analyst, "k")
     told(world, "k")
     lookup, writer = world.replicas[1]._submitter.lookup, world.writer(1)
@@ -152,7 +152,7 @@ def test_a_closed_replica_leaves_no_promise_open(world: Replicas) -> None:
 
 
 def test_replicas_agree_on_what_was_spent(world: Replicas) -> None:
-    """Taking turns, each with what the other told it."""
+    """Two replicas answer in turn, each following the other's commits."""
     for n in range(12):
         ask(world.replicas[n % 2], world.analyst, f"k{n}", reuse=False)
     assert truth(world.store) == world.spent(1)

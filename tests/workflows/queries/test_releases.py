@@ -18,7 +18,7 @@ KEYS = ["b", "a", "a/b", "//", "Z", "~", " "]
 
 @pytest.fixture
 def replica() -> Iterator[Replica]:
-    """Two datasets; the clock stands still, so that all that is released is of one second."""
+    """Two datasets and a fixed clock, so that all releases are of one second."""
     with open_replica() as opened:
         for name in ("survey", "another"):
             register(opened, name)
@@ -27,7 +27,7 @@ def replica() -> Iterator[Replica]:
 
 
 def every_page(replica: Replica, who: Principal, limit: int) -> list[tuple[ReleaseRow, ...]]:
-    """The items of the pages, one after the other."""
+    """The items of each page, in order."""
     pages: list[tuple[ReleaseRow, ...]] = []
     cursor = None
     while not pages or cursor is not None:
@@ -39,7 +39,7 @@ def every_page(replica: Replica, who: Principal, limit: int) -> list[tuple[Relea
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_a_page_that_ends_within_a_second_loses_and_repeats_nothing(replica: Replica, limit: int) -> None:
-    """The newer dataset and the later sequence first; what shows one entry twice is listed twice, whatever its key."""
+    """The newer dataset and the later sequence come first; two answers that show one entry are both listed."""
     who = analyst(replica)
     for number, key in enumerate(KEYS):
         ask(replica, who, key, noise={"sigma": 5.0 + number})
@@ -51,7 +51,7 @@ def test_a_page_that_ends_within_a_second_loses_and_repeats_nothing(replica: Rep
 
 
 def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a next one, until all are listed: the first query that reaches the bound is the last of its page."""
+    """The first query that reaches the bound is the last of its page; pages go on until all are listed."""
     who = analyst(replica)
     for number in range(5):
         ask(replica, who, str(number), noise={"sigma": 5.0 + number})
@@ -78,7 +78,7 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
     ],
 )
 def test_a_cursor_that_this_listing_has_not_given_is_refused(replica: Replica, cursor: str) -> None:
-    """By name, and not by a fault of the database."""
+    """As an invalid cursor, not as a database error."""
     with pytest.raises(InvalidRequest) as refused:
         replica.analysts.releases(analyst(replica), cursor=cursor, limit=3)
     assert [error.field for error in refused.value.errors] == ["cursor"]

@@ -1,4 +1,4 @@
-"""A key that was answered before replays, whatever is refused today; every other refusal stands."""
+"""A key that was answered replays even if its query is refused today; all other refusals stand."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ WAIT_S = 30
 
 
 def narrowed(record: DatasetRecord | None) -> DatasetRecord | None:
-    """The same dataset, as a later version may see it: without the column `age`."""
+    """The same dataset as a later version may read it: without the column `age`."""
     if record is None:
         return None
     columns = {name: column for name, column in PEOPLE["columns"].items() if name != "age"}  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def narrowed(record: DatasetRecord | None) -> DatasetRecord | None:
 
 
 class LaterMemoryStore(MemoryStore):
-    """The in-memory store, which from some time on refuses what was taken before, and counts its transactions."""
+    """The in-memory store, which can switch to a narrower schema, and counts its transactions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class LaterMemoryStore(MemoryStore):
 
 
 class LaterPostgresStore(PostgresStore):
-    """The same on Postgres."""
+    """The same switch on Postgres."""
 
     is_later = False
 
@@ -85,7 +85,7 @@ class LaterPostgresStore(PostgresStore):
 
 
 class MoodyWitness(MemoryWitness):
-    """A witness that cannot always be written."""
+    """A witness whose writes can be made to fail."""
 
     is_away = False
 
@@ -116,7 +116,7 @@ def store() -> LaterMemoryStore:
 def replica_on(
     store: Any, witness: MemoryWitness | None = None, admission: Admission | None = None
 ) -> Iterator[Replica]:
-    """A house with three people in it, or again on the store where one has filled it."""
+    """A replica with a dataset of three individuals, newly registered or already in the store."""
     with open_replica(store, witness=witness, admission=admission) as opened:
         if not store.datasets():
             register(opened)
@@ -130,7 +130,7 @@ def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any])
 
 
 def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> None:
-    """The same bytes, numbers and names, charged once; on another key the same query is refused."""
+    """The same bytes, charged once; under another key the query is refused."""
     with replica_on(either) as replica:
         who = analyst(replica)
         firsts = {key: ask(replica, who, key, **query) for key, query in (("a", OF_AGE), ("b", IN_STEPS))}
@@ -149,7 +149,7 @@ def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> Non
 
 
 def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryStore) -> None:
-    """On another key the query is refused, naming the item."""
+    """Under another key the query is refused, naming the item."""
     twice: dict[str, Any] = {"select": [{"count": {}}, {"count": {}}]}
     with replica_on(store) as replica:
         who = analyst(replica)
@@ -163,8 +163,8 @@ def test_a_key_answered_when_items_could_be_repeated_replays(store: LaterMemoryS
 
 
 @pytest.mark.parametrize("other", ["analyst", "query", "reuse", "dataset"])
-def test_the_reply_to_another_request_is_not_given(either: Any, other: str) -> None:
-    """Another analyst's, to another query or with another wish for reuse, or about another dataset."""
+def test_the_answer_to_another_request_is_not_given(either: Any, other: str) -> None:
+    """An answer to another analyst, another query, another value of `reuse`, or about another dataset."""
     with replica_on(either) as replica:
         register(replica, "other")
         who, eva = analyst(replica), analyst(replica, "eva")
@@ -179,8 +179,8 @@ def test_the_reply_to_another_request_is_not_given(either: Any, other: str) -> N
         ask(replica, eva if other == "analyst" else who, "k", "other" if other == "dataset" else "survey", **query)
 
 
-def test_a_query_that_is_taken_is_looked_for_by_the_line_alone(store: LaterMemoryStore) -> None:
-    """What is not refused costs no look more: neither a new query nor a conflict."""
+def test_an_accepted_query_is_looked_up_by_the_writer_alone(store: LaterMemoryStore) -> None:
+    """Neither an accepted query nor a conflict costs a lookup."""
     with replica_on(store) as replica:
         who = analyst(replica)
         ask(replica, who, "k")
@@ -207,7 +207,7 @@ def test_submitting_waits_for_no_database(store: LaterMemoryStore) -> None:
 
 
 def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None:
-    """A batch has one look; where there is no room it is Busy, and where there never could be the refusal stands."""
+    """A batch is one lookup; it is Busy without room, and refused where there can never be room."""
     room = MemoryBound(10 * REPLY_BYTES)
     with replica_on(store, admission=Admission(memory=room)) as replica:
         who = analyst(replica)
@@ -226,8 +226,8 @@ def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None
         assert store.transactions == []
 
 
-def test_a_look_begins_in_its_slots_and_a_client_that_goes_takes_it_away(store: LaterMemoryStore) -> None:
-    """Its response leaves when they end, as a query's does."""
+def test_a_lookup_begins_in_its_slots_and_can_be_cancelled(store: LaterMemoryStore) -> None:
+    """Its response leaves at the end of the slots, as a query's does."""
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **OF_AGE)
@@ -251,7 +251,7 @@ def test_a_look_begins_in_its_slots_and_a_client_that_goes_takes_it_away(store: 
 
 
 def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMemoryStore) -> None:
-    """Each entry in its place."""
+    """Each query's result is at its place."""
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **OF_AGE)
@@ -266,8 +266,8 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
         assert isinstance(refused.exception(timeout=WAIT_S), InvalidRequest)
 
 
-def test_what_cannot_be_known_is_not_refused_for_good(store: LaterMemoryStore) -> None:
-    """While the database is away the key may have an answer, so the refusal is one that time cures."""
+def test_while_the_database_is_unavailable_a_key_is_not_refused(store: LaterMemoryStore) -> None:
+    """While the database is unavailable the key may have an answer, so the refusal is Unavailable, which is retried."""
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **OF_AGE)
@@ -280,8 +280,8 @@ def test_what_cannot_be_known_is_not_refused_for_good(store: LaterMemoryStore) -
     assert isinstance(submitted(replica, who, "k", OF_AGE).exception(timeout=WAIT_S), Unavailable)  # it is closed
 
 
-def test_a_reply_that_was_withheld_leaves_only_when_it_is_witnessed(store: LaterMemoryStore) -> None:
-    """As with every other stored reply; and none leaves a dataset that is closed."""
+def test_a_withheld_answer_leaves_only_when_it_is_witnessed(store: LaterMemoryStore) -> None:
+    """As with every stored answer; a closed dataset gives none."""
     witness = MoodyWitness()
     with replica_on(store, witness) as replica:
         who = analyst(replica)
@@ -300,7 +300,7 @@ def test_a_reply_that_was_withheld_leaves_only_when_it_is_witnessed(store: Later
 
 
 def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> None:
-    """By its public cost it could never be admitted any more; its key has the answer."""
+    """Its public cost can never be admitted today; its key has the answer."""
     wide: dict[str, Any] = {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}}
     with replica_on(store) as replica:
         who = analyst(replica)
@@ -311,10 +311,10 @@ def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> N
             ask(replica, who, "l", **wide, reuse=False)
 
 
-def test_what_breaks_while_looking_reaches_whoever_waits(
+def test_an_error_during_a_lookup_reaches_the_waiting_caller(
     store: LaterMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An incident, and the next look is as good as ever."""
+    """It is an incident, and the next lookup works."""
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **OF_AGE)

@@ -1,4 +1,4 @@
-"""Accounts for reading: the same from memory and from slices, and never from slices of another moment."""
+"""Reads of accounts: equal from memory and from slices, and never from slices of another position."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tests.workflows.replicas import Replicas, eventually, replicas
 
 @pytest.fixture
 def world() -> Iterator[Replicas]:
-    """Two replicas, and one question asked."""
+    """Two replicas, after one query."""
     with replicas(GatedStore()) as made:
         ask(made.replicas[0], made.analyst, "k")
         yield made
@@ -28,25 +28,25 @@ def world() -> Iterator[Replicas]:
 
 
 def everybody(transaction: Transaction) -> Sequence[tuple[int, str]]:
-    """All who are there."""
+    """(slot, key) of every individual."""
     return transaction.keys_of(after_slot=-1, limit=100, bytes_max=2**20)
 
 
 def individual(world: Replicas, key: str = "bob") -> Principal:
-    """Whose account it is."""
+    """The principal of an individual."""
     principal, _ = world.replicas[0].principals.create(role="individual", name=key, dataset="survey", individual=key)
     return principal
 
 
 def from_slices(world: Replicas, number: int = 1) -> list[AccountNumbers] | None:
-    """What a replica finds in the cache."""
+    """The accounts that a replica finds in the cache."""
     replica = world.replicas[number]
     wanted = accounts._wanted(everybody, replica.registry.record("survey"), world.writer(number))  # type: ignore[arg-type]
     return accounts._in_slices(wanted, replica._exchange)
 
 
 def leave(world: Replicas, number: int = 0) -> None:
-    """Have a replica read everybody's account, and wait until others find what it left."""
+    """Have a replica read all accounts, and wait until its slices are in the cache."""
     place = here(world, number)
     world.replicas[number].curators.budgets("survey", cursor=None, limit=100)
     genesis = place.genesis
@@ -54,12 +54,12 @@ def leave(world: Replicas, number: int = 0) -> None:
 
 
 def here(world: Replicas, number: int = 0) -> LedgerPosition:
-    """Where the database stands."""
+    """The ledger position of the database."""
     return LedgerPosition.of(world.replicas[number].registry.record("survey"), world.store.head(1))
 
 
-def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
-    """By its owner and by the curator, from what another replica has left; the line is not waited for."""
+def test_an_account_is_read_while_the_writer_is_busy(world: Replicas) -> None:
+    """By the individual and by the curator, from another replica's slices, without waiting for the writer."""
     bob = individual(world)
     usual = (
         world.replicas[0].individuals.budgets(bob),
@@ -79,8 +79,8 @@ def test_an_account_is_read_while_the_line_is_busy(world: Replicas) -> None:
     held.result(timeout=30)
 
 
-def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world: Replicas) -> None:
-    """Its line is not asked."""
+def test_an_account_is_read_without_loading_the_dataset(world: Replicas) -> None:
+    """Its writer gets no work."""
     leave(world)
     world.unload(1)
     assert world.replicas[1].individuals.budgets(individual(world)) == world.replicas[0].individuals.budgets(
@@ -89,8 +89,8 @@ def test_a_replica_that_has_not_loaded_the_dataset_need_not_for_an_account(world
     assert world.writer(1).position is None
 
 
-def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
-    """After a question, after a limit was lowered, after a pause, after somebody came."""
+def test_slices_of_an_earlier_position_are_not_used(world: Replicas) -> None:
+    """After a query, a lowered limit, a pause or an upload of individuals."""
     bob = individual(world)
     leave(world)
     assert from_slices(world) is not None
@@ -111,8 +111,8 @@ def test_slices_of_another_moment_are_as_good_as_none(world: Replicas) -> None:
 
 
 @pytest.mark.parametrize("change", [{"seq": 2}, {"fence": 2}, {"hash": bytes(32)}, {"data_version": 9}])
-def test_slices_of_another_place_are_as_good_as_none(world: Replicas, change: dict[str, object]) -> None:
-    """Ahead, of another fence, or of a clone that stands at the same sequence: nothing that they say is shown."""
+def test_slices_of_another_position_are_not_used(world: Replicas, change: dict[str, object]) -> None:
+    """Slices that are ahead, of another fence, or of a clone at the same sequence are not used."""
     leave(world)
     (true,) = world.caches[0].slices(here(world).genesis, [0])
     world.caches[0]._values._room.values.clear()  # type: ignore[attr-defined]
@@ -121,8 +121,8 @@ def test_slices_of_another_place_are_as_good_as_none(world: Replicas, change: di
     assert from_slices(world) is None
 
 
-def test_a_slice_that_is_too_short_or_missing_is_as_good_as_none(world: Replicas) -> None:
-    """All that was wanted, or nothing."""
+def test_a_missing_or_short_slice_gives_no_accounts(world: Replicas) -> None:
+    """The cache gives all wanted accounts, or none."""
     leave(world)
     (true,) = world.caches[0].slices(here(world).genesis, [0])
     room = world.caches[0]._values._room  # type: ignore[attr-defined]
@@ -134,8 +134,8 @@ def test_a_slice_that_is_too_short_or_missing_is_as_good_as_none(world: Replicas
     assert from_slices(world) is None
 
 
-def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
-    """Whether the line is at hand or not."""
+def test_an_unknown_individual_is_not_found(world: Replicas) -> None:
+    """With the writer idle or busy."""
     nobody = individual(world, "nobody")
     leave(world)
     with pytest.raises(NotFound):
@@ -145,8 +145,8 @@ def test_whoever_is_unknown_is_not_found_either_way(world: Replicas) -> None:
         world.replicas[1].individuals.budgets(nobody)
 
 
-def test_a_slice_is_left_once(world: Replicas) -> None:
-    """Reading the same again leaves nothing; people scattered over many slices leave nothing at all."""
+def test_a_slice_is_shared_once(world: Replicas) -> None:
+    """Repeating a read stores nothing; individuals scattered over many slices are never shared."""
     leave(world)
     exchange, place = world.replicas[0]._exchange, here(world)
     assert not exchange.wants(place, 0)
@@ -157,7 +157,7 @@ def test_a_slice_is_left_once(world: Replicas) -> None:
 
 
 def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the line."""
+    """The same refusal as from the writer."""
     leave(world)
     world.unload(1)
 
@@ -179,8 +179,8 @@ def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: py
 
 
 @pytest.mark.parametrize("in_the_way", ["not loaded", "busy", "behind"])
-def test_an_own_account_is_read_beside_the_line(world: Replicas, in_the_way: str) -> None:
-    """Where neither memory nor the cache has it, from the database: the line is not waited for, nor given work."""
+def test_an_own_account_is_read_outside_the_writer(world: Replicas, in_the_way: str) -> None:
+    """If neither memory nor the cache has it, it comes from the database, without waiting for the writer."""
     bob, writer = individual(world), world.writer(1)
     ask(world.replicas[0], world.analyst, "another", reuse=False)
     usual = world.replicas[0].individuals.budgets(bob)

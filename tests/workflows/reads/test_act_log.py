@@ -1,4 +1,4 @@
-"""The log of acts: everything that was done to a dataset, and nothing that an erasure has taken away."""
+"""The log of acts: all acts on a dataset, without the keys of erased individuals."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -17,13 +17,13 @@ ROWS = [("ann", "NO", 44, 10), ("canary-bob", "SE", 30, 20.5)]
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """One of its own."""
+    """A store that the test can inspect."""
     return MemoryStore()
 
 
 @pytest.fixture
 def replica(store: MemoryStore) -> Iterator[Replica]:
-    """Two people, and another dataset to which nothing was done."""
+    """A replica with a dataset of two individuals, and a second dataset without acts."""
     with open_replica(store) as opened:
         register(opened)
         register(opened, "other")
@@ -32,12 +32,12 @@ def replica(store: MemoryStore) -> Iterator[Replica]:
 
 
 def owner(replica: Replica, key: str) -> Principal:
-    """Whose account it is."""
+    """The principal of an individual."""
     return replica.principals.create(role="individual", name="owner", dataset="survey", individual=key)[0]
 
 
 def acts(replica: Replica, *, limit: int = 100) -> list[ActRow]:
-    """All of them, page by page."""
+    """All acts, read page by page."""
     page = replica.curators.acts("survey", cursor=None, limit=limit)
     found = [*page.items]
     while page.next is not None:
@@ -47,12 +47,12 @@ def acts(replica: Replica, *, limit: int = 100) -> list[ActRow]:
 
 
 def told(replica: Replica) -> list[tuple[str, int, str | None, dict[str, Any]]]:
-    """What each act says."""
+    """(act, sequence, individual, detail) of each act."""
     return [(each.act, each.sequence, each.individual, each.detail) for each in acts(replica)]
 
 
-def test_every_act_is_told_newest_first(replica: Replica) -> None:
-    """In words and in rho, never in slots; what was done between two questions says so."""
+def test_every_act_is_listed_newest_first(replica: Replica) -> None:
+    """Details are in words and rho, never in slots; each act has the sequence at which it was done."""
     replica.individuals.lower_limit(owner(replica, "ann"), "survey", limit_rho=Decimal("0.25"))
     ask(replica, analyst(replica), "k1")
     replica.curators.open_epoch("survey")
@@ -68,7 +68,7 @@ def test_every_act_is_told_newest_first(replica: Replica) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_pages_join_up(replica: Replica, limit: int) -> None:
-    """Each act once, whatever comes while the pages are turned."""
+    """Each act is listed once, also when new acts come between pages."""
     for _ in range(5):
         replica.curators.open_epoch("survey")
     assert [each.number for each in acts(replica, limit=limit)] == [6, 5, 4, 3, 2, 1]
@@ -78,7 +78,7 @@ def test_pages_join_up(replica: Replica, limit: int) -> None:
 
 
 def test_an_erased_key_does_not_come_back(replica: Replica) -> None:
-    """Neither in the erasure, nor in what that person did before; the act itself stays in the log."""
+    """Neither in the erasure nor in the individual's earlier acts; the acts themselves stay in the log."""
     bob = owner(replica, "canary-bob")
     replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal("0.25"))
     assert [each.individual for each in acts(replica)] == ["canary-bob", None]
@@ -87,8 +87,8 @@ def test_an_erased_key_does_not_come_back(replica: Replica) -> None:
     assert [each.act for each in acts(replica)] == ["erase", "limit", "rows"]
 
 
-def test_an_act_of_a_kind_that_is_not_known_tells_that_it_was_done(replica: Replica, store: MemoryStore) -> None:
-    """And when, and to whom: what its detail may say was decided by whoever made that kind."""
+def test_an_act_of_an_unknown_kind_is_listed_without_detail(replica: Replica, store: MemoryStore) -> None:
+    """Act, time and individual are shown; the detail of an unknown kind is not."""
     with store.transaction(1, lock=True) as transaction:
         transaction.journal("later", {"slot": 0, "secret": "canary"})
         transaction.commit()
@@ -97,7 +97,7 @@ def test_an_act_of_a_kind_that_is_not_known_tells_that_it_was_done(replica: Repl
 
 
 def test_a_reconciliation_says_what_was_burned(replica: Replica, store: MemoryStore) -> None:
-    """In rho, without the positions that it settled."""
+    """The amount in rho, without the positions that it settled."""
     detail = {"why": "witness-lost", "units": str(2**39), "joining_units": "0", "fence": 2, "settled": [1, 1, 1]}
     with store.transaction(1, lock=True) as transaction:
         transaction.journal("reconcile", detail)
@@ -106,7 +106,7 @@ def test_a_reconciliation_says_what_was_burned(replica: Replica, store: MemorySt
 
 
 def test_an_unknown_dataset_and_a_strange_cursor_are_refused(replica: Replica) -> None:
-    """As in every listing."""
+    """With the errors of every listing."""
     with pytest.raises(NotFound):
         replica.curators.acts("nowhere", cursor=None, limit=5)
     with pytest.raises(InvalidRequest):

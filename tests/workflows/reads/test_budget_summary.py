@@ -1,4 +1,4 @@
-"""What curators read of all budgets together."""
+"""The summary of all budgets, for curators."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0,
 
 
 @given(ACCOUNTS)
-def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int, int, bool]]) -> None:
-    """Bins, quantiles and who has nothing left, against Python's own numbers; some have spent more than their limit."""
+def test_a_summary_counts_every_individual_once(accounts: list[tuple[bool, int, int, bool]]) -> None:
+    """Bins, quantiles and exhausted accounts, against plain Python; some have spent more than their limit."""
     columns = zip(*accounts, strict=True) if accounts else ((), (), (), ())
     present, limit, spent, paused = (list(column) for column in columns)
     there = AllAccounts(
@@ -49,12 +49,12 @@ def test_a_summary_counts_everybody_present_once(accounts: list[tuple[bool, int,
 
 @pytest.fixture
 def rows() -> list[tuple[Any, ...]]:
-    """Two people."""
+    """Rows of two individuals."""
     return TWO_PEOPLE
 
 
-def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
-    """What is spent meanwhile does not show in it, and shows in the next."""
+def test_copied_accounts_do_not_change(replica: Replica) -> None:
+    """Later charges do not show in a copy, and show in the next one."""
     writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     ask(replica, who, "a", reuse=False)
     before = all_accounts(writer)
@@ -66,10 +66,10 @@ def test_a_standing_is_copied_and_stays_as_it_was(replica: Replica) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_is_copied_at_a_time_and_questions_come_between(
+def test_queries_are_answered_between_copied_pages(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question is answered between two pages: it shows in the second and not in the first."""
+    """A query is answered between two pages: it shows in the second and not in the first."""
     writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     upload(replica, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
     ask(replica, who, "a", reuse=False)
@@ -93,7 +93,7 @@ def test_a_page_is_copied_at_a_time_and_questions_come_between(
 
 
 def test_memory_that_is_behind_catches_up_first() -> None:
-    """Another replica has answered: the summary is of no instant before it was asked for."""
+    """After another replica's answer the summary is not of a state before the call."""
     store = MemoryStore()
     with open_replica(store) as answering, open_replica(store) as reading:
         register(answering)
@@ -104,15 +104,15 @@ def test_memory_that_is_behind_catches_up_first() -> None:
 
 
 def test_a_dataset_without_people_has_a_summary() -> None:
-    """Of none."""
+    """The summary counts zero individuals."""
     with open_replica() as replica:
         register(replica)
         told = replica.curators.budget_summary("survey")
     assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
 
 
-def test_memory_that_stays_in_doubt_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is told of accounts that may be wrong."""
+def test_memory_that_stays_invalid_is_unavailable(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accounts that may be outdated are not shown."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     monkeypatch.setattr(writer, "catch_up", lambda: None)
     writer.submit_look(lambda state: state.invalidate()).result(timeout=30)

@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 @pytest.fixture
 def store() -> Iterator[GatedStore]:
-    """One that can hold whoever locks a dataset."""
+    """A store whose locked transactions can be held."""
     made = GatedStore()
     yield made
     made.gate.set()
@@ -27,7 +27,7 @@ def store() -> Iterator[GatedStore]:
 
 @pytest.fixture
 def replica(store: GatedStore) -> Iterator[Replica]:
-    """Two people and some questions, of which some concern but one of them."""
+    """A dataset of two individuals with several queries, some of which touch only one of them."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)])
@@ -39,12 +39,12 @@ def replica(store: GatedStore) -> Iterator[Replica]:
 
 
 def individual(replica: Replica, key: str) -> Principal:
-    """Whose receipts they are."""
+    """The principal of an individual."""
     return replica.principals.create(role="individual", name=key, dataset="survey", individual=key)[0]
 
 
 def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
-    """Of all pages, one after the other."""
+    """The items of all pages, in order."""
     page = page_of(None)
     items = [*page.items]
     while page.next is not None:
@@ -55,7 +55,7 @@ def every_item(page_of: Callable[[str | None], Page[Item]]) -> list[Item]:
 
 @pytest.mark.parametrize("limit", [1, 3, QUESTIONS, 100])
 def test_pages_join_up(replica: Replica, limit: int) -> None:
-    """Every entry once, the newest first, in the ledger and among the receipts; what somebody paid adds up."""
+    """Every entry once, newest first, in ledger and receipts; the receipts' charges add up to the spent total."""
     bob = individual(replica, "bob")
     ledger = every_item(lambda cursor: replica.auditors.ledger("survey", cursor=cursor, limit=limit))
     receipts = every_item(lambda cursor: replica.individuals.receipts(bob, cursor=cursor, limit=limit))
@@ -68,8 +68,8 @@ def test_pages_join_up(replica: Replica, limit: int) -> None:
     assert sum(Fraction(row.charged_rho or "kept") for row in receipts) == Fraction(account.spent_rho)
 
 
-def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None:
-    """While a change holds the dataset's lock and the line, the ledger, receipts and an own account are read."""
+def test_reads_do_not_wait_for_the_writer(replica: Replica, store: GatedStore) -> None:
+    """Ledger, receipts and own account are read while an act holds the dataset's lock and the writer."""
     bob = individual(replica, "bob")
     usual = [
         replica.auditors.ledger("survey", cursor=None, limit=9),
@@ -89,7 +89,7 @@ def test_nothing_waits_for_the_line(replica: Replica, store: GatedStore) -> None
 
 
 def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the capacity, which is public; the ledger's pages, which need no charges, stay as they are."""
+    """The length depends on the public capacity; pages of the ledger, which read no charges, do not change."""
     bob, capacity = individual(replica, "bob"), replica.registry.record("survey").capacity
     for bytes_max, expected in ((capacity // 4 * 3, 3), (capacity // 4, 1), (1, 1)):
         monkeypatch.setattr("service.workflows.reads.ledger.READ_BYTES_MAX", bytes_max)
@@ -99,7 +99,7 @@ def test_more_people_make_shorter_pages_of_receipts(replica: Replica, monkeypatc
 
 
 def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the ledger, of receipts and of accounts: with a next one as long as there is more."""
+    """Pages of the ledger, of receipts and of accounts, with a next page as long as there are more items."""
     bob = individual(replica, "bob")
     for module in ("pages", "ledger", "accounts"):
         monkeypatch.setattr(f"service.workflows.reads.{module}.PAGE_BYTES_MAX", 4)
@@ -115,7 +115,7 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
 
 
 def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A strange cursor, a person who is not there, a database that is away."""
+    """An unknown cursor, an absent individual, an unavailable database."""
     with pytest.raises(InvalidRequest):
         replica.auditors.ledger("survey", cursor="x", limit=9)
     with pytest.raises(NotFound):

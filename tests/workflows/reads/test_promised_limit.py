@@ -1,4 +1,4 @@
-"""The largest limit ever in force for somebody: from the journal where that tells, else the dataset's budget."""
+"""The largest limit ever in force for an individual: from the journal if it is there, else the dataset's budget."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ ACTS = st.lists(
 
 @contextmanager
 def tiered_replica(tier: str) -> Iterator[tuple[Replica, Principal]]:
-    """A dataset in which everybody joins with a limit of its own, and bob."""
+    """A dataset in which each individual joins with a limit of its own, and Bob's principal."""
     with open_replica() as replica:
         register(replica, tables={"people": TIERED})
         join(replica, tier)
@@ -44,18 +44,18 @@ def tiered_replica(tier: str) -> Iterator[tuple[Replica, Principal]]:
 
 
 def join(replica: Replica, tier: str) -> None:
-    """Bob comes, or comes back."""
+    """Bob joins, or comes back."""
     rows = f"person_id,country,age,spend,tier\nbob,NO,30,10,{tier}\n"
     replica.curators.append_rows("survey", "people", "text/csv", BytesIO(rows.encode()))
 
 
 def account(replica: Replica, bob: Principal) -> MyBudget:
-    """As bob reads it."""
+    """Bob's own account."""
     return replica.individuals.budgets(bob)[0]
 
 
 def lower(replica: Replica, bob: Principal, rho: str) -> None:
-    """As far down as rho; what would be a raise is refused and changes nothing."""
+    """Lower Bob's limit to `rho`; a raise is refused and changes nothing."""
     if units_down(Fraction(rho)) > units_down(Fraction(account(replica, bob).budget_rho)):
         with pytest.raises(InvalidRequest):
             replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal(rho))
@@ -66,8 +66,8 @@ def lower(replica: Replica, bob: Principal, rho: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(TIERS, ACTS)
-def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: list[tuple[str, str]]) -> None:
-    """And is exactly of the largest one where the account says so, which it does until somebody leaves."""
+def test_the_promise_covers_the_largest_limit_ever(tier: str, acts: list[tuple[str, str]]) -> None:
+    """It is exactly the largest one where the account says so, which holds until an erasure."""
     with tiered_replica(tier) as (replica, bob):
         who = analyst(replica)
         largest, has_left = Decimal(account(replica, bob).budget_rho), False
@@ -90,8 +90,8 @@ def test_the_promise_is_never_of_less_than_any_limit_there_was(tier: str, acts: 
             assert so_far is None or so_far < told.promise_epsilon
 
 
-def test_where_everybody_began_with_the_budget_it_stays_the_budget() -> None:
-    """A dataset without a column of limits: the promise moves neither with the limit nor when somebody is back."""
+def test_without_own_limits_the_promise_is_the_budget() -> None:
+    """Without a column of limits the promise changes neither with the limit nor at a return."""
     with open_replica() as replica:
         register(replica, tables={"people": PEOPLE})
         join_plain(replica)
@@ -107,14 +107,14 @@ def test_where_everybody_began_with_the_budget_it_stays_the_budget() -> None:
 
 
 def join_plain(replica: Replica) -> None:
-    """Bob comes, or comes back, to a dataset without tiers."""
+    """Bob joins, or comes back to, a dataset without tiers."""
     replica.curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nbob,NO,30,10\n")
     )
 
 
-def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> None:
-    """Then the budget bounds it, and the account says so."""
+def test_a_limit_lowered_before_the_journal_held_the_old_one_is_unknown() -> None:
+    """The budget is used as a bound, and the account says so."""
     with tiered_replica("0.4") as (replica, bob):
         record = replica.registry.record("survey")
         with replica.registry.guard(record).transaction(lock=True) as transaction:
@@ -127,8 +127,8 @@ def test_a_limit_lowered_before_the_journal_told_from_where_is_not_known() -> No
 
 
 @pytest.mark.parametrize("tier", ["0.4", ""])
-def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: str) -> None:
-    """Who joins then has a lower limit for it, and what was forgotten counts as spent so far."""
+def test_after_a_restore_with_lost_charges_the_promise_is_the_budget(tier: str) -> None:
+    """Individuals that join later get a lower limit, and lost charges count as spent so far."""
     forgotten = units_down(Fraction("0.05"))
     with tiered_replica(tier) as (replica, bob):
         record = replica.registry.record("survey")
@@ -148,10 +148,8 @@ def test_after_a_restore_that_may_have_forgotten_charges_it_is_the_budget(tier: 
     ("is_restored", "limit", "spent", "at_most"),
     [(False, 7, 7, 7), (True, 7, 6, 6), (True, 7, 7, 20), (True, 0, 0, 20), (True, 7, 9, 20)],
 )
-def test_where_a_burn_reached_the_limit_all_may_be_spent(
-    is_restored: bool, limit: int, spent: int, at_most: int
-) -> None:
-    """A burn stops at the limit, and the charges that it stands for did not, if the limit was lowered elsewhere."""
+def test_after_a_burn_to_the_limit_all_may_be_spent(is_restored: bool, limit: int, spent: int, at_most: int) -> None:
+    """A burn stops at the limit; the lost charges may have exceeded it, if it was lowered in another history."""
     found = Promised(limit_units=20, of="largest_limit", is_restored=is_restored)
     assert found.spent_units_max(limit_units=limit, spent_units=spent) == at_most
     more = Promised(limit_units=20, of="largest_limit", joining_units=4)

@@ -34,7 +34,7 @@ HALF = 2**38
 
 
 def history(replica: Replica) -> Principal:
-    """Three people, of whom one has lowered a limit and one was erased; three entries and a reply that is reused."""
+    """Three individuals, one with a lowered limit and one erased; three entries and a reused answer."""
     register(replica)
     upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
     replica.registry.writer(replica.registry.record("survey")).act(lowering("bob", limit_units=HALF))
@@ -50,7 +50,7 @@ def history(replica: Replica) -> Principal:
 
 @pytest.fixture
 def witness() -> MemoryWitness:
-    """What was told of the store."""
+    """The witness of the store."""
     return MemoryWitness()
 
 
@@ -63,27 +63,27 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def ana(store: PostgresStore, witness: MemoryWitness) -> Principal:
-    """The analyst who has asked; the house is closed by now."""
+    """The analyst of the queries; the replica is closed."""
     with open_replica(store, witness=witness) as replica:
         return history(replica)
 
 
 def report_of(store: Store, witness: MemoryWitness) -> Report:
-    """What is found of the one dataset."""
+    """The report on the one dataset."""
     (report,) = verify_all(store, witness)
     return report
 
 
 def damage(database_url: str, statement: str) -> None:
-    """Somebody has the owner's rights, and no trigger keeps anything."""
+    """Run a statement with the owner's rights and without triggers."""
     with psycopg.connect(database_url) as owner:
         owner.execute("SET session_replication_role = replica")
         owner.execute(statement.encode())
 
 
 @pytest.mark.usefixtures("ana")
-def test_what_is_whole_is_counted(store: PostgresStore, witness: MemoryWitness) -> None:
-    """No finding, and how much was looked at."""
+def test_a_sound_dataset_is_counted(store: PostgresStore, witness: MemoryWitness) -> None:
+    """The report has no finding, and states how much was checked."""
     report = report_of(store, witness)
     assert report.findings == []
     assert (report.entries, report.acts, report.answers, report.accounts) == (3, 4, 4, 3)
@@ -93,16 +93,16 @@ def test_what_is_whole_is_counted(store: PostgresStore, witness: MemoryWitness) 
 def test_every_damage_is_named(
     database_url: str, store: PostgresStore, witness: MemoryWitness, ana: Principal, done: Damage
 ) -> None:
-    """By table and row."""
+    """The finding names table and row."""
     damage(database_url, done.statement.format(ana=ana.id))
     findings = report_of(store, witness).findings
     assert any(done.found.format(ana=ana.id) in finding for finding in findings), findings
 
 
-def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_now(
+def test_charges_under_a_doubled_limit_are_found_after_it_is_set_back(
     database_url: str, store: PostgresStore, witness: MemoryWitness
 ) -> None:
-    """A promise of 0.5 is broken for ever, though the limit is put back."""
+    """The broken promise of 0.5 is found, although the limit was set back."""
     with open_replica(store, witness=witness) as replica:
         history(replica)
     damage(database_url, "UPDATE individuals SET limit_units = 4 * limit_units")
@@ -125,10 +125,10 @@ def test_what_was_charged_under_a_doubled_limit_is_found_whatever_the_row_says_n
         ({"bob": False}, None),
     ],
 )
-def test_who_takes_part_is_worked_out_anew(
+def test_participation_is_derived_again(
     monkeypatch: pytest.MonkeyPatch, wrongly: dict[str, bool], found: str | None
 ) -> None:
-    """A filter that decides otherwise than limits, pauses and charges say is found in the entry that it decided."""
+    """A filter whose decision contradicts limits, pauses and charges is found in the entry concerned."""
     store, slots = MemoryStore(), {"ann": 0, "bob": 1, "eve": 2}
     with open_replica(store) as replica:
         register(replica)
@@ -154,7 +154,7 @@ def test_who_takes_part_is_worked_out_anew(
 
 
 def test_limits_count_from_when_they_were_lowered() -> None:
-    """Whoever could pay before may be unable to after, and pauses end."""
+    """An individual that could pay before may be unable to later, and pauses end."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -176,8 +176,8 @@ def test_limits_count_from_when_they_were_lowered() -> None:
     assert report.findings == []
 
 
-def test_who_was_left_out_could_not_have_paid(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
-    """A limit that people bring along stands in no journal; that it was too small once does."""
+def test_a_slot_left_out_wrongly_is_found(database_url: str, store: PostgresStore, witness: MemoryWitness) -> None:
+    """Uploaded limits are not in the journal, but an entry shows that one was once too small."""
     with open_replica(store, witness=witness) as replica:
         people: dict[str, Any] = dict(PEOPLE)
         people["columns"] = people["columns"] | {"limit": {"type": "budget"}}
@@ -191,10 +191,10 @@ def test_who_was_left_out_could_not_have_paid(database_url: str, store: Postgres
     assert report_of(store, witness).findings == [said]
 
 
-def test_a_question_that_is_not_read_any_more_keeps_its_labels(
+def test_a_query_of_an_unreadable_version_keeps_its_labels(
     database_url: str, store: PostgresStore, witness: MemoryWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its values are compared all the same, and the report says how many answers that concerns."""
+    """Its values are compared all the same, and the report counts such answers."""
     with open_replica(store, witness=witness) as replica:
         who = history(replica)
 
@@ -212,7 +212,7 @@ def test_a_question_that_is_not_read_any_more_keeps_its_labels(
 def test_an_answer_of_an_earlier_version_may_state_another_half_width(
     database_url: str, store: PostgresStore, witness: MemoryWitness
 ) -> None:
-    """Of the noise alone, 1.96 sigma; and no third one."""
+    """That of the noise alone, 1.96 sigma; a third value is a finding."""
     with open_replica(store, witness=witness) as replica:
         history(replica)
     for width, count in ((5.879891953620161, 0), (5.9, 1)):
@@ -229,7 +229,7 @@ def test_an_answer_of_an_earlier_version_may_state_another_half_width(
     [("0.5", None), ("0.50", None), (0.1, None), ("1E-3", None), ("12", "0.25"), ("0.333", "0.333"), ("1E+2", None)],
 )
 def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> None:
-    """The row keeps units alone; the genesis knows the digits."""
+    """The row stores only units; the genesis binds the digits."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
@@ -243,7 +243,7 @@ def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> N
 
 
 def test_an_epsilon_gives_its_budget() -> None:
-    """By the curve: the genesis binds epsilon and delta, these the units."""
+    """The genesis binds epsilon and delta, which give the units by the GDP curve."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
