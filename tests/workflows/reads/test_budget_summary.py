@@ -66,9 +66,7 @@ def test_copied_accounts_do_not_change(replica: Replica) -> None:
 
 
 @pytest.mark.slow
-def test_queries_are_answered_between_copied_pages(
-    replica: Replica, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_are_answered_between_copied_pages(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query is answered between two pages: it shows in the second and not in the first."""
     writer, who = replica.registry.writer(replica.registry.record("survey")), analyst(replica)
     upload(replica, "people", [(f"p{n}", "NO", 44, 10) for n in range(PAGE_SLOTS)])
