@@ -1,4 +1,4 @@
-"""What tests of the whole service are made of: a house over the in-memory store, with repeatable entropy."""
+"""Factories for tests of the whole service: a replica over the in-memory store, with repeatable entropy."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ class SeededEntropy:
 
 
 def witness_of(store: Store) -> MemoryWitness:
-    """The witness that every house on this store shares."""
+    """The witness that every replica on this store shares."""
     return _WITNESSES.setdefault(store, MemoryWitness())
 
 
@@ -83,7 +83,7 @@ def _commit(transaction: MemoryTransaction) -> None:
 
 
 class PassiveReplica(Replica):
-    """A house on the store of another, whose one line moves only when it is stepped."""
+    """A replica on the store of another, whose one line moves only when it is stepped."""
 
     writer: WriterQueue
 
@@ -112,7 +112,7 @@ def open_replica(
     admission: Admission | None = None,
     ownership: Ownership | None = None,
 ) -> Iterator[Replica]:
-    """A house that is closed at the end."""
+    """A replica that is closed at the end."""
     store = store or MemoryStore()
     replica = Replica(
         store=store,
@@ -149,7 +149,7 @@ def upload(replica: Replica, table: str, rows: Sequence[Sequence[object]], name:
 
 
 def analyst(replica: Replica, name: str = "ana", **more: Any) -> Principal:
-    """An analyst who may ask."""
+    """An analyst without an allowance."""
     return replica.principals.create(role="analyst", name=name, **more)[0]
 
 

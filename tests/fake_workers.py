@@ -1,4 +1,4 @@
-"""Lives of worker processes, for tests of who looks after them; imports little, because each is a fresh process."""
+"""Fake worker processes, for tests of their supervisor; imports little, because each is a fresh process."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A thread that stands by and takes the interpreter's lock whenever somebody gives it up."""
+"""A thread that takes the GIL whenever another thread releases it."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ _NEVER_S = 300.0
 
 @contextmanager
 def bystander() -> Iterator[Callable[[], int]]:
-    """How often it has had the lock so far. Within the block nobody is made to hand the lock over."""
+    """How often the probe has had the GIL so far. Within the block no thread is forced to hand it over."""
     interval_s, turns, is_over = sys.getswitchinterval(), 0, False
 
     def stand_by() -> None:

@@ -5,4 +5,4 @@ from typing import Final
 from service.workflows.model.api_keys import Pepper
 
 LEDGER_KEY: Final = Pepper(bytes(32)).ledger_key()
-"""That of the houses of `tests.factories`."""
+"""That of the replicas of `tests.factories`."""

@@ -1,4 +1,4 @@
-"""What everybody has spent, as the database has it: the view `budgets`, and the sealed entries that it cannot read.
+"""All spent totals as the database has them: the view `budgets`, and the sealed entries that it cannot read.
 
 Prices are worked out in fractions, not by the service's core.
 """
@@ -33,7 +33,7 @@ class Spent(NamedTuple):
 
 
 def spent_in(connection: psycopg.Connection[tuple[Any, ...]], ledger_key: bytes) -> list[Spent]:
-    """Everybody, in any order."""
+    """All individuals, in any order."""
     seal = LedgerSeal(ledger_key)
     page_seqs = {(name, page): seq for name, page, seq in connection.execute(PAGES).fetchall()}
     since: dict[tuple[str, int], int] = defaultdict(int)
@@ -47,7 +47,7 @@ def spent_in(connection: psycopg.Connection[tuple[Any, ...]], ledger_key: bytes)
 
 
 def charged_in(told: Quantities, sigma_steps: Fraction) -> dict[int, int]:
-    """Units by slot, of those who took part."""
+    """Units by slot, of the active individuals."""
     people = zip(told.touched.tolist(), told.active.tolist(), told.amounts.tolist(), strict=True)
     amounts = {slot: amount for slot, is_active, amount in people if is_active}
     if told.measure is Measure.UNITS:

@@ -14,7 +14,7 @@ from service.cli.app import main
 
 
 class _Short:
-    """What does not live long."""
+    """Objects that do not live long."""
 
 
 def drop_signal() -> None:

@@ -25,7 +25,7 @@ def peace() -> Iterator[None]:
 
 
 def test_each_point_stands_in_one_place() -> None:
-    """A point that nobody reaches would make its drill a success; one in two places would blur what it shows."""
+    """A point that is never reached would make its drill a success; one in two places would blur what it shows."""
     reached = [
         node.args[0].value
         for module in modules("service")
@@ -44,7 +44,7 @@ def test_each_point_stands_in_one_place() -> None:
 
 
 def test_the_core_has_none() -> None:
-    """What is proved is pure: its points are seen from outside."""
+    """The core is pure: its points are reached outside of it."""
     assert not [module.path for module in modules("service/core") if "failpoints" in module.text]
 
 

@@ -1,4 +1,4 @@
-"""Coverage from public numbers: certified means that nobody can have been left out."""
+"""Coverage from public numbers: certified means that no individual can have been left out."""
 
 from random import Random
 
@@ -38,7 +38,7 @@ def test_answers_left_is_the_most_that_stays_certified(price: int, spent: int, f
 def test_nobody_is_left_out_while_coverage_is_certified(
     queries: list[tuple[int, float]], floor: int, random: Random
 ) -> None:
-    """Whatever vectors within the clip the individuals have, on every path that public numbers certify."""
+    """For all vectors within the clip, on every path that public numbers certify."""
     nobody = np.zeros(4, dtype=np.bool_)
     accounts = Accounts(spent=np.zeros(4, dtype=np.int64), limit=np.full(4, floor, dtype=np.int64), paused=nobody)
     slots = np.arange(4)

@@ -1,4 +1,4 @@
-"""What is said in words is true: promises bound."""
+"""The statements in words are true: promises bound."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -31,7 +31,7 @@ def test_a_promise_states_both_neighbouring_relations(epsilon: str, replace_one:
 
 
 def test_a_limit_of_nothing_promises_everything() -> None:
-    """Nobody can tell anything."""
+    """A limit of zero promises perfect privacy."""
     promise = promise_of_limit(0, Decimal("1e-9"))
 
     assert [promise.rho, promise.rho_replace_one] == [Decimal(0), Decimal(0)]
@@ -49,7 +49,7 @@ LARGEST = st.sampled_from([0, 1, BUDGET // 1000, BUDGET // 3, BUDGET])  # promis
 
 
 def stated(largest: int, limit: int, spent: int, spent_max: int = 0) -> AccountStatement:
-    """What is said of an account."""
+    """The statement of an account."""
     return statement_of_account(
         largest_limit_units=largest,
         limit_units=limit,

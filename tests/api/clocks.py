@@ -20,7 +20,7 @@ class FakeTime:
         self._ring: Callable[[], None] | None = None
 
     def now(self) -> int:
-        """What the clock shows."""
+        """The present instant."""
         return self.ns
 
     def set(self, instant_ns: int, ring: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from tests.api.world import World, build_world
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    """A fresh small house behind HTTP."""
+    """A fresh small world behind HTTP."""
     built = build_world()
     yield built
     await built.client.aclose()

@@ -78,7 +78,7 @@ class Neighbours:
     server: uvicorn.Server
 
     async def die(self) -> None:
-        """The owner answers nobody any more, and its leases run out."""
+        """The owner answers no request any more, and its leases run out."""
         self.leases.dead.add(self.owning.replica.id)
         self.server.should_exit = True
         await until(lambda: not (self.server.servers[0].is_serving() or self.server.server_state.connections))
@@ -92,7 +92,7 @@ class Neighbours:
 async def until(happens: Callable[[], object]) -> None:
     """Wait until it does."""
     async with asyncio.timeout(PATIENCE_S):
-        while not happens():  # noqa: ASYNC110 - what is waited for tells nobody
+        while not happens():  # noqa: ASYNC110 - the awaited state has no event
             await asyncio.sleep(POLL_S)
 
 

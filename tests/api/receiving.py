@@ -12,7 +12,7 @@ from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 def received(
     app: ASGIApp, *, drain_state: DrainState | None = None, telemetry: Telemetry = NULL_TELEMETRY
 ) -> RequestContext:
-    """The outermost layer around an application; nobody is told, and nobody leaves."""
+    """The outermost middleware around an application, without telemetry and not draining."""
     return RequestContext(app, drain_state=drain_state or DrainState(), telemetry=telemetry)
 
 

@@ -36,7 +36,7 @@ class Clock:
 
 @dataclass
 class Owner:
-    """A process that proves who it is, and otherwise does what the test says."""
+    """A process that gives its proof, and otherwise does as the test says."""
 
     ownership: Ownership
     app: ASGIApp

@@ -1,4 +1,4 @@
-"""Every route of the wire contract: who may call it, and one call of it that works in the world of the tests."""
+"""Every route of the wire contract: its roles, and one call that works in the world of the tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

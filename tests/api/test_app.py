@@ -17,7 +17,7 @@ DYNAMIC = {"x-request-id", "content-length"}
 
 
 async def test_no_page_loads_anything_from_elsewhere(world: World) -> None:
-    """The documents of the framework, whose scripts come from somebody else's server, are not served."""
+    """The documents of the framework, whose scripts come from another server, are not served."""
     for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
         assert (await world.client.get(path)).status_code == 404
     assert "http" not in re.sub(r"urn:|\bhttp\b", "", (await world.client.get("/openapi.json")).text.lower())
@@ -60,7 +60,7 @@ async def test_uploads_have_a_limit_of_their_own() -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
 async def test_every_response_has_the_same_constant_headers(world: World, route: Route) -> None:
-    """Answers and refusals, to anybody; the request's own id comes back."""
+    """Answers and refusals, to every caller; the request's own id comes back."""
     for role in (None, *sorted(route.roles)):
         response = await route.call(world, role)
         assert {name: response.headers[name] for name in HEADERS} == dict(HEADERS)
@@ -68,7 +68,7 @@ async def test_every_response_has_the_same_constant_headers(world: World, route:
 
 
 async def test_headers_do_not_depend_on_data() -> None:
-    """Two houses that differ in their people alone answer with the same status, headers, names and lengths of errors.
+    """Two replicas that differ in their people alone answer with the same status, headers, names and lengths of errors.
 
     The length of an answer is that of its noisy digits, which are paid for; everything else is equal.
     """

@@ -1,4 +1,4 @@
-"""Who may call what: nobody, until a route says so."""
+"""Roles of routes: a route without roles refuses every caller."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ class TestEveryRoute:
         assert served(world.app) == PUBLIC | {(route.method, route.template) for route in ROUTES}
 
     async def test_an_anonymous_request_gets_401(self, world: World) -> None:
-        """Walked over the application's own routes, with a body that nobody may look at."""
+        """Walked over the application's own routes, with a body that must not be read."""
         for method, path in sorted(served(world.app) - PUBLIC):
             response = await world.client.request(method, path, content=b"{ not json")
             assert (path, response.status_code) == (path, 401)
@@ -64,7 +64,7 @@ class TestEveryRoute:
 
 
 class TestKeys:
-    """What counts as a key."""
+    """The forms of an API key."""
 
     async def test_every_bad_key_gets_the_same_bytes(self, world: World) -> None:
         """None, malformed, unknown and revoked cannot be told apart."""
@@ -93,7 +93,7 @@ class TestKeys:
         assert len({str(sorted(reply.headers.items())) for reply in replies}) == 1
 
     async def test_two_keys_are_no_key(self, world: World) -> None:
-        """A request says once who it is."""
+        """A request has one Authorization header."""
         good = ("Authorization", f"Bearer {world.keys['curator']}")
         response = await world.client.get("/v1/datasets", headers=[good, good])
         assert response.status_code == 401
@@ -104,7 +104,7 @@ class TestKeys:
         assert response.status_code == 200
 
     async def test_no_key_means_nothing_to_an_unknown_path(self, world: World) -> None:
-        """A path that does not exist is the same for everybody."""
+        """A path that does not exist is the same for every caller."""
         for path in UNKNOWN_PATHS:
             stranger = await world.client.get(path, headers={"X-Request-Id": "r"})
             curator = await world.call("curator", "GET", path, headers={"X-Request-Id": "r"})
@@ -112,7 +112,7 @@ class TestKeys:
 
 
 class _Keys:
-    """A house that looks keys up when it is let, and remembers them until it forgets."""
+    """A replica that looks keys up when it is let, and remembers them until it forgets."""
 
     def __init__(self) -> None:
         self.gate, self.looked_up = threading.Event(), list[str]()
@@ -134,7 +134,7 @@ class _Keys:
 
 
 class TestRecognition:
-    """One look-up for all who come with the same key at the same time."""
+    """One look-up for all concurrent requests with the same key."""
 
     async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
         """All at once, answered when all have asked."""
@@ -145,13 +145,13 @@ class TestRecognition:
         return await asyncio.gather(*asking, return_exceptions=True)
 
     async def test_a_known_key_is_looked_up_once(self) -> None:
-        """Everybody gets the same principal."""
+        """Every request gets the same principal."""
         replica = _Keys()
         assert await self.asked(replica, *["known"] * 20) == [replica.memory["known"]] * 20
         assert replica.looked_up == ["known"]
 
     async def test_an_unknown_key_is_looked_up_for_each(self) -> None:
-        """Nobody remembers that somebody is nobody; and no key waits for another."""
+        """An unknown key is not remembered; and no key waits for another."""
         replica = _Keys()
         assert await self.asked(replica, *["unknown"] * 5, "other") == [None] * 6
         assert sorted(replica.looked_up) == ["other", *["unknown"] * 5]
@@ -164,7 +164,7 @@ class TestRecognition:
         assert replica.looked_up == ["known"] * 2
 
     async def test_a_key_revoked_meanwhile_is_not_taken_from_another(self) -> None:
-        """The house does not remember it, and each finds out for itself."""
+        """The replica does not remember it, and each finds out for itself."""
         replica = _Keys()
         replica.remembers = False
         await self.asked(replica, "known", "known")
@@ -188,7 +188,7 @@ class TestBounds:
     """Principals of one dataset."""
 
     async def test_a_curator_of_one_dataset_hands_out_no_keys(self, world: World) -> None:
-        """Nor does it register datasets or list principals: those concern the whole house."""
+        """Nor does it register datasets or list principals: those concern the whole replica."""
         world.enrol("bound", "curator", dataset="care")
         for route in ROUTES:
             if route.roles == {"curator"} and "{dataset}" not in route.template:

@@ -57,7 +57,7 @@ class Server:
         )
 
     def spent(self) -> list[int]:
-        """Everybody's account."""
+        """The spent totals of all people."""
         return [row.spent_units for row in self.world.replica.curators.budgets("care", cursor=None, limit=10).items]
 
     def entries(self) -> int:
@@ -166,7 +166,7 @@ def test_what_the_deadline_refuses_before_it_has_begun_can_be_asked_again() -> N
 
 
 def test_half_a_request_is_nothing(server: Server) -> None:
-    """A body that ends before its length asks nothing and charges nobody."""
+    """A body that ends before its length asks nothing and charges no individual."""
     connection = socket.create_connection(("127.0.0.1", server.port))
     head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer {server.world.keys['analyst']}\r\nIdempotency-Key: h\r\n"
     connection.sendall(f"{head}Host: sparing\r\nContent-Length: {len(FRESH)}\r\n\r\n".encode() + FRESH[:-1])

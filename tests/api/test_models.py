@@ -1,4 +1,4 @@
-"""What a reader gets instead of a workflow's view."""
+"""The parts of a workflow's view that each reader gets."""
 
 from dataclasses import fields
 from uuid import uuid4

@@ -77,7 +77,7 @@ async def test_a_half_width_says_what_it_covers(world: World) -> None:
 
 
 async def test_queries_are_counted_for_curators_and_the_individual_alone(world: World) -> None:
-    """No reply that analysts or auditors get has a place for how often somebody was charged or left out."""
+    """No reply that analysts or auditors get has a field for how often an individual was charged or left out."""
     document = await _document(world)
     schemas = document["components"]["schemas"]
     telling = {name for name, schema in schemas.items() if {*COUNTERS} & schema.get("properties", {}).keys()}

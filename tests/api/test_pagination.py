@@ -1,4 +1,4 @@
-"""Cursors, which nobody reads and anybody may paste into an address."""
+"""Cursors are opaque, and safe within an address."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ ASCII = st.text(alphabet=st.characters(max_codepoint=127), max_size=60)
 
 @given(place=ASCII)
 async def test_a_cursor_leads_back_to_its_place(place: str) -> None:
-    """Whatever the workflow calls it; and it needs no escaping."""
+    """For every cursor of a workflow, without escaping."""
     cursor = opaque(Page(items=(1,), next=place)).next
     assert cursor is not None
     assert cursor == "".join(letter for letter in cursor if letter.isascii() and (letter.isalnum() or letter in "-_"))

@@ -33,7 +33,7 @@ class TestMap:
         assert set(STATUSES) == set(workflow_errors()) - {WorkflowError}
 
     def test_what_is_not_known_is_a_500_without_a_word_of_it(self) -> None:
-        """Even a workflow's own error, if nobody gave it a status."""
+        """Even a workflow's own error, if it was given no status."""
         strangers = ValueError, WorkflowError, CommitRejected
         for stranger in (*(kind("Kari, 42") for kind in strangers), HTTPException(418, "Kari, 42")):
             problem, headers = problem_of(stranger, "r")
@@ -41,7 +41,7 @@ class TestMap:
             assert b"Kari" not in problem_bytes(problem)
 
     def test_a_store_that_is_away_is_unavailable(self) -> None:
-        """Whatever it said."""
+        """The text of the error does not matter."""
         for fault in (StoreUnavailable("password=x"), CommitUnclear("password=x")):
             problem, headers = problem_of(fault, "r")
             assert (problem.status, problem.type) == (503, "urn:sparing:problem:unavailable")
@@ -141,7 +141,7 @@ REFUSED = [
 async def test_every_refusal_has_the_one_shape(
     world: World, role: str | None, method: str, path: str, options: dict[str, Any], status: int, slug: str
 ) -> None:
-    """Whoever refuses: a workflow, a validation, the router or a layer."""
+    """From a workflow, a validation, the router or a middleware."""
     problem = check_shape(await world.call(role, method, path, **options))
     assert (problem.status, problem.type) == (status, f"urn:sparing:problem:{slug}")
 

@@ -50,7 +50,7 @@ async def test_the_answer_arrives_from_another_thread() -> None:
 
 
 async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They come one after the other from another thread, each to the one who waits for it."""
+    """They come one after the other from another thread, each to its own waiting request."""
     loop, wakings = asyncio.get_running_loop(), 0
     call_soon_threadsafe = loop.call_soon_threadsafe
 
@@ -121,7 +121,7 @@ ASK = "/v1/datasets/care/queries"
 
 
 def count(sigma: int) -> bytes:
-    """A count that nobody has asked for before."""
+    """A count with a value of its own."""
     return COUNT.replace(b"20.0", b"%d.0" % sigma)
 
 
@@ -142,7 +142,7 @@ async def slotted() -> AsyncIterator[Slotted]:
 
 @pytest.mark.parametrize(("path", "body"), [(ASK, count(30)), (f"{ASK}/batch", batch(5))], ids=["query", "batch"])
 async def test_a_client_that_goes_before_its_slot_has_asked_nothing(slotted: Slotted, path: str, body: bytes) -> None:
-    """No entry, no memory, nobody to answer; the next query has the slot and the next sequence number."""
+    """No entry, no memory, no response; the next query has the slot and the next sequence number."""
     gone, other = Client(slotted.world, "POST", path), Client(slotted.world, "POST", ASK, key="other")
     gone.body(body)
     await slotted.arrived(1)

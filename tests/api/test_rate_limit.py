@@ -1,4 +1,4 @@
-"""429: the limit on requests as callers meet it, and that it asks nobody where there is none."""
+"""429: the limit on requests as callers meet it, and without a limit no look-up happens."""
 
 from math import ceil
 
@@ -14,7 +14,7 @@ RATE = Rate(per_s=1, burst=3)
 
 
 class Counting(NoCache):
-    """A cache that remembers who was counted."""
+    """A cache that notes the counted principals."""
 
     def __init__(self) -> None:
         self.taken: list[str] = []

@@ -69,7 +69,7 @@ async def test_a_larger_listing_costs_more(slotted: Slotted) -> None:
 
 
 async def test_a_client_that_goes_before_its_slot_frees_it(slotted: Slotted) -> None:
-    """Its memory at once; nothing is sent to nobody, and the next request has the slot."""
+    """Its memory is free at once, nothing is sent, and the next request has the slot."""
     gone, other = (Client(slotted.world, "GET", "/v1/allowances") for _ in range(2))
     for number, client in enumerate((gone, other)):
         client.body()

@@ -89,7 +89,7 @@ async def stack() -> AsyncIterator[Stack]:
 
 
 def count(sigma: float) -> bytes:
-    """A count that nobody has asked for before."""
+    """A count with a value of its own."""
     return COUNT.replace(b"20.0", b"%f" % sigma)
 
 

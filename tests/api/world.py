@@ -1,4 +1,4 @@
-"""A small house behind HTTP: one dataset, five people, one principal of each role. Everything real but the database."""
+"""A small replica behind HTTP: one dataset, five people, a principal of each role; all real but the database."""
 
 import io
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ CSV = {"Content-Type": "text/csv"}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the edge is told."""
+    """The settings of the application."""
 
     upload_bytes_max: int = 2**20
 
@@ -93,9 +93,9 @@ def build_world(
     ownership: Ownership | None = None,
     **settings: int,
 ) -> World:
-    """A house with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
+    """A replica with the dataset `care`, five people, and the analyst's first release, which `query_id` names.
 
-    With `ownership`, the house owns the dataset.
+    With `ownership`, the replica owns the dataset.
     """
     store = store or MemoryStore()
     replica = Replica(

@@ -84,7 +84,7 @@ def test_equal_by_chance_is_not_uniform() -> None:
 
 
 def test_the_first_of_none_is_zero() -> None:
-    """Whatever the array would have held."""
+    """For every content of the array."""
     assert [first(np.array(numbers, dtype=np.int64)) for numbers in ([], [3], [4, 5])] == [0, 3, 4]
     assert [first(uniform(7, count)) for count in (0, 1, 2)] == [0, 7, 7]
 

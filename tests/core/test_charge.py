@@ -145,7 +145,7 @@ def test_the_worst_case_bounds_every_charge_below_it(one: int, other: int, sigma
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, math.inf, 2.0**-65, math.nextafter(2.0**64, math.inf)])
 def test_a_sigma_that_is_no_sigma_is_refused(sigma: float) -> None:
-    """Also for nobody: the refusal must not depend on who is there."""
+    """Also without individuals: the refusal must not depend on the data."""
     with pytest.raises(ValueError, match="sigma_steps"):
         charge_units(np.empty(0, dtype=np.int64), sigma)
     with pytest.raises(ValueError, match="sigma_steps"):

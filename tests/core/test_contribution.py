@@ -27,7 +27,7 @@ def compact(numbers: list[int]) -> NDArray[np.int64]:
 
 @st.composite
 def blocks(draw: st.DrawFn) -> tuple[Contributions, NDArray[np.bool_]]:
-    """A block of one entry each or of several, arrays compact or plain, and who is active."""
+    """A block of one entry each or of several, arrays compact or plain, and the active set."""
     dimension, count = draw(st.integers(1, 4)), draw(st.integers(0, 6))
     single = draw(st.booleans())
     owners = (
@@ -65,7 +65,7 @@ def test_the_sum_is_the_python_sum_over_the_active(drawn: tuple[Contributions, N
 
 @given(blocks())
 def test_adding_to_a_total_is_adding_the_sum(drawn: tuple[Contributions, NDArray[np.bool_]]) -> None:
-    """What is in the total stays in it."""
+    """The total so far is kept."""
     block, active = drawn
     total = np.arange(block.dimension, dtype=np.int64)
 
@@ -157,7 +157,7 @@ def test_arrays_that_do_not_belong_together_are_refused(broken: dict[str, Any]) 
 
 
 def test_norms_that_are_one_by_the_query_are_a_view() -> None:
-    """What is a fact of the query must not hang on the data; of nobody there is no number to tell."""
+    """A fact of the query must not depend on the data; an empty set has no norm to tell."""
     one = np.broadcast_to(np.int64(25), 2)
 
     assert sound(norms_squared=one, one_norm=True).one_norm

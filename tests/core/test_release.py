@@ -1,4 +1,4 @@
-"""One round of the filter: the exact sum over those who can pay, plus the noise, and the charges of exactly these."""
+"""One round of the filter: the exact sum over the active set, plus noise, and the charges of exactly that set."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ def row(*numbers: int) -> NDArray[np.int64]:
 
 
 def block_of(vectors: dict[int, Vector], dimension: int) -> Contributions:
-    """The vectors of some slots as the core takes them; those of zero are nobody."""
+    """The vectors of some slots as the core takes them; zero vectors belong to no individual."""
     people = {slot: vector for slot, vector in sorted(vectors.items()) if any(vector.values())}
     entries = [(owner, *entry) for owner, vector in enumerate(people.values()) for entry in vector.items()]
     block = Contributions(
@@ -207,7 +207,7 @@ def test_a_limit_of_k_charges_buys_exactly_k_answers(k: int, value: int, sigma: 
 
 
 def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
-    """All charges equal: a view of one, whoever is left out."""
+    """All charges equal: a view of one, for every set left out."""
     accounts = accounts_of([10**9] * 3 + [0] + [10**9] * 4)
 
     release = answer(
@@ -224,7 +224,7 @@ def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
 
 @pytest.mark.parametrize("pages", [[[0, 1], []], [[], [2]], [[], []], [[3]], [[]]])
 def test_a_count_has_one_charge_however_few_it_touches(pages: list[list[int]]) -> None:
-    """Nobody, one individual or several: the form of a release is the query's."""
+    """None, one or several individuals: the form of a release is the query's."""
     blocks = [count_block(page) for page in pages]
     release = answer(blocks, accounts_of([10**9] * 4), dimension=1, sigma_steps=100.0, entropy=seeded(3))
 
@@ -235,7 +235,7 @@ def test_a_count_has_one_charge_however_few_it_touches(pages: list[list[int]]) -
 
 @pytest.mark.parametrize("norms", [(4, 4), (4, 1), (4,), ()])
 def test_charges_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) -> None:
-    """A sum's charges are a number for each individual, also where all are equal, or only one is there, or nobody."""
+    """A sum's charges are a number for each individual, also where all are equal, or only one is there, or none."""
     slots = row(*range(len(norms)))
     block = Contributions(
         slots=slots,
@@ -274,7 +274,7 @@ def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
 
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])
 def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) -> None:
-    """The same law, shape and support as any other answer; nobody pays."""
+    """The same law, shape and support as any other answer; no individual is charged."""
     release = answer(blocks, accounts_of([1]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
@@ -282,7 +282,7 @@ def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) 
 
 
 def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
-    """Never a refusal: it would say who has spent what."""
+    """Never a refusal: it would tell spent totals."""
     release = answer([count_block([0, 1])], accounts_of([0, 0]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
@@ -292,7 +292,7 @@ def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
 
 @pytest.mark.parametrize("second", [[1, 2], [0], [2]])
 def test_blocks_that_overlap_or_come_out_of_order_are_refused(second: list[int]) -> None:
-    """Whoever is in two blocks would be let through twice on one balance."""
+    """An individual in two blocks would be admitted twice on one balance."""
     with pytest.raises(ValueError, match="blocks"):
         answer(
             [count_block([1, 2]), count_block(second)],

@@ -1,4 +1,4 @@
-"""Whoever can pay, equality included, is active; nobody is ever taken above a limit."""
+"""An individual that can pay, equality included, is active; no spent total ever exceeds a limit."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def row(*numbers: int) -> NDArray[np.int64]:
 
 
 def nobody(size: int) -> NDArray[np.bool_]:
-    """Nobody has paused."""
+    """No individual has paused."""
     return np.zeros(size, dtype=np.bool_)
 
 
@@ -42,7 +42,7 @@ def ledgers(draw: st.DrawFn) -> tuple[Accounts, NDArray[np.int64], NDArray[np.in
 
 @given(ledgers())
 def test_active_is_the_inequality_of_algorithm_2(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
-    """Spent plus charge at most the limit, in Python's integers, person by person; and nobody who has paused."""
+    """Spent plus charge at most the limit, in Python's integers, person by person; and no paused individual."""
     book, slots, charges = ledger
 
     expected = [
@@ -67,7 +67,7 @@ def test_one_charge_for_all_is_the_same_inequality(
 @pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
 @pytest.mark.parametrize("poor", [(), (1,), (0, 1), (1, 5)])
 def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], poor: tuple[int, ...]) -> None:
-    """Whether the accounts are read in one stretch or picked one by one; a poor neighbour in between changes nobody."""
+    """Whether accounts are read in one stretch or one by one; a poor neighbour in between changes nothing."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.spent[list(poor)] = 8
 
@@ -80,7 +80,7 @@ def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], p
 @pytest.mark.parametrize("resting", [(), (5,), (0, 9), (1,)])
 @pytest.mark.parametrize("charge", [0, 3])
 def test_whoever_has_paused_is_left_out(slots: NDArray[np.int64], resting: tuple[int, ...], charge: int) -> None:
-    """Of what is free too, and however the accounts are read; it makes no difference to anybody else."""
+    """Of what is free too, and however the accounts are read; it makes no difference to the others."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.paused[list(resting)] = True
 
@@ -91,7 +91,7 @@ def test_whoever_has_paused_is_left_out(slots: NDArray[np.int64], resting: tuple
 
 
 def test_a_pause_stops_no_debit() -> None:
-    """What was charged before a pause is replayed after it, and a burn takes from everybody: as far as the limit."""
+    """Charges before a pause are replayed after it, and a burn charges every individual up to its limit."""
     book = accounts(row(0, 0), row(10, 10))
     book.paused[:] = True
 
@@ -114,7 +114,7 @@ def test_the_first_accounts_share_their_memory() -> None:
 
 @given(ledgers())
 def test_debit_takes_from_those_and_only_those(ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]]) -> None:
-    """Debiting the active ones adds exactly their charges and nobody else's account moves."""
+    """Debiting the active ones adds exactly their charges, and no other account moves."""
     book, slots, charges = ledger
     active = book.active(slots, charges)
     expected = book.spent.tolist()
@@ -151,7 +151,7 @@ def test_equality_stays_active_and_a_unit_more_does_not() -> None:
 
 
 def test_an_exhausted_individual_still_affords_what_is_free() -> None:
-    """A zero vector costs zero; also for somebody who lowered the limit below nothing left."""
+    """A zero vector costs zero; also for an individual with a limit below its spent total."""
     book = accounts(row(10), row(10))
 
     assert book.active(row(0), row(0)).tolist() == [True]
@@ -185,7 +185,7 @@ def test_a_negative_charge_is_a_violation() -> None:
 
 @pytest.mark.parametrize("slots", [row(1, 1), row(2, 1), row(-1, 0), row(2, 3), row(0, 2, 1, 3)])
 def test_slots_repeated_out_of_order_or_out_of_range_are_refused(slots: NDArray[np.int64]) -> None:
-    """A slot named twice would be debited once, and a negative one would be somebody else's."""
+    """A slot named twice would be debited once, and a negative one would be another individual's."""
     book = accounts(row(0, 0, 0), row(9, 9, 9))
     charges = np.ones(slots.size, dtype=np.int64)
 
@@ -197,7 +197,7 @@ def test_slots_repeated_out_of_order_or_out_of_range_are_refused(slots: NDArray[
 
 
 def test_nobody_can_be_asked_and_nobody_debited() -> None:
-    """An empty query, on accounts of nobody too."""
+    """An empty query, on empty accounts too."""
     book = accounts(row(), row())
     book.debit(row(), row())
 

@@ -52,7 +52,7 @@ class Owner:
 
 
 class Bench:
-    """A home for a Postgres, with questions to ask about it."""
+    """A home for a Postgres, with queries to ask about it."""
 
     def __init__(self, place: Path) -> None:
         self.home = place / "home"
@@ -76,7 +76,7 @@ class Bench:
         return processes_where(lambda arguments: any(mark in argument for argument in arguments))
 
     def await_end(self) -> None:
-        """Wait until nobody serves the data directory."""
+        """Wait until no process serves the data directory."""
         deadline = time.monotonic() + 60
         while processes := self.processes():
             assert time.monotonic() < deadline, f"still there: {processes}"
@@ -146,7 +146,7 @@ def private_root(place: Path) -> Path:
 
 @pytest.fixture
 def account() -> OsAccount | None:
-    """Who servers run as when these tests start them."""
+    """The account of servers that these tests start."""
     if os.geteuid() != 0:
         return None
     entries = {entry.pw_name: entry for entry in pwd.getpwall()}

@@ -106,7 +106,7 @@ def test_programs_out_of_reach_are_copied_with_their_libraries(
 
 
 def place_closed(parent: Path, folders: list[Path]) -> Path:
-    """Copy folders into a directory that nobody else may enter."""
+    """Copy folders into a private directory."""
     closed = parent / "closed"
     closed.mkdir(mode=0o700)
     for folder in folders:

@@ -79,7 +79,7 @@ def test_a_child_gets_its_account_its_session_and_none_of_our_secrets(
 
 
 def test_a_program_that_fails_says_why() -> None:
-    """What a failing program printed is in the error."""
+    """The output of a failing program is in the error."""
     with pytest.raises(EmbeddedServerError, match="status 3: went wrong"):
         run_program(["/bin/sh", "-c", "echo went wrong; exit 3"], account=None, timeout_s=20)
 

@@ -12,7 +12,7 @@ Columns = dict[str, dict[str, Any]]
 
 
 def stored(row: Row, columns: Columns) -> Row:
-    """The row as the house understands it: numbers clipped, real ones to the column's step, unknown categories NULL."""
+    """The row as the service stores it: numbers clipped, real ones to the column's step, unknown categories NULL."""
     return {name: _stored(row[name], column) for name, column in columns.items() if column["type"] != "budget"}
 
 

@@ -153,7 +153,7 @@ def memory_of(records: dict[int, Row], events: Iterable[list[tuple[int, Row]]] =
 
 
 def vectors(plan: Plan, memory: DatasetMemory) -> dict[int, Vector]:
-    """Everybody's squared norm and vector by slot, as the engine gives them, with the core's own check."""
+    """Every individual's squared norm and vector by slot, as the engine gives them, with the core's own check."""
     found: dict[int, Vector] = {}
     for block in contributions(plan, memory):
         block.check()

@@ -1,4 +1,4 @@
-"""The canonical form: one question, one sequence of bytes."""
+"""The canonical form: one query, one sequence of bytes."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ def test_the_canonical_form_is_a_query_with_itself_as_canonical_form(asked: dict
 
 @given(queries(), st.data())
 def test_spelling_does_not_matter(asked: dict[str, Any], data: st.DataObject) -> None:
-    """Key order, space, escapes and the spelling of numbers are not part of the question."""
+    """Key order, space, escapes and the spelling of numbers are not part of the query."""
     assert canonical(spelled(asked, data).encode()) == canonical(body(asked))
 
 
@@ -96,12 +96,12 @@ def test_what_means_different_things_has_different_bytes() -> None:
 
 
 def test_asking_for_a_fresh_answer_is_the_same_question() -> None:
-    """`reuse` says how to serve a question, not what it is: a fresh answer can be reused by the next who asks."""
+    """`reuse` tells how to serve a query, not which it is: a fresh answer can be reused for the next analyst."""
     assert canonical(body(query(reuse=False))) == canonical(body(query(reuse=True)))
 
 
 def test_the_hash_is_the_sha256_of_the_bytes() -> None:
-    """So that anybody can recompute it."""
+    """So that an auditor can recompute it."""
     assert query_hash(b"{}") == hashlib.sha256(b"{}").hexdigest()
 
 

@@ -50,7 +50,7 @@ def test_escapes_are_those_of_the_scheme(text: str) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53, {1: 2}, {"a": b"x"}, object()])
 def test_what_has_no_canonical_form_is_refused_as_the_library_refuses_it(value: Any) -> None:
-    """One kind of error for whoever catches it."""
+    """One kind of error for every caller."""
     with pytest.raises(rfc8785.CanonicalizationError):
         canonical_json(value)
 

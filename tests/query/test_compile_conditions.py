@@ -25,7 +25,7 @@ def predicate(where: dict[str, Any]) -> Predicate:
 
 
 def problem(where: dict[str, Any]) -> FieldError:
-    """What is wrong with a condition."""
+    """The errors of a condition."""
     with pytest.raises(QueryProblem) as refusal:
         predicate(where)
     (error,) = refusal.value.errors
@@ -80,7 +80,7 @@ def test_de_morgan(parts: list[dict[str, Any]], one: dict[str, Any]) -> None:
 
 @given(conditions())
 def test_nothing_is_selected_of_a_row_of_nothing_but_null(where: dict[str, Any]) -> None:
-    """Whatever is asked: an empty slot can never be counted by a condition."""
+    """In no query can an empty slot be counted by a condition."""
     assert not holds(predicate(where), coded(dict.fromkeys(VALUES)))
 
 
@@ -192,7 +192,7 @@ def test_conditions_and_literals_are_counted() -> None:
 
 
 def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allows() -> None:
-    """The wire refuses depth by its bytes; a caller who builds models is refused before anything recurses."""
+    """The wire refuses depth by its bytes; a caller that builds models is refused before anything recurses."""
     node: Any = Eq.model_validate({"eq": [{"col": "age"}, 1]})
     for _ in range(10_000):
         node = Not.model_construct(not_=node)

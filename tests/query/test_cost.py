@@ -22,7 +22,7 @@ costs = st.builds(
 
 
 def plan(asked: dict[str, Any], *, schema: Schema = SCHEMA) -> Plan:
-    """What a query compiles to."""
+    """The plan of a query."""
     return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
 
 

@@ -34,12 +34,12 @@ def answered(wanted: str) -> list[Any]:
 
 
 def compiled(text: str) -> Plan:
-    """What an example compiles to."""
+    """The plan of an example."""
     return compile_query(parse_query(text.encode()), SCHEMA, capacity=CAPACITY)
 
 
 def shown(plan: Plan) -> dict[str, Any]:
-    """What the page shows of a plan, by the names that the interface has for it."""
+    """The facts of a plan that the page shows, by their names in the interface."""
     return {
         "grid": 2.0**plan.grid_log2,
         "worst_case_rho": str(rho_of_units(plan.worst_case_units)),

@@ -85,7 +85,7 @@ def test_a_long_list_of_categories_is_left_to_the_schema() -> None:
 
 
 def test_domains_are_in_the_order_of_their_codes() -> None:
-    """And are not listed until somebody asks."""
+    """And are not listed until asked for."""
     assert list(domain_of(LEVEL)) == [-1, 0, 1]
     assert list(domain_of(COUNTRY)) == ["NO", "SE"]
     assert list(domain_of(ITEM)) == [0, 1, 2]

@@ -25,14 +25,14 @@ def fields(sent: bytes) -> list[str]:
 
 
 def messages(sent: bytes) -> list[str]:
-    """What is said about a refused body."""
+    """The errors of a refused body."""
     with pytest.raises(QueryProblem) as refusal:
         parse_query(sent)
     return [error.message for error in refusal.value.errors]
 
 
 def test_a_query_is_read_with_its_defaults() -> None:
-    """What is left out has the documented default."""
+    """A missing part has the documented default."""
     parsed = parse_query(body(query()))
 
     assert (parsed.from_, parsed.where, parsed.group_by, parsed.per_individual) == (None, None, (), None)
@@ -246,7 +246,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bytes_are_dealt_with_at_once(name: str) -> None:
-    """Whatever fills the body, reading it takes time proportional to its size, which is bounded."""
+    """Reading any body takes time proportional to its size, which is bounded."""
     began = time.process_time()
     try:
         parse_query(HOSTILE[name])

@@ -22,7 +22,7 @@ from tests.query.samples import CAPACITY, SCHEMA, body, queries, query
 
 
 def plan(asked: dict[str, Any], schema: Schema = SCHEMA) -> Plan:
-    """What a query compiles to."""
+    """The plan of a query."""
     return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
 
 
@@ -65,7 +65,7 @@ def test_the_contract_query_compiles() -> None:
 
 
 def test_from_is_the_individuals_table_by_default_and_the_canonical_form_says_so() -> None:
-    """Left out, null or named: one question."""
+    """Left out, null or named: one query."""
     plans = [plan(query()), plan(query(from_=None)), plan(query(from_="people"))]
 
     assert {compiled.table for compiled in plans} == {"people"}
@@ -135,7 +135,7 @@ def test_what_the_schema_does_not_allow_is_named(change: dict[str, Any], field: 
 
 
 def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
-    """The same numbers twice are work without a question."""
+    """The same numbers twice are work without a query."""
     asked = query(select=[{"sum": {"column": "age"}}, {"count": {}}, {"sum": {"column": "spend"}}, {"count": {}}])
     with pytest.raises(QueryProblem) as refused:
         compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY)

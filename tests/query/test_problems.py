@@ -1,4 +1,4 @@
-"""What an analyst is told."""
+"""The errors that an analyst sees."""
 
 from service.query.problems import FieldError, QueryProblem, quoted
 

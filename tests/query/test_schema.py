@@ -29,7 +29,7 @@ def test_the_wire_form_is_read_and_written_back() -> None:
 
 
 def test_defaults_of_an_events_table_are_the_documented_ones() -> None:
-    """Unknown people are rejected, and nobody has more than 4,096 rows."""
+    """Unknown people are rejected, and no individual has more than 4,096 rows."""
     visits = SCHEMA.table("visits")
 
     assert visits.kind == "events"

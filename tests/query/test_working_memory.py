@@ -35,7 +35,7 @@ def schema_of(rows_per_individual: int, **fields: int) -> Schema:
 
 
 def memory_of(people: int, rows_each: int) -> DatasetMemory:
-    """Everybody that the capacity has room for, with as many rows as one may have."""
+    """As many individuals as the capacity allows, each with as many rows as allowed."""
     if (people, rows_each) not in _MEMORIES:
         schema = schema_of(max(rows_each, 1), rows_capacity=max(people * rows_each, 1))
         memory, random = DatasetMemory(schema), np.random.default_rng(1)
@@ -71,7 +71,7 @@ def evaluated(plan: Plan, memory: DatasetMemory) -> Release:
 
 @dataclass(frozen=True, kw_only=True)
 class Worst:
-    """A query for which everybody, with every row, is chosen."""
+    """A query that chooses every individual with every row."""
 
     people: int
     rows_each: int

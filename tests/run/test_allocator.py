@@ -19,7 +19,7 @@ print(faults())
 
 
 def printed(how: str) -> list[str]:
-    """What a process of its own prints."""
+    """The output of a process of its own."""
     ran = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
     return ran.stdout.split()
 

@@ -51,7 +51,7 @@ def alarm() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
 def test_the_door_for_other_processes_is_named_as_it_was_set(name: str) -> None:
-    """With the port that was free, and whoever connects there is heard."""
+    """With the port that was free; a connection there is accepted."""
     with open_forward_listener(f"http://{name}") as (listener, url):
         listener.listen()
         _, port = listener.getsockname()[:2]
@@ -62,7 +62,7 @@ def test_the_door_for_other_processes_is_named_as_it_was_set(name: str) -> None:
 
 
 def test_a_name_is_listened_on_everywhere() -> None:
-    """What it means to other machines is not known here."""
+    """Its meaning on other machines is unknown."""
     with open_forward_listener("http://{hostname}") as (listener, url):
         listener.listen()
         assert url == f"http://{socket.gethostname().lower()}:{listener.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""What a start imports, and when, and what it leaves to the collector."""
+"""The imports of a start, their order, and the garbage collector's settings."""
 
 import gc
 import subprocess
@@ -25,7 +25,7 @@ def test_the_collector_looks_rarely_and_never_at_what_a_start_has_made() -> None
 
 @pytest.mark.slow
 def test_servers_are_under_way_before_most_is_imported() -> None:
-    """What serving needs before it can launch them is a third of all; numpy tells that the rest is not there yet."""
+    """The imports before the launch of servers are a third of all; a missing numpy shows that the rest waits."""
     lines = (
         "import sys, service.cli.app, service.run.serve",
         "print('numpy' in sys.modules, 'service.workflows.replica' in sys.modules, 'uvicorn' in sys.modules)",

@@ -100,7 +100,7 @@ def test_a_home_that_does_not_exist_yet_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_calibrating_again_replaces_what_was_kept(home: Path) -> None:
-    """Whatever it was."""
+    """For every content."""
     found = calibrate(settings(home), Commits())
     assert found != KEPT
     assert speed_of(settings(home), Commits()) == found

@@ -44,7 +44,7 @@ async def leaving(server: GracefulServer) -> bool:
 
 
 async def test_sigterm_gives_notice_and_then_leaves(server: GracefulServer, clock: Clock) -> None:
-    """New requests are refused at once; the door closes when the notice is over, and waits for what is inside."""
+    """New requests are refused at once; the listener closes when the notice is over, and waits for what is inside."""
     assert not await leaving(server)
     server.handle_exit(signal.SIGTERM, None)
     assert server._drain_state.draining

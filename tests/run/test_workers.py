@@ -1,4 +1,4 @@
-"""Who looks after the workers: when they are started, started again, given up, and told to end."""
+"""The supervisor of workers starts them, restarts them, gives up, and ends them."""
 
 import signal
 import sys
@@ -125,7 +125,7 @@ def test_one_that_cannot_start_ends_all_at_the_first_time() -> None:
 
 
 def test_an_end_in_disorder_is_told() -> None:
-    """Whoever waits for the exit status learns that the drain did not go through."""
+    """The exit status tells that the drain did not go through."""
     stage = Stage([[leave_badly], [stay]])
     with pytest.raises(WorkersFailed, match="worker 0 ended with 3"):
         stage.run()
@@ -133,7 +133,7 @@ def test_an_end_in_disorder_is_told() -> None:
 
 
 def test_nobody_outlives_an_error_of_the_parent() -> None:
-    """Whatever is raised, the workers are gone."""
+    """After every error, the workers are gone."""
     stage = Stage([[stay], [stay]])
 
     def fail() -> None:
@@ -156,7 +156,7 @@ def test_the_pauses_double_up_to_a_bound() -> None:
     [("", None, [None, None]), ("0", None, [0, 0]), ("9100", None, [9100, 9101]), ("0", "http://[::1]:77/m", [77, 77])],
 )
 def test_every_worker_has_a_port_for_its_metrics(setting: str, report: str | None, ports: list[int | None]) -> None:
-    """Side by side from the one that was set; whoever comes after has its predecessor's."""
+    """Side by side from the one that was set; a successor has its predecessor's."""
     settings = Settings.of({"SPARING_METRICS_PORT": setting}, home=Path("/nowhere"))
     assert [_metrics_port(settings, number, report) for number in range(2)] == ports
 

@@ -1,4 +1,4 @@
-"""What an individual is told holds when limits fall because of answers: the promise, and the bound on "so far".
+"""The statements to an individual hold when limits fall because of answers: the promise, and the bound on "so far".
 
 Twenty thousand people take part in the core's own queries, each with a coordinate of its own, so that each is a trial
 of its own: after every answer a rule that has seen it may lower the limit to what is spent, or to a little more, which
@@ -35,7 +35,7 @@ ROUNDS_DOUBLING: Final = 6
 EPSILON, DELTA = Decimal(1), Decimal("0.01")
 BUDGET: Final = budget_units(epsilon=EPSILON, delta=DELTA)
 VALUE: Final = 2**12
-"""Of everybody's coordinate, in grid steps: so many that the rounding of the noise changes no loss to speak of."""
+"""A coordinate in grid steps: so many that the rounding of the noise hardly changes a loss."""
 ERRORS: Final = 4.5
 """Standard errors; a check that holds fails in one of 300,000 seeds."""
 
@@ -46,7 +46,7 @@ Rule = Callable[[Floats, Integers], Any]
 
 @dataclass(frozen=True)
 class History:
-    """What became of everybody: the loss at the end, and the account."""
+    """The outcome for every individual: the loss at the end, and the account."""
 
     loss: Floats
     limit: Integers
@@ -62,7 +62,7 @@ def naive(units: int) -> float:
 
 @cache
 def statement(limit: int, spent: int) -> AccountStatement:
-    """What somebody is told who has begun with the dataset's budget."""
+    """The statement to an individual that began with the dataset's budget."""
     return statement_of_account(
         largest_limit_units=BUDGET,
         limit_units=limit,
@@ -81,13 +81,13 @@ def so_far(limit: int, spent: int) -> float:
 
 
 def bound_of_a_fixed_time(_: int, spent: int) -> float:
-    """What a loss read at one time fixed beforehand stays below, but with delta."""
+    """The bound on a loss at one time fixed beforehand, but with delta."""
     rho = spent / UNITS_PER_RHO
     return rho + 2 * sqrt(-rho * log(DELTA))
 
 
 def by_values(of: Callable[[int, int], float], limit: Integers, spent: Integers) -> Floats:
-    """`of` for everybody's limit and spent total, of which few are different."""
+    """`of` for every individual's limit and spent total, of which few are different."""
     limits, which = np.unique(limit, return_inverse=True)
     totals, of_these = np.unique(spent, return_inverse=True)
     pairs, whose = np.unique(which * totals.size + of_these, return_inverse=True)
@@ -95,7 +95,7 @@ def by_values(of: Callable[[int, int], float], limit: Integers, spent: Integers)
 
 
 def never(loss: Floats, _: Integers) -> Any:
-    """Nobody lowers a limit."""
+    """No limit is lowered."""
     return np.zeros(loss.shape, dtype=np.bool_)
 
 
@@ -125,7 +125,7 @@ RULES: Final[list[Rule]] = [never, above_what_was_told, above_so_far, ahead, abo
 
 @cache
 def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
-    """Everybody's, in the world with all records or in the one without; `slack` rounds more are left when lowering.
+    """All losses, in the world with all records or in the one without; `slack` rounds more are left when lowering.
 
     The loss is the logarithm of how much likelier the answers are in the world that is, for each person alone.
     """
@@ -159,7 +159,7 @@ def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
 
 
 def due(round_: int) -> int:
-    """What is spent after a round by whoever took part in all: doubling, and a unit of rounding up for each round."""
+    """The spent total after a round, of an individual active in all: doubling, and a unit of rounding for each."""
     if round_ < 0:
         return 0
     doublings = (round_ + 1 - ROUNDS) / ROUNDS_DOUBLING
@@ -198,7 +198,7 @@ def test_no_rule_for_lowering_limits_breaks_what_is_told(rule: Rule, is_in: bool
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "slack"), [(above_what_was_told, 0), (above_what_was_told, 3), (ahead, 0)])
 def test_the_epsilon_of_a_lowered_limit_is_exceeded(rule: Rule, slack: int) -> None:
-    """What was told before this was found to be wrong; with no limit lowered it is the promise, and holds."""
+    """The earlier statement, which was found to be wrong; with no limit lowered it is the promise, and holds."""
     lowered = history(rule, is_in=True, slack=slack)
     assert exceeds(*hockey_stick(lowered.loss, by_values(lambda limit, _: naive(limit), lowered.limit, lowered.spent)))
     usual = history(never, is_in=True)

@@ -78,7 +78,7 @@ async def test_a_response_can_be_the_last() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", RESPONSE[:-1], b"SSH-2.0-server\r\n"])
 async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
-    """Whoever waits is told, and whoever asks later too."""
+    """Waiting callers are told, and later ones too."""
     async with wired() as (wire, _, writer):
         writer.write(raw)
         writer.close()
@@ -104,7 +104,7 @@ async def test_closing_wakes_whoever_waits_and_the_other_end() -> None:
 
 
 async def test_no_more_is_read_than_somebody_takes() -> None:
-    """What waits is bounded, and reading goes on when it is taken."""
+    """Buffered data are bounded; reading goes on when they are taken."""
     size = 64 * BUFFERED_BYTES_MAX
     async with wired() as (wire, _, writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))

@@ -1,4 +1,4 @@
-"""A request is carried as it comes, and so is its answer: nothing held back, nothing added, nobody trusted unproven."""
+"""A request is forwarded unchanged, and so is its response; a process is trusted only after its proof."""
 
 import asyncio
 import hashlib
@@ -228,7 +228,7 @@ async def test_nothing_is_sent_to_one_that_cannot_prove_who_it_is(caplog: pytest
 
 
 async def test_one_that_cannot_be_reached_has_not_started() -> None:
-    """Nobody listens there, or what listens says nothing."""
+    """No process listens there, or the one that listens stays silent."""
     async with carried(echo) as (relay, _):
         relay.replica = ReplicaAddress(id=uuid4(), url="http://127.0.0.1:1")
         async with connected(relay) as client:

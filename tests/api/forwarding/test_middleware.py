@@ -154,7 +154,7 @@ async def test_an_owner_that_leaves_hands_over_without_a_refusal(pair: Neighbour
 
 
 async def test_an_owner_that_is_not_the_owner_any_more_says_so(pair: Neighbours) -> None:
-    """What was read of it may be old: the request goes to whoever has claimed the dataset since."""
+    """A remembered owner may be old: the request goes to the process that has claimed the dataset since."""
     assert (await pair.other.ask("k", FRESH)).status_code == 200
     pair.leases.release(pair.owning.replica)
     pair.others.invalidate(1, pair.owning.replica)
@@ -166,7 +166,7 @@ async def test_an_owner_that_is_not_the_owner_any_more_says_so(pair: Neighbours)
 
 
 async def test_a_database_that_is_away_is_said_once(pair: Neighbours, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 for everybody who waits for the same claim, and a new claim for who comes later."""
+    """503 for every request that waits for the same claim, and a new claim for later ones."""
     claims: list[int] = []
 
     def gone(_leases: MemoryLeases, dataset_id: int, _replica: ReplicaAddress, *, lease_s: float) -> None:

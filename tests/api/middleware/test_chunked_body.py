@@ -11,7 +11,7 @@ LARGE = bytes(range(256)) * (5 * PIECE_BYTES // 256) + b"the end"
 
 
 async def sent(message: Message) -> list[Message]:
-    """What reaches the server."""
+    """The messages that reach the server."""
     seen: list[Message] = []
 
     async def send(piece: Message) -> None:

@@ -46,7 +46,7 @@ async def test_what_was_accepted_is_answered() -> None:
 
     def submitted(*call: object) -> object:
         pending = submit(*call)  # type: ignore[arg-type]
-        pending.add_done_callback(lambda _: drain_state.drain())  # before anybody is told of the answer
+        pending.add_done_callback(lambda _: drain_state.drain())  # before the client gets the answer
         slow.append(pending)
         return pending
 

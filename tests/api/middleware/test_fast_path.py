@@ -1,4 +1,4 @@
-"""Hot routes are answered before the framework's routing, and nobody can tell."""
+"""Fast routes are answered before the framework's routing, with the same bytes."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ KEYED = {"Idempotency-Key": "k1"}
 
 @pytest.fixture
 def framework(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """The same house, served by the framework alone."""
+    """The same replica, served by the framework alone."""
     monkeypatch.setattr("service.api.app.FastPath", lambda app, *, routes: app)
     other = build_world()
     other.app.state.replica = world.replica
@@ -58,7 +58,7 @@ CALLS: list[tuple[str, str, Mapping[str, str], bytes]] = [
 
 @pytest.mark.parametrize("role", [None, "nobody", "analyst", "curator", "bound"])
 async def test_nobody_can_tell(world: World, framework: World, role: str | None) -> None:
-    """Status, headers in their order, and every byte, whoever asks for whatever."""
+    """Status, headers in their order, and every byte, for every caller and request."""
     await world.call("curator", "POST", "/v1/datasets", json={**REGISTRATION, "name": "other"})
     world.enrol("bound", "analyst", dataset="other")
     world.keys["nobody"] = "no key of ours"
@@ -107,7 +107,7 @@ async def test_what_is_raised_while_an_answer_is_sent_is_no_refusal() -> None:
 
 
 async def test_a_refusal_that_many_share_gathers_no_frames() -> None:
-    """Each question of a batch fails with the same object; frames hung on it would outlive their requests."""
+    """Each query of a batch fails with the same object; frames hung on it would outlive their requests."""
     shared = Unavailable()
 
     async def asked(request: Request, caller: Principal) -> Response:

@@ -1,4 +1,4 @@
-"""The clock by which responses leave: who is woken when, and in which order."""
+"""The clock by which responses leave: the instant and the order of each wake-up."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ async def test_everybody_is_woken_at_their_instant_in_order(fake: FakeTime) -> N
 
 
 async def test_the_alarm_stands_at_the_earliest(fake: FakeTime) -> None:
-    """A later waiter does not move it, an earlier one does, and with nobody waiting there is none."""
+    """A later waiter does not move it, an earlier one does, and without waiters there is none."""
     clock, woken = fake.clock(), list[str]()
     tasks = []
     for at in (20, 30, 10):
@@ -107,7 +107,7 @@ def alarms() -> list[Any]:
 
 @pytest.mark.parametrize("alarm", alarms())
 def test_a_real_alarm_wakes_in_order_and_never_early(alarm: Any) -> None:
-    """In one event loop and then, with somebody left waiting in the first, in the next."""
+    """In one event loop and then, with a waiter left in the first, in the next."""
     clock = ReleaseClock(alarm())
     for _ in range(2):
         asyncio.run(_three_waits(clock))

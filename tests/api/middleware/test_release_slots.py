@@ -38,7 +38,7 @@ class Counted(NullTelemetry):
 
 
 class Stage:
-    """An application behind slots of 10 ms, on a time that passes when somebody waits.
+    """An application behind slots of 10 ms, on a time that passes when a task waits.
 
     It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`.
     """
@@ -231,7 +231,7 @@ async def late(slow: Slow, path: str = "/", *, deadline_s: float = 0.02) -> http
 
 
 class Served:
-    """What a server does with an application: it works in a task, and the client has its response when that is sent.
+    """A server around the application: it runs in a task, and the client has its response when that is sent.
 
     A client that is cancelled cancels the task.
     """
@@ -259,7 +259,7 @@ class Served:
 
 
 class TestDeadline:
-    """The end of patience."""
+    """The deadline passes."""
 
     async def test_what_is_in_time_is_untouched(self) -> None:
         """The answer itself."""

@@ -62,7 +62,7 @@ class TestResponseHeaders:
 
     @given(own=st.lists(st.sampled_from([*NAMES, b"vary", b"etag"]), unique=True), is_last=st.booleans())
     def test_nothing_is_lost_and_nothing_said_twice(self, own: list[bytes], is_last: bool) -> None:
-        """Whatever a response brought, in its order."""
+        """All headers of the response, in their order."""
         brought = [(name, b"own") for name in own]
         sent = dressed(brought, "r", is_last=is_last)
         assert sent[: len(own)] == brought

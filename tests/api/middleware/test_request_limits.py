@@ -35,7 +35,7 @@ def limited(**options: float) -> ASGIApp:
 
 
 class Refusing:
-    """What FastAPI does with the exceptions that the limits raise while a body is read."""
+    """FastAPI passes the exceptions on that the limits raise while a body is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -67,7 +67,7 @@ class TestIncidents:
         assert SECRET not in caplog.text
 
     async def test_half_a_response_is_cut_off(self) -> None:
-        """What has begun cannot become a problem; the connection must not end as if all were said."""
+        """A response that has begun cannot become a problem; the connection must not end as if it were whole."""
 
         async def half(scope: Scope, receive: Receive, send: Send) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -80,7 +80,7 @@ class TestIncidents:
         assert caught.value.__context__ is None
 
     async def test_a_caller_that_went_away_is_no_incident(self, caplog: pytest.LogCaptureFixture) -> None:
-        """There is nobody to answer and nothing to mend."""
+        """The client has gone: no response and no incident."""
 
         async def gone(scope: Scope, receive: Receive, send: Send) -> None:
             raise ClientDisconnect
@@ -141,7 +141,7 @@ class TestRequestLimits:
         assert response.status_code == 408
 
     async def test_a_server_that_cancels_is_no_silence(self) -> None:
-        """Not even where both come at once: whoever cancels a task wants it to end."""
+        """Not even where both come at once: a cancelled task must end."""
         heard = asyncio.Event()
 
         async def silent() -> Message:

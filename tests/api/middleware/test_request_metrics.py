@@ -8,7 +8,7 @@ from tests.api.world import build_world
 
 
 async def test_every_route_is_counted_by_its_template() -> None:
-    """No key of an individual, no name of a dataset: what could be counted is known before anybody asks."""
+    """No key of an individual, no name of a dataset: the labels are known before any request."""
     tally = Tally()
     world = build_world(edge=HttpOptions(telemetry=tally))
     known = {f"{method} {path}" for method, path in served(world.app)} | {UNMATCHED}

@@ -1,4 +1,4 @@
-"""One timer for many: nobody is lost too early, nobody too late, nobody twice."""
+"""One timer for many operations: none expires too early, too late or twice."""
 
 import heapq
 from collections.abc import Callable
@@ -41,7 +41,7 @@ STEPS = st.one_of(
 
 @given(steps=st.lists(STEPS, max_size=60))
 def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple[str, int]]) -> None:
-    """Whoever came and went around it."""
+    """Other operations began and ended around it."""
     time, lost = Time(), list[tuple[int, float]]()
     shared_timeout: SharedTimeout[int] = SharedTimeout(
         LIMIT_S, lambda one: lost.append((one, time.now_s)), lambda: time
@@ -63,7 +63,7 @@ def test_each_is_lost_when_its_own_time_is_over_and_not_before(steps: list[tuple
 
 
 def test_many_that_come_and_go_cost_one_timer() -> None:
-    """As long as the first of them would have had; the timer is set again for whoever waits when it rings."""
+    """As long as the first of them would have had; the timer is armed again for the operations left when it fires."""
     time = Time()
     shared_timeout: SharedTimeout[int] = SharedTimeout(LIMIT_S, lambda _: None, lambda: time)
     for number in range(290):

@@ -45,7 +45,7 @@ class TestAsk:
         assert response.headers["x-query-id"] == answer["id"]
 
     async def test_the_same_key_gives_the_same_bytes(self, world: World) -> None:
-        """However the same query is spelled; nobody is charged twice."""
+        """For every spelling of the same query, and without a second charge."""
         first = await world.ask("k", HISTOGRAM)
         spelled = json.dumps(json.loads(HISTOGRAM), indent=2).encode()
         for body in (HISTOGRAM, spelled):
@@ -151,7 +151,7 @@ class TestAsk:
         assert (await world.ask("k")).status_code == 200
 
     async def test_the_allowance_is_public_and_final(self, world: World) -> None:
-        """403 when the worst case would pass it; the refusal takes no key and charges nobody."""
+        """403 when the worst case would pass it; the refusal takes no key and charges no individual."""
         world.enrol("poor", "analyst", allowance_rho=Decimal("0.002"))
         path = "/v1/datasets/care/queries"
         codes = []
@@ -230,7 +230,7 @@ class TestReleases:
         assert theirs.content == unknown.content == no_id.content
 
     async def test_the_own_releases_are_listed(self, world: World) -> None:
-        """Newest first, page by page, and nobody else's."""
+        """Newest first, page by page, and no other analyst's."""
         world.enrol("other", "analyst")
         for number in range(3):
             await world.ask(f"k{number}", COUNT.replace(b"20.0", b"%d" % (30 + number)))

@@ -1,4 +1,4 @@
-"""The ledger, for those who check it."""
+"""The ledger, for auditors."""
 
 import hashlib
 from dataclasses import replace
@@ -52,7 +52,7 @@ ROW = LedgerRow(
 
 
 async def test_a_curator_sees_how_many_were_charged(world: World) -> None:
-    """Five people, all of whom could pay."""
+    """Five people, all of them active."""
     page = (await world.call("curator", "GET", "/v1/datasets/care/ledger")).json()
     (row,) = page["items"]
     assert (row["charged"], row["left_out"]) == (5, 0)
@@ -92,7 +92,7 @@ async def test_an_auditor_checks_the_chain_by_what_is_shown(world: World) -> Non
 
 
 def hash_of(row: dict[str, Any]) -> str:
-    """What docs/operations.md says of it."""
+    """The procedure of docs/operations.md."""
     public = hashlib.sha256(rfc8785.dumps({name: row[name] for name in PUBLIC})).digest()
     parts = (bytes.fromhex(row["previous_hash"]), public, bytes.fromhex(row["private_digest"]))
     return hashlib.sha256(b"sparing ledger 2\0" + b"".join(parts)).hexdigest()

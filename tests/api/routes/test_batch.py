@@ -33,7 +33,7 @@ def count(sigma: int) -> bytes:
 
 
 class TestAnswers:
-    """What comes back."""
+    """The responses to a batch."""
 
     async def test_each_entry_is_answered_in_its_place(self, world: World) -> None:
         """Byte for byte what the single query gives, in order, one after the other in the ledger."""
@@ -120,7 +120,7 @@ class TestAnswers:
 
 
 class TestEnvelope:
-    """What a batch is."""
+    """The form of a batch."""
 
     @pytest.mark.parametrize(
         ("body", "field"),
@@ -157,7 +157,7 @@ class TestEnvelope:
 
     @given(sigma=st.floats(min_value=1, max_value=1e6), key=st.text(max_size=20))
     def test_a_query_means_in_a_batch_what_it_means_alone(self, sigma: float, key: str) -> None:
-        """Whatever the number, whatever the key."""
+        """For every number and every key."""
         query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": sigma}}
         body = json.dumps({"queries": [{"idempotency_key": key, "query": query}]})
         (entry,) = parse_batch(body.encode())

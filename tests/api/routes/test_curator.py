@@ -84,7 +84,7 @@ class TestRows:
         assert (await world.call("curator", "POST", ROWS, headers=headers, content=rows)).json()["rows"] == 1
 
     async def test_one_bad_row_refuses_all(self, world: World) -> None:
-        """Named by row and column; nobody joined."""
+        """Named by row and column; no individual joined."""
         rows = b"person_id,country,age\nfa,NO,1\nada,NO,2\n"
         response = await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "rows[2].person_id")
@@ -117,14 +117,14 @@ class TestPeople:
         assert sum(share["individuals"] for share in summary["remaining_share_histogram"]) == 5
 
     async def test_an_erased_individual_is_gone(self, world: World) -> None:
-        """204 without a body, and then there is nobody of that key."""
+        """204 without a body, and then no individual has that key."""
         path = "/v1/datasets/care/individuals/bo"
         first, second = [await world.call("curator", "DELETE", path) for _ in range(2)]
         assert (first.status_code, first.content, second.status_code) == (204, b"", 404)
         assert "content-type" not in first.headers
 
     async def test_a_key_may_hold_a_slash(self, world: World) -> None:
-        """Whoever can be registered can be erased."""
+        """Every key that can be registered can be erased."""
         rows = b"person_id,country,age\na/b c,NO,1\n"
         await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
         for path in ("/v1/datasets/care/individuals/a/b%20c",):
@@ -145,7 +145,7 @@ class TestPeople:
 
 
 class TestActs:
-    """What was done to a dataset."""
+    """The acts on a dataset."""
 
     async def test_acts_are_told_without_the_key_of_whoever_was_erased(self, world: World) -> None:
         """Newest first, page by page."""

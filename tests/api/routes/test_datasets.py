@@ -1,4 +1,4 @@
-"""What there is to ask about."""
+"""The datasets that a caller may see."""
 
 from tests.api.world import TABLES, World
 

@@ -35,7 +35,7 @@ async def test_the_own_account_and_nobody_elses(world: World) -> None:
 
 
 async def test_each_query_has_a_receipt(world: World) -> None:
-    """What was asked, when, at what charge."""
+    """Query, time and charge."""
     page = (await world.call("individual", "GET", "/v1/me/receipts")).json()
     (receipt,) = page["items"]
     assert set(receipt) >= {"query_id", "asked", "at", "charged_rho", "outcome"}
@@ -74,7 +74,7 @@ async def test_a_pause_is_a_state_that_ends(world: World) -> None:
 
 
 async def test_only_the_own_pause_ends(world: World) -> None:
-    """Another dataset is not found, and nobody else has the route."""
+    """Another dataset is not found, and no other role has the route."""
     assert (await world.call("individual", "POST", "/v1/me/budgets/other/resume")).status_code == 404
     for role in ("curator", "analyst", "auditor"):
         assert (await world.call(role, "POST", "/v1/me/budgets/care/resume")).status_code == 404

@@ -70,7 +70,7 @@ def test_an_empty_field_is_null_quoted_or_not() -> None:
 
 
 def test_a_file_comes_in_pieces_of_any_size() -> None:
-    """A source may give fewer bytes than it was asked for, and end in the middle of a line."""
+    """A source may give fewer bytes than it was asked for, and end in the middle of a writer."""
 
     class Trickle(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:

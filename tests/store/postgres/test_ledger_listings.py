@@ -1,4 +1,4 @@
-"""What one slot is charged by an entry, in SQL: the same as decoding all of its charges."""
+"""The charge of one slot by an entry, in SQL: the same as decoding all of its charges."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the migration to pauses makes of limits that were lowered before it, on ledgers that earlier versions wrote."""
+"""The migration to pauses on ledgers of earlier versions, in which pauses were lowered limits."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ PLAIN = Schema.model_validate(
     COLUMNS | {"people": COLUMNS["people"] | {"columns": {"age": {"type": "integer", "lower": 0, "upper": 9}}}}
 )
 Deed = Mapping[int, int] | str
-"""Charges in units by slot, or what somebody does: `pause 3`, `lower 3 50`, `erase 3`, `return 3`, `burn 3`."""
+"""Charges in units by slot, or an act: `pause 3`, `lower 3 50`, `erase 3`, `return 3`, `burn 3`."""
 
 
 def joined(*slots: int) -> dict[str, object]:
@@ -133,7 +133,7 @@ class Ledger:
             return transaction.acts(after=0)
 
     def check(self, acts: Sequence[JournalAct], last: JournalAct, found: Mapping[int, OwnAccount]) -> None:
-        """One act for each who is paused now, chained to the last one and up to the head."""
+        """One act for each paused individual, chained to the last one and up to the head."""
         head = self.store.head(self.record.id)
         for act in acts:
             expected = JournalAct.following(
@@ -174,7 +174,7 @@ ALONE: Mapping[str, tuple[list[Deed], tuple[int, bool]]] = {
 def test_a_pause_becomes_one_where_the_limit_before_it_is_known(
     store: PostgresStore, database_url: str, checkpointed: bool
 ) -> None:
-    """A limit that was lowered stays so; of nobody is more than the limit before the pause given back."""
+    """A lowered limit stays lowered; no individual gets back more than the limit before the pause."""
     ledger = Ledger(database_url, store)
     for slot, (deeds, _) in enumerate(ALONE.values()):
         ledger.live([of_slot(deed, slot) for deed in deeds])
@@ -187,7 +187,7 @@ def test_a_pause_becomes_one_where_the_limit_before_it_is_known(
 
 
 def of_slot(deed: Deed, slot: int) -> Deed:
-    """What is told of slot 0, for another."""
+    """The account of slot 0, for another."""
     return deed.replace(" 0", f" {slot}", 1) if isinstance(deed, str) else {slot: deed[0]}
 
 
@@ -195,7 +195,7 @@ def of_slot(deed: Deed, slot: int) -> Deed:
 def test_what_a_burn_did_not_take_because_of_a_pause_is_not_given_back(
     store: PostgresStore, database_url: str, checkpointed: bool
 ) -> None:
-    """It spared whoever had paused, for what was left to them: their limit is lower by it now."""
+    """It had spared the remainder of paused individuals: their limit is lower by it now."""
     ledger = Ledger(database_url, store)
     ledger.live([{0: 5, 4: 2}, "pause 0", "burn 7", {1: 5, 4: 2}, "pause 1", "lower 2 50", {2: 5}, "pause 2"])
     if checkpointed:

@@ -24,7 +24,7 @@ def start(database_url: str, pepper: Pepper) -> None:
 
 
 def kept(database_url: str) -> list[tuple[bytes, bytes]]:
-    """What the database has of its pepper."""
+    """The stored proof of the pepper."""
     with psycopg.connect(database_url) as connection:
         return connection.execute("SELECT salt, proof FROM pepper").fetchall()
 
@@ -42,7 +42,7 @@ def begin(database_url: str, *people: int) -> None:
 
 
 def test_a_new_database_keeps_the_first_pepper_and_no_other(database_url: str) -> None:
-    """Whoever comes with another one is refused in a sentence that names it; the first goes on as before."""
+    """A process with another pepper is refused in a sentence that names it; the first goes on as before."""
     start(database_url, OURS)
     proof = kept(database_url)
     for _ in range(2):

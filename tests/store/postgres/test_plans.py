@@ -1,4 +1,4 @@
-"""What a commit reads does not grow with the ledger, whenever Postgres has made the plans that it keeps."""
+"""A commit reads no more as the ledger grows, whenever Postgres has made the plans that it keeps."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,19 +33,19 @@ def store(database_url: str) -> Iterator[PostgresStore]:
 def proposed(
     store: PostgresStore, record: DatasetRecord, asked: list[Asked]
 ) -> AbstractContextManager[ConditionalAppend]:
-    """In one journey."""
+    """In one round trip."""
     return store.conditional_append(record.id, store.head(record.id), asked=asked)
 
 
 def locked(store: PostgresStore, record: DatasetRecord, asked: list[Asked]) -> AbstractContextManager[Transaction]:
-    """The long way, on which keys and questions are looked up."""
+    """Under the lock, where keys and queries are looked up."""
     return store.transaction(record.id, lock=True, asked=asked)
 
 
 def append(
     store: PostgresStore, record: DatasetRecord, begin: Begin, size: int, *, query_hash: str | None = None
 ) -> None:
-    """So many entries and their replies, of one question or each of its own, of which every other may be reused."""
+    """So many entries and their replies, of one query or each of its own, of which every other may be reused."""
     first = store.head(record.id).seq
     keys = [str(first + number) for number in range(size)]
     asked = [Asked(address=(ANALYST, key), query_hash=None if query_hash or int(key) % 2 else key) for key in keys]

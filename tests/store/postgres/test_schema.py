@@ -103,7 +103,7 @@ def test_not_even_the_owner_rewrites_history(
 def test_a_reply_shows_an_entry_of_a_dataset_that_is_there(
     record: DatasetRecord, database_url: str, statement: LiteralString
 ) -> None:
-    """The ledger vouches for both: it has no entry of a dataset that is not."""
+    """The ledger confirms both: it has no entry of a dataset that is not."""
     with psycopg.connect(database_url) as connection, pytest.raises(errors.ForeignKeyViolation):
         connection.execute(statement)
 
@@ -266,13 +266,13 @@ def test_pages_of_before_the_counters_are_made_anew(
 
 
 def test_an_earlier_version_writes_no_page(record: DatasetRecord, database_url: str) -> None:
-    """One without counters would count nobody as charged."""
+    """One without counters would count no individual as charged."""
     with psycopg.connect(database_url) as connection, pytest.raises(errors.NotNullViolation):
         connection.execute("INSERT INTO pages (dataset_id, page, seq, spent) VALUES (1, 0, 1, %s)", [bytes(524_288)])
 
 
 def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
-    """What the code believes about the tables is what the migrations made."""
+    """The tables of the metadata are those that the migrations made."""
     engine = create_engine(sqlalchemy_url(database_url), poolclass=pool.NullPool)
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
@@ -320,7 +320,7 @@ def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -
 def test_tables_that_somebody_has_changed_are_refused(
     store: PostgresStore, database_url: str, statement: LiteralString
 ) -> None:
-    """A batch travels as whole rows: every commit would fail, and nobody would know why."""
+    """A batch travels as whole rows: every commit would fail without a reason."""
     store.check_schema()
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP VIEW budgets")
@@ -344,7 +344,7 @@ def test_a_column_that_is_gone_for_good_is_none(store: PostgresStore, record: Da
 
 
 def test_a_writer_that_was_fenced_off_appends_nothing(store: PostgresStore, record: DatasetRecord) -> None:
-    """Once somebody has moved the fence, the old head moves no row."""
+    """Once another process has moved the fence, the old head moves no row."""
 
     def append_behind_the_fence() -> None:
         with store.transaction(record.id, lock=True) as transaction:

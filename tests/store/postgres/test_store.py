@@ -1,4 +1,4 @@
-"""What only the Postgres store has: its sessions' limits, and tables made for each dataset."""
+"""The parts of the Postgres store without a twin: limits of sessions, and tables made for each dataset."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -132,7 +132,7 @@ def test_a_key_that_is_left_without_a_reply_makes_a_proposal_outdated(store: Pos
 
 
 def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(store: PostgresStore) -> None:
-    """One statement for good, taken keys or not; a restore under a running house costs one batch and prepares anew."""
+    """One statement for good, taken keys or not; a restore under a running replica costs one batch."""
     kept = store.add_dataset(dataset())
     for _ in range(3):
         _propose(store, kept.id, store.head(kept.id))
@@ -158,7 +158,7 @@ def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(stor
 
 @pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])
 def test_a_silent_transaction_loses_its_lock(store: PostgresStore, database_url: str, asked: tuple[Asked, ...]) -> None:
-    """What a replica that stopped in the middle holds is free again; its own commit is then no longer possible."""
+    """The locks of a replica that stopped in the middle are freed; its own commit is then no longer possible."""
     kept = store.add_dataset(dataset())
     with psycopg.connect(database_url) as patient, pytest.raises((StoreUnavailable, CommitUnclear)):
         _fall_silent(store, kept.id, asked, patient)
@@ -166,7 +166,7 @@ def test_a_silent_transaction_loses_its_lock(store: PostgresStore, database_url:
 
 
 def _fall_silent(store: PostgresStore, dataset_id: int, asked: tuple[Asked, ...], patient: Connection) -> None:
-    """Lock, and say nothing until somebody else has the lock; then try to go on."""
+    """Lock, and stay silent until another session has the lock; then try to go on."""
     with store.transaction(dataset_id, lock=True, asked=asked) as silent:
         if not asked:
             silent.has_tombstones()  # an act reads as it goes, and not in a pipeline
@@ -273,7 +273,7 @@ def test_a_long_act_waits_for_that_of_another_process(store: PostgresStore, data
 
 
 def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresStore) -> None:
-    """Each at its place, also where a key is asked for twice or is nobody's; a few are looked up."""
+    """Each at its place, also where a key is asked for twice or belongs to no individual; a few are looked up."""
     kept = store.add_dataset(dataset())
     keys = [f'p{n} "\\ø' for n in range(20_000)]
     with store.long_act(kept.id) as act:
@@ -287,7 +287,7 @@ def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresS
 
 
 def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> None:
-    """Nobody who holds a connection waits for another: as many as wait so would wait for one another."""
+    """No holder of a connection waits for another one: a pool of such holders would be a deadlock."""
     kept = store.add_dataset(dataset())
     other = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
     with other.transaction(kept.id, lock=True) as transaction:

@@ -1,4 +1,4 @@
-"""A Redis that is dead, hostile or flushed: a shelf with nothing on it, left alone for a while, and never an error."""
+"""A Redis that is dead, hostile or flushed counts as empty, is left alone for a while, and never raises."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -30,7 +30,7 @@ def cache(redis_url: str) -> Iterator[SealedCache]:
 
 @pytest.fixture
 def server(redis_url: str) -> Iterator["redis.Redis"]:
-    """Anybody else on the same server."""
+    """Another client of the same server."""
     with redis.Redis.from_url(redis_url) as client:
         yield client
 
@@ -42,7 +42,7 @@ def fill(cache: SealedCache) -> None:
 
 
 def held(server: "redis.Redis", name: str | bytes) -> bytes:
-    """What lies there."""
+    """The stored value."""
     value = server.get(name)
     assert isinstance(value, bytes)
     return value
@@ -58,7 +58,7 @@ def knows(cache: SealedCache) -> list[bool]:
 
 
 def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str) -> None:
-    """Until it has rested; a fault of one kind of question spares the others the wait."""
+    """Until it has rested; a fault of one kind of query spares the others the wait."""
     clock = [100.0]
     with closing(SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
         assert cache.answer(GENESIS, ADDRESS) is None
@@ -107,7 +107,7 @@ def test_nothing_of_it_can_be_read(cache: SealedCache, server: "redis.Redis") ->
 
 @pytest.mark.parametrize("value", [b"", b"x", b"9" * 60, b"\xff" * 700, b"0" * 100_000])
 def test_forged_values_are_unknown(cache: SealedCache, server: "redis.Redis", value: bytes) -> None:
-    """Whatever lies there, it was not put there by one of us; what is shared anew is known again."""
+    """A value that no replica has put there is not read; one shared anew is."""
     fill(cache)
     for name in server.keys("*"):
         server.set(name, value)

@@ -1,4 +1,4 @@
-"""What is shared reads back as it was."""
+"""Shared values read back unchanged."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -18,7 +18,7 @@ BLOBS = st.binary(max_size=100)
 
 @given(genesis=BLOBS, blob=BLOBS, key=st.text(alphabet=st.characters(codec="utf-8"), max_size=128), number=NUMBERS)
 def test_a_reply(genesis: bytes, blob: bytes, key: str, number: int) -> None:
-    """Whatever its key says."""
+    """For every key."""
     record = AnswerRecord(
         principal_id=UUID(int=number),
         key=key,

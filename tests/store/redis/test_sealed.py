@@ -1,4 +1,4 @@
-"""What an earlier version has laid on the shelf."""
+"""Values that an earlier version has left in the key-value store."""
 
 import orjson
 import pytest
@@ -12,7 +12,7 @@ from tests.contracts.caches import GENESIS, KEY, account_slice
 
 @pytest.mark.parametrize(("label", "parts"), [("accounts", 4), ("accounts 2", 5)])
 def test_accounts_of_an_earlier_version_are_as_good_as_none(label: str, parts: int) -> None:
-    """They are of the right key, and cannot say who has paused, or have no counters."""
+    """They are of the right key, and have no pauses or no counters."""
     room = MemoryServer()
     cache = SealedCache(MemoryKeyValueStore(room), KEY)
     now = encoding.slice_bytes(account_slice(5))

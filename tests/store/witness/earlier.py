@@ -1,4 +1,4 @@
-"""What earlier versions left in Redis: a witness record that says in the clear how far a dataset has come."""
+"""Witness records of earlier versions in Redis, which tell in the clear where a dataset stands."""
 
 from service.store.witness.record_format import encode
 from service.workflows.model.api_keys import Pepper

@@ -14,7 +14,7 @@ DATASET = "survey-" + "0f" * 32
 
 
 class FailingWitness(MemoryWitness):
-    """A witness that is away while `is_away`, and counts who asks."""
+    """A witness that is away while `is_away`, and counts calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def at(seq: int) -> WitnessRecord:
 
 
 def test_the_farthest_of_all_counts() -> None:
-    """On reading, and for whoever writes: a lost first witness is known from the second."""
+    """On reading and on writing: a lost first witness is known from the second."""
     first, second = MemoryWitness(), MemoryWitness()
     first.write(DATASET, at(3))
     second.write(DATASET, at(5))
@@ -109,7 +109,7 @@ class First(FailingWitness):
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_the_second_is_at_it_while_the_first_writes(is_away: bool) -> None:
-    """And is waited for whatever the first says: what it still has to say must not meet the next question."""
+    """And is awaited also when the first fails: its late reply must not meet the next query."""
     diary: list[str] = []
     first, second = First(diary), Beginner(diary)
     first.is_away = is_away

@@ -45,14 +45,14 @@ def reopened(witness: FileWitness) -> FileWitness:
 
 
 def test_nobody_else_may_read_it(witness: FileWitness) -> None:
-    """How many people and questions there are is nobody else's business."""
+    """Numbers of people and queries are readable by its owner alone."""
     path = written(witness, 1)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 @pytest.mark.slow
 def test_torn_at_every_byte_it_holds_what_was_whole(witness: FileWitness) -> None:
-    """Whatever length is left after a crash, whole records count, the torn one does not, and writing goes on."""
+    """After a crash at any length, whole records count, the torn one does not, and writing goes on."""
     path = written(witness, 4)
     whole = path.read_bytes()
     for length in range(4 * RECORD_BYTES + 2):
@@ -93,7 +93,7 @@ def test_one_wrong_bit_anywhere_takes_one_record_away(witness: FileWitness) -> N
 
 
 def test_behind_damage_it_goes_on(witness: FileWitness) -> None:
-    """A record that cannot be read is not written over: nobody knows what it was."""
+    """A record that cannot be read is not written over: its content is unknown."""
     path = written(witness, 3)
     damaged = bytearray(path.read_bytes())
     damaged[2 * RECORD_BYTES] ^= 1
@@ -104,7 +104,7 @@ def test_behind_damage_it_goes_on(witness: FileWitness) -> None:
 
 
 def test_an_older_copy_put_back_under_it_is_noticed(witness: FileWitness) -> None:
-    """What a process remembers of the file holds for that file only."""
+    """A process remembers the size of that file only."""
     path = written(witness, 2)
     older = path.read_bytes()
     written(witness, 6)
@@ -182,7 +182,7 @@ def _broken_disk(_descriptor: int) -> None:
 
 
 def test_a_folder_that_cannot_be_made_or_read_is_told(tmp_path: Path) -> None:
-    """Unreadable is not unknown: nobody may take it for a fresh start."""
+    """Unreadable is not unknown: it must not be taken for a fresh start."""
     (tmp_path / "file").touch()
     blocked = FileWitness(tmp_path / "file" / "witness")
     with pytest.raises(WitnessUnavailable):

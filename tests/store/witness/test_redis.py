@@ -61,7 +61,7 @@ def witness(redis_url: str) -> Iterator[RedisWitness]:
 
 @pytest.fixture
 def server(redis_url: str) -> Iterator["redis.Redis"]:
-    """Anybody else on the same Redis."""
+    """Another client of the same Redis."""
     with redis.Redis.from_url(redis_url) as client:
         yield client
 
@@ -159,7 +159,7 @@ def test_a_server_that_was_started_anew_is_told_at_once(witness: RedisWitness, s
 
 
 def test_a_writer_that_looked_earlier_does_not_take_another_back(witness: RedisWitness, redis_url: str) -> None:
-    """What it remembers is what it replaces, and nothing else: it is told how far the other had come."""
+    """It replaces the record that it remembers and no other: it is told how far the other had come."""
     with closing(opened(redis_url)) as other:
         witness.write(DATASET, FIRST)
         assert other.write(DATASET, THIRD) == FIRST
@@ -171,7 +171,7 @@ def test_a_writer_that_looked_earlier_does_not_take_another_back(witness: RedisW
 def test_a_server_that_never_lets_anything_lie_is_given_up(
     witness: RedisWitness, server: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever owns it could otherwise hold up every answer: here what lies there changes before each try."""
+    """Its owner could otherwise delay every answer: here the record changes before each try."""
     tries = iter(range(1000))
     witness.write(DATASET, FIRST)
     name = sealed_name(server)
@@ -195,7 +195,7 @@ def test_a_server_that_never_lets_anything_lie_is_given_up(
 def test_a_record_of_an_earlier_version_counts_until_it_is_sealed(
     witness: RedisWitness, server: "redis.Redis", sealed: WitnessRecord | None
 ) -> None:
-    """Read beside what was sealed since; whoever writes is told the farther, which lies there sealed, and it alone."""
+    """Read beside what was sealed since; a writer is told the farther, which lies there sealed, and it alone."""
     if sealed is not None:
         witness.write(DATASET, sealed)
     server.set(CLEAR, clear_value(DATASET, SECOND, PEPPER))
@@ -216,7 +216,7 @@ def test_an_earlier_version_that_still_writes_is_noticed(witness: RedisWitness, 
 
 
 def test_a_clear_record_of_another_pepper_is_left_where_it_is(witness: RedisWitness, server: "redis.Redis") -> None:
-    """Unknown, as it was for earlier versions; whoever has the right pepper may still want it."""
+    """Unknown, as it was for earlier versions; a process with the right pepper may still need it."""
     theirs = clear_value(DATASET, THIRD, Pepper(b"x" * 32))
     server.set(CLEAR, theirs)
     assert witness.history(DATASET) == []
