@@ -90,6 +90,6 @@ MUTANTS = [
         file="service/workflows/admission/rate_limit.py",
         find="wait_s > 0 and not is_quiet:",
         put="wait_s > 0:",
-        killed_by="tests/workflows/admission/test_rate_limit.py::test_whoever_was_quiet_is_let_in_whatever_the_cache_says",
+        killed_by="tests/workflows/admission/test_rate_limit.py::test_a_quiet_principal_is_let_in_whatever_the_cache_says",
     ),
 ]

@@ -35,7 +35,7 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="                self._tentative.counted.append((charged, left_out))\n",
         put="                pass\n",
-        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
+        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_optimistic_commit_leaves_memory_as_it_was",
     ),
     Mutant(
         name="a burn is counted in SQL",

@@ -89,7 +89,7 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="            tentative.take_back(self.memory.counters)\n",
         put="",
-        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_proposal_leaves_memory_as_it_was",
+        killed_by="tests/workflows/writer/test_optimistic.py::test_a_refused_optimistic_commit_leaves_memory_as_it_was",
     ),
     Mutant(
         name="debits of a rejected batch stay",
@@ -97,7 +97,7 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="        except (CommitRejected, HeadMoved):\n",
         put="        except HeadMoved:\n",
-        killed_by="tests/workflows/writer/test_committer.py::test_a_rejected_question_leaves_nothing_in_doubt[memory]",
+        killed_by="tests/workflows/writer/test_committer.py::test_a_rejected_query_invalidates_nothing[memory]",
     ),
     Mutant(
         name="a rejection taken for an unclear commit",
@@ -105,7 +105,7 @@ MUTANTS = [
         file="service/store/postgres/errors.py",
         find="fault.sqlstate.startswith(_REPEATING)",
         put="fault.sqlstate.startswith(())",
-        killed_by="tests/workflows/writer/test_committer.py::test_neighbours_of_a_rejected_question_are_answered[postgres]",
+        killed_by="tests/workflows/writer/test_committer.py::test_neighbours_of_a_rejected_query_are_answered[postgres]",
     ),
     Mutant(
         name="pages of a refused proposal are ahead",

@@ -33,7 +33,7 @@ MUTANTS = [
         file="service/workflows/replication/ownership.py",
         find="        if elsewhere:\n            self._moved(elsewhere)",
         put="        if not leases:\n            self._moved(elsewhere)",
-        killed_by="tests/workflows/replication/test_ownership.py::test_a_line_is_closed_when_its_dataset_has_moved",
+        killed_by="tests/workflows/replication/test_ownership.py::test_a_writer_is_closed_when_its_dataset_has_moved",
     ),
     Mutant(
         name="keys for whoever answers",

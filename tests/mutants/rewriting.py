@@ -31,7 +31,7 @@ MUTANTS = [
         file="service/workflows/maintenance/amend.py",
         find="        if head.checkpoint_seq < stretch.to:\n",
         put="        if head.checkpoint_seq < 0:\n",
-        killed_by=f"{AMENDING}::test_a_start_after_the_amendments_has_every_charge",
+        killed_by=f"{AMENDING}::test_a_start_after_the_amendments_loads_every_charge",
     ),
     Mutant(
         name="two processes do one stretch",

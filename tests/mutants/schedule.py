@@ -41,7 +41,7 @@ MUTANTS = [
         file="service/workflows/writer/queue.py",
         find="self._turns.put(item.analyst_id, item.cost.time_ns, item)",
         put="self._turns.put(None, item.cost.time_ns, item)",
-        killed_by="tests/workflows/test_turns.py::test_one_analysts_crowd_does_not_hold_up_anothers_query[200]",
+        killed_by="tests/workflows/test_turns.py::test_many_queries_of_one_analyst_do_not_delay_another_analyst[200]",
     ),
     Mutant(
         name="a late response leaves at once",
@@ -90,7 +90,7 @@ MUTANTS = [
         file="service/workflows/admission/scheduler.py",
         find=" and self._schedule.is_free(slot_ns)",
         put="",
-        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_none_begins_in_a_slot_that_is_reserved",
+        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_no_act_begins_in_a_reserved_slot",
     ),
     Mutant(
         name="no slot is left for acts",
@@ -98,7 +98,7 @@ MUTANTS = [
         file="service/workflows/admission/schedule.py",
         find="            self._free_ns += self.rules.slot_ns\n",
         put="            self._free_ns += 0\n",
-        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_under_load_a_slot_is_left_for_them",
+        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_under_load_a_slot_is_left_for_acts",
     ),
     Mutant(
         name="the cost counts the people that are there",

@@ -42,7 +42,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="        if self._is_damaged:\n            return LedgerDamaged.slug\n",
         put="",
-        killed_by=f"{CHECKS}::test_everything_is_refused_from_then_on",
+        killed_by=f"{CHECKS}::test_every_operation_on_a_damaged_dataset_is_refused",
     ),
     Mutant(
         name="any pepper will do",

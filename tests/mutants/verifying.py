@@ -181,6 +181,6 @@ MUTANTS = [
         file="service/workflows/maintenance/rebuild_answer.py",
         find="if each.body == answer.body and is_elsewhere:",
         put='if each.body == b"" and is_elsewhere:',
-        killed_by=f"{REBUILDING}::test_an_answer_that_was_moved_is_not_made_twice",
+        killed_by=f"{REBUILDING}::test_an_answer_moved_to_another_principal_is_not_rebuilt",
     ),
 ]

@@ -14,7 +14,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="return WitnessLost() if transaction.head.seq > 0 else None",
         put="return None",
-        killed_by=f"{WITNESSING}::test_a_lost_witness_is_never_made_anew_in_silence",
+        killed_by=f"{WITNESSING}::test_a_lost_witness_is_never_recreated_silently",
     ),
     Mutant(
         name="an unreadable witness is an empty one",
@@ -38,7 +38,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="if self._told is not None and self._told.position >= ours.position:",
         put="if self._known is not None and self._known.position >= ours.position:",
-        killed_by=f"{WITNESSING}::test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before",
+        killed_by=f"{WITNESSING}::test_the_first_witness_is_written_even_if_the_second_already_was",
     ),
     Mutant(
         name="a number of a lost history is taken for told",
@@ -46,7 +46,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="if told is None or told.fence != head.fence or told.seq < seq:",
         put="if told is None or told.seq < seq:",
-        killed_by=f"{WITNESSING}::test_who_slept_through_a_restore_takes_no_number_for_told",
+        killed_by=f"{WITNESSING}::test_after_a_restore_old_sequence_numbers_do_not_count_as_witnessed",
     ),
     Mutant(
         name="acts are witnessed by whoever reads next",
@@ -70,7 +70,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="if _continues(record, head) and hashes.get(record.seq) == record.hash]",
         put="if _continues(record, head) and record.seq in hashes]",
-        killed_by=f"{WITNESSING}::test_a_clone_that_writes_first_is_found_out_at_the_next_write",
+        killed_by=f"{WITNESSING}::test_a_clone_that_writes_first_is_detected_at_the_next_write",
     ),
     Mutant(
         name="a guard waits for a second connection",
@@ -88,7 +88,7 @@ MUTANTS = [
         file="service/workflows/maintenance/reconcile.py",
         find="total = max(each.worst_case_total_units for each in lost)",
         put="total = min(each.worst_case_total_units for each in lost)",
-        killed_by=f"{WITNESSING}::test_what_was_lost_is_burned_for_everybody_and_no_more",
+        killed_by=f"{WITNESSING}::test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more",
     ),
     Mutant(
         name="a saturated sum is taken at its word",
@@ -96,7 +96,7 @@ MUTANTS = [
         file="service/workflows/maintenance/reconcile.py",
         find="missing = CHARGE_UNITS_MAX if total >= CHARGE_UNITS_MAX else max(total - base_units, burn_units)",
         put="missing = max(total - base_units, burn_units)",
-        killed_by=f"{WITNESSING}::test_a_sum_that_has_lost_count_burns_everything",
+        killed_by=f"{WITNESSING}::test_a_saturated_sum_of_worst_cases_burns_everything",
     ),
     Mutant(
         name="a burn does not raise the fence",
@@ -104,7 +104,7 @@ MUTANTS = [
         file="service/workflows/maintenance/reconcile.py",
         find="fence=max(head.fence, *(each.fence for each in history)) + 1,",
         put="fence=head.fence,",
-        killed_by=f"{WITNESSING}::test_what_was_lost_is_burned_for_everybody_and_no_more",
+        killed_by=f"{WITNESSING}::test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more",
     ),
     Mutant(
         name="a fence that was witnessed is not counted",
@@ -129,7 +129,7 @@ MUTANTS = [
         find="slots, accounts = np.sort(transaction.individuals().slots), state.accounts",
         put="people, accounts = transaction.individuals(), state.accounts\n"
         "    slots = np.sort(people.slots[people.present])",
-        killed_by=f"{WITNESSING}::test_whoever_was_erased_is_burned_too",
+        killed_by=f"{WITNESSING}::test_erased_individuals_are_burned_too",
     ),
     Mutant(
         name="whoever joins after a burn joins in full",

@@ -94,7 +94,7 @@ class Slotwise:
         """The requests that begin with this slot, in order; one that could not end in time is refused."""
         together: list[Asked] = []
         while self.queue:
-            request = min(self.queue, key=lambda each: each.tag)  # the first of several, which came first
+            request = min(self.queue, key=lambda each: each.tag)  # the first of several in order of arrival
             slots = self._slots([*together, request])
             if together and slots > SHARED:
                 break

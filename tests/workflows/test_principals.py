@@ -14,7 +14,7 @@ from tests.factories import CLOCK
 
 
 class CountingStore(MemoryStore):
-    """Counts how often a principal is looked up."""
+    """A store that counts look-ups of principals."""
 
     looked_up = 0
 

@@ -62,7 +62,7 @@ def submitted(replica: Replica, who: Principal, count: int, *, first: int = 0) -
 
 
 @pytest.mark.parametrize("crowd", [200, 400])
-def test_one_analysts_crowd_does_not_hold_up_anothers_query(
+def test_many_queries_of_one_analyst_do_not_delay_another_analyst(
     replica: Replica, monkeypatch: pytest.MonkeyPatch, crowd: int
 ) -> None:
     """Behind hundreds of queries of one analyst, another analyst's query is in the next commit."""

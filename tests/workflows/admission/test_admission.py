@@ -19,7 +19,7 @@ SLOT = 10 * MS
 
 
 class Clock:
-    """A time that is set."""
+    """A clock that is set by the test."""
 
     now_ns = 0
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 class Job:
-    """Nothing to do; counts what it is told."""
+    """A job that does nothing and counts its calls."""
 
     begun = refused = 0
 
@@ -40,12 +40,12 @@ class Job:
 
 
 def cost(time_ms: float = 1, *, kept_bytes: int = 10, working_bytes: int = 0) -> PublicCost:
-    """So much time and memory."""
+    """A public cost of this time and memory."""
     return PublicCost(time_ns=int(time_ms * MS), kept_bytes=kept_bytes, working_bytes=working_bytes)
 
 
 def admission(clock: Clock | None = None, *, bytes_max: int = 1000, deadline_ms: int = 100) -> Admission:
-    """With slots on a clock that is set, or without."""
+    """Admission with slots on a clock that the test sets, or without slots."""
     dispatcher = None
     if clock is not None:
         dispatcher = Dispatcher(slot_rules(SLOT, Speed()), deadline_ns=deadline_ms * MS, now_ns=clock)
@@ -54,10 +54,10 @@ def admission(clock: Clock | None = None, *, bytes_max: int = 1000, deadline_ms:
 
 @pytest.mark.parametrize("clock", [Clock(), None], ids=["slots", "no slots"])
 class TestMemory:
-    """Bounds that always hold."""
+    """Memory bounds."""
 
     def test_what_never_fits_names_both_numbers(self, clock: Clock | None) -> None:
-        """422; half of all memory is one principal's."""
+        """422; one principal may hold half of all memory."""
         admitting = admission(clock)
         with pytest.raises(InvalidRequest, match=r"need 501 bytes .* together have 500;") as refused:
             admitting.admit("ana", cost(kept_bytes=301, working_bytes=200), Job())
@@ -65,7 +65,7 @@ class TestMemory:
         assert admitting.memory.requests == 0
 
     def test_what_does_not_fit_now_is_busy(self, clock: Clock | None) -> None:
-        """Until what is held is given back, once."""
+        """429 until the held memory is given back, once."""
         admitting = admission(clock)
         ticket = admitting.admit("ana", cost(kept_bytes=400), Job())
         with pytest.raises(Busy) as refused:
@@ -78,17 +78,17 @@ class TestMemory:
 
 
 class TestSlots:
-    """What could not leave in time, and where a request stands."""
+    """Refusals for requests that cannot finish in time, and the state of those admitted."""
 
     def test_what_never_leaves_in_time_names_both_numbers(self) -> None:
-        """422: its own slots and the wait for the first, and the time that a response has. Nothing is held for it."""
+        """422: its own slots plus the wait for the first exceed the deadline. Nothing is held for it."""
         admitting = admission(Clock())
         with pytest.raises(InvalidRequest, match=r"need 110 ms .* within 100 ms;"):
             admitting.admit("ana", cost(90), Job())
         assert admitting.memory.requests == 0
 
     def test_no_request_has_the_slots_of_more_than_five_seconds(self) -> None:
-        """422, however far away the deadline is: so long the cheapest query may have to wait for it."""
+        """422 whatever the deadline: the cheapest query may have to wait that long for it."""
         admitting = admission(Clock(), deadline_ms=60_000)
         with pytest.raises(InvalidRequest, match=r"need 50\d\d ms .* within 5000 ms;"):
             admitting.admit("ana", cost(5000), Job())
@@ -96,7 +96,7 @@ class TestSlots:
         assert admitting.memory.requests == 1
 
     def test_what_cannot_leave_in_time_now_is_busy_and_holds_nothing(self) -> None:
-        """429 with the seconds until it could."""
+        """429 with the seconds until it could be admitted."""
         clock = Clock()
         admitting = admission(clock, deadline_ms=100)
         admitting.admit("ana", cost(70), Job())
@@ -114,7 +114,7 @@ class TestSlots:
         assert admitting.memory.requests == 0
 
     def test_a_ticket_says_when_the_response_leaves_once_that_is_decided(self) -> None:
-        """And what delay its own cost means, from the beginning."""
+        """The delay that its own cost means is known from the beginning."""
         clock = Clock()
         admitting = admission(clock)
         job = Job()
@@ -126,7 +126,7 @@ class TestSlots:
         assert (job.begun, ticket.leaves_ns) == (1, 3 * SLOT)
 
     def test_a_ticket_that_is_cancelled_in_time_begins_nothing(self) -> None:
-        """Its memory is another matter: that is given back when its response has ended."""
+        """Its memory is given back only when its response has ended."""
         clock = Clock()
         admitting = admission(clock)
         job = Job()
@@ -138,7 +138,7 @@ class TestSlots:
 
 
 def test_without_slots_nothing_is_booked() -> None:
-    """No delay and no instant; the job is the caller's to begin."""
+    """There is no delay and no instant; the caller begins the job."""
     admitting, job = admission(), Job()
     ticket: Ticket = admitting.admit("ana", cost(10**9), job)
     assert (ticket.is_scheduled, ticket.leaves_ns, ticket.delay_ms, admitting.delay_ms(cost(12))) == (False, None, 0, 0)
@@ -147,7 +147,7 @@ def test_without_slots_nothing_is_booked() -> None:
 
 
 def test_a_larger_read_costs_more_of_both() -> None:
-    """Two reads are worked on at the same time, so that nothing of them counts as shared."""
+    """Two reads run at the same time, so no part of their cost counts as shared."""
     admitting = admission()
     one, two = admitting.read_cost(1000), admitting.read_cost(2000)
     assert one.time_ns < two.time_ns
@@ -155,7 +155,7 @@ def test_a_larger_read_costs_more_of_both() -> None:
     assert one.working_bytes == two.working_bytes == 0
 
 
-# The cost, and what is really stored
+# The cost, and the size of what is really stored
 
 PERSONS = 120
 LONG = [("NO", "SE")[n % 2] for n in range(PERSONS)]
@@ -174,7 +174,7 @@ QUERIES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("asked", QUERIES)
 def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str, Any]) -> None:
-    """With a dataset filled to its capacity: the entry, its charges, the reply and the released numbers."""
+    """With a dataset filled to its capacity: the entry, its charges, the answer and the released numbers."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}} | asked
     with open_replica() as replica:
         register(replica, capacity=PERSONS)
@@ -189,4 +189,4 @@ def test_what_is_stored_of_a_query_never_exceeds_its_public_cost(asked: dict[str
         stored = sum(map(len, parts))
         public = replica.admission.cost_of(compiled(query, record), record)
     assert 3 * stored <= public.kept_bytes + 3 * 1000
-    assert 3 * stored <= public.kept_bytes  # encoded, packed for the database, and the reply
+    assert 3 * stored <= public.kept_bytes  # encoded, packed for the database, and the answer

@@ -1,4 +1,4 @@
-"""Turns by public cost: a law for the order, and the edges of the queue."""
+"""Turns by public cost: a law for the order, and edge cases of the queue."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,12 +21,12 @@ def so_many(one: st.SearchStrategy[T]) -> st.SearchStrategy[list[T]]:
 
 asked_for = st.tuples(st.sampled_from("abc"), st.integers(0, 20))
 arrivals = so_many(asked_for)
-# What happens to a queue: somebody asks for so much, or the next is served, or one of those that wait goes.
+# An operation on a queue: a request of a given cost, the next turn, or the removal of a waiting item.
 happenings = so_many(st.one_of(asked_for, asked_for, asked_for, st.none(), st.integers(0, 100)))
 
 
 class Plain:
-    """Start-time fair queueing as its authors write it, over a list."""
+    """Start-time fair queueing as in the original paper, over a list."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[int, int]] = []  # start tag, item
@@ -56,7 +56,7 @@ class Plain:
 
 @given(happening=happenings)
 def test_the_order_is_that_of_start_time_fair_queueing(happening: Sequence[tuple[str, int] | int | None]) -> None:
-    """Whatever is asked for, served and removed in between; equal tags in the order of arrival."""
+    """For any sequence of pushes, turns and removals; equal tags in the order of arrival."""
     queue, plain = FairQueue[int](), Plain()
     for item, what in enumerate(happening):
         if isinstance(what, tuple):
@@ -77,7 +77,7 @@ def test_the_order_is_that_of_start_time_fair_queueing(happening: Sequence[tuple
 def test_a_principal_is_served_after_less_of_anothers_work_than_it_asked_for_itself(
     first: Sequence[tuple[str, int]], second: Sequence[tuple[str, int]]
 ) -> None:
-    """Of two that always wait, neither gets ahead by more than one request of each."""
+    """Of two principals with requests always waiting, neither gets ahead by more than one request of each."""
     queue = FairQueue[tuple[str, int]]()
     for principal, costs in (("one", first), ("other", second)):
         for _, cost in costs:
@@ -113,7 +113,7 @@ def test_what_stands_before_a_further_request_is_what_is_served_before_it(
 
 
 def test_with_nothing_waiting_a_principal_owes_nothing() -> None:
-    """What was served, or was asked for and removed, is not held against the next request."""
+    """Served and removed requests do not count against the next request."""
     queue = FairQueue[str]()
     queue.put("a", 100, "served")
     assert queue.take() == "served"
@@ -137,7 +137,7 @@ def test_what_is_removed_stays_on_its_principals_account_while_others_wait() -> 
 
 
 def test_an_empty_queue_has_no_next() -> None:
-    """It says so."""
+    """Asking an empty queue for its next item raises an error."""
     queue = FairQueue[str]()
     for ask in (queue.peek, queue.take):
         with pytest.raises(IndexError):

@@ -11,18 +11,18 @@ from service.workflows.admission.memory_bound import Hold, MemoryBound, MemoryFu
 
 MAX = 1000
 costs = st.builds(PublicCost, time_ns=st.just(0), kept_bytes=st.integers(0, 300), working_bytes=st.integers(0, 300))
-# (who asks, of whom, for what), or which of those that hold something lets go.
+# A request (principal, writer, cost), or the index of a holder that releases its memory.
 happenings = st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), costs), st.integers(0, 100)))
 
 
 def cost(kept_bytes: int = 0, working_bytes: int = 0) -> PublicCost:
-    """So much memory and no time."""
+    """A cost of this much memory and no time."""
     return PublicCost(time_ns=0, kept_bytes=kept_bytes, working_bytes=working_bytes)
 
 
 @given(happening=happenings)
 def test_what_is_held_stays_within_the_bound(happening: Sequence[tuple[str, str, PublicCost] | int]) -> None:
-    """All that is kept and the largest working memory of each worker; no less is left than a principal has itself."""
+    """Kept memory plus the largest working memory of each worker; each principal always has its own share left."""
     bound, held = MemoryBound(MAX), list[tuple[str, str, PublicCost, Hold]]()
     for what in happening:
         if isinstance(what, int):
@@ -52,7 +52,7 @@ def test_what_is_held_stays_within_the_bound(happening: Sequence[tuple[str, str,
 
 
 def test_what_could_never_be_admitted_is_told_apart_from_what_cannot_be_now() -> None:
-    """Half of all is one principal's; both numbers are named."""
+    """One principal may hold half of all memory; the refusal names both numbers."""
     bound = MemoryBound(MAX)
     with pytest.raises(RequestTooLarge) as refused:
         bound.admit("a", cost(kept_bytes=301, working_bytes=200))
@@ -65,7 +65,7 @@ def test_what_could_never_be_admitted_is_told_apart_from_what_cannot_be_now() ->
 
 
 def test_one_principal_cannot_keep_others_out() -> None:
-    """It takes all that it can, in whatever pieces, and as much again is left; the next is left half of that."""
+    """One principal can take half, in any pieces; the next one can take half of the rest."""
     bound = MemoryBound(MAX)
 
     def greedy(principal: str) -> int:
@@ -93,7 +93,7 @@ def test_queries_of_one_worker_share_their_working_memory_and_those_of_two_do_no
 
 
 def test_it_is_given_back_once() -> None:
-    """However often it is said that the response has left."""
+    """Repeated release calls for one response give the memory back once."""
     bound = MemoryBound(MAX)
     first, second = (bound.admit("a", cost(kept_bytes=100, working_bytes=10)) for _ in range(2))
     for _ in range(3):
@@ -104,7 +104,7 @@ def test_it_is_given_back_once() -> None:
 
 
 def test_what_was_refused_holds_nothing() -> None:
-    """Trying is free."""
+    """A refused request leaves the free memory unchanged."""
     bound = MemoryBound(MAX)
     hold = bound.admit("a", cost(kept_bytes=500))
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""The limit on requests: a bucket that replicas share, their own beside it, and no trust in who keeps it."""
+"""The rate limit: a bucket shared by replicas, a local one beside it, and no trust in the cache."""
 
 from uuid import UUID
 
@@ -15,7 +15,7 @@ RATE = Rate(per_s=10, burst=5)
 
 
 class Clock:
-    """A clock that stands until it is moved; for buckets here and in the cache alike."""
+    """A clock that stands until the test moves it; for local buckets and those in the cache alike."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -28,7 +28,7 @@ class Clock:
 
 
 class Stubborn(NoCache):
-    """A cache that refuses everybody, for as long as it can think of."""
+    """A cache that refuses every request, for the longest time it can state."""
 
     def take(self, bucket: str, *, per_s: int, burst: int) -> float | None:
         return 1e9
@@ -36,19 +36,19 @@ class Stubborn(NoCache):
 
 @pytest.fixture
 def clock() -> Clock:
-    """It stands."""
+    """A clock that stands."""
     return Clock()
 
 
 def principal(number: int = 1) -> Principal:
-    """Somebody."""
+    """A principal."""
     return Principal(
         id=UUID(int=number), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None
     )
 
 
 def admitted(limiter: Limiter, count: int, who: Principal | None = None) -> int:
-    """How many of so many requests are let in."""
+    """The number of requests let in, of so many."""
     passed = 0
     for _ in range(count):
         try:
@@ -72,7 +72,7 @@ def test_a_burst_passes_and_then_the_rate(clock: Clock) -> None:
 
 
 def test_replicas_share_a_bucket(clock: Clock) -> None:
-    """Alternating gives what one gives, and at most one more at each as often as a bucket fills."""
+    """Alternating between replicas admits as many as one does, plus at most one at each whenever a bucket fills."""
     room = MemoryServer(clock.nanoseconds)
     limiters = [Limiter(RATE, SealedCache(MemoryKeyValueStore(room), bytes(32)), clock=clock.seconds) for _ in range(2)]
     assert sum(admitted(limiters[n % 2], 1) for n in range(40)) == 5
@@ -83,16 +83,16 @@ def test_replicas_share_a_bucket(clock: Clock) -> None:
     assert 49 <= passed <= 50 + 2 * 5 / RATE.filling_s
 
 
-def test_whoever_was_quiet_is_let_in_whatever_the_cache_says(clock: Clock) -> None:
-    """A hostile server makes everything slow: one request at once, and again as often as a bucket fills."""
+def test_a_quiet_principal_is_let_in_whatever_the_cache_says(clock: Clock) -> None:
+    """A hostile cache can only slow requests down: one at once, and one more whenever a bucket fills."""
     limiter = Limiter(RATE, Stubborn(), clock=clock.seconds)
     for _ in range(10):
         assert admitted(limiter, 4) == 1
         clock.now_s += RATE.filling_s
 
 
-def test_a_generous_cache_gives_nobody_more_than_the_rate(clock: Clock) -> None:
-    """Flushed between any two requests, it forgets everything."""
+def test_a_generous_cache_does_not_raise_the_rate(clock: Clock) -> None:
+    """A cache flushed between any two requests forgets everything."""
     room = MemoryServer(clock.nanoseconds)
     limiter = Limiter(RATE, SealedCache(MemoryKeyValueStore(room), bytes(32)), clock=clock.seconds)
     passed = 0
@@ -103,7 +103,7 @@ def test_a_generous_cache_gives_nobody_more_than_the_rate(clock: Clock) -> None:
 
 
 def test_the_wait_is_told_in_whole_seconds_and_is_bounded(clock: Clock) -> None:
-    """By the time that a bucket takes to fill, whoever says it."""
+    """The bound is the time that a bucket takes to fill, whichever bucket refuses."""
     slow = Rate(per_s=1, burst=3)
     for cache in (NoCache(), Stubborn()):
         limiter = Limiter(slow, cache, clock=clock.seconds)
@@ -114,8 +114,8 @@ def test_the_wait_is_told_in_whole_seconds_and_is_bounded(clock: Clock) -> None:
     assert RateLimited(0).retry_after_s == 1
 
 
-def test_the_buckets_of_the_quiet_are_forgotten(clock: Clock) -> None:
-    """Full ones say nothing that a new one would not."""
+def test_full_buckets_are_forgotten(clock: Clock) -> None:
+    """A full bucket equals a new one, so it is dropped."""
     limiter = Limiter(RATE, NoCache(), clock=clock.seconds)
     for number in range(BUCKETS_MAX):
         limiter.admit(principal(number))

@@ -1,4 +1,4 @@
-"""Slots, order and instants follow from arrivals, disconnects and public costs: a plain simulation repeats them."""
+"""Slots, order and instants follow from arrivals, disconnects and public costs: a plain simulation gives the same."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ FAR = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An arrival `after_ns` the one before, and when its client goes, if it does."""
+    """An arrival `after_ns` after the previous one, and optionally a disconnect of its client."""
 
     after_ns: int
     principal: int
@@ -40,7 +40,7 @@ class Event:
 
 
 def events(*, deadlines: st.SearchStrategy[int]) -> st.SearchStrategy[list[Event]]:
-    """Crowds and pauses; costs around a slot, around what is shared, and above; instants on slots and beside them."""
+    """Bursts and pauses; costs around a slot, around what is shared, and above; instants on slots and beside them."""
     costs = st.one_of(st.integers(1, SLOT), st.integers(1, 4 * SLOT), st.sampled_from([450, 7 * SLOT, 15_450, 15_451]))
     costs = st.one_of(costs, st.integers(SLOT, 40 * SLOT))
     spans = st.one_of(st.just(0), st.just(0), st.integers(0, SLOT), st.just(SLOT), st.integers(0, 30 * SLOT))
@@ -61,7 +61,7 @@ extra_instants = st.lists(st.integers(0, 400 * SLOT), max_size=30)
 
 
 def request_of(event: Event, arrived_ns: int) -> SlotRequest:
-    """The request that arrives."""
+    """The request of an arrival."""
     return SlotRequest(
         principal=event.principal,
         cost=PublicCost(time_ns=event.cost_ns, kept_bytes=0, working_bytes=0),
@@ -73,7 +73,7 @@ def request_of(event: Event, arrived_ns: int) -> SlotRequest:
 
 @dataclass
 class Played:
-    """What a schedule made of some events; `requests` are those that it admitted, in order of arrival."""
+    """A schedule after some events; `requests` holds the admitted ones, in order of arrival."""
 
     requests: list[SlotRequest]
     refused: list[SlotRequest]
@@ -81,7 +81,7 @@ class Played:
 
 
 def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
-    """Tell a schedule of every arrival and disconnect at its instant, and of the time at further instants."""
+    """Apply every arrival and disconnect to a schedule at its instant, and advance it to further instants."""
     schedule, played = Schedule(RULES), Played([], [], [])
 
     def advance(now_ns: int) -> None:
@@ -113,15 +113,15 @@ def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
     return played
 
 
-def goings(played: Played) -> list[int | None]:
-    """When the clients of the admitted requests went, where that was before their slots."""
+def disconnects_before_slots(played: Played) -> list[int | None]:
+    """The disconnects of admitted requests that came before their slots."""
     return [request.cancelled_ns for request in played.requests]
 
 
 @pytest.mark.slow
 @given(happening=events(deadlines=NEAR_OR_FAR))
 def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) -> None:
-    """Slot by slot, from the same public events; also the same refusals."""
+    """Slot by slot, from the same public events; the refusals agree too."""
     played = play(happening)
     asked = [
         Asked(
@@ -150,7 +150,7 @@ def test_only_public_events_count_and_not_when_the_time_was_noticed(happening: l
         (begins, leaves, [each.arrived_ns for each in requests]) for begins, leaves, requests in other.begun
     ]
     assert [each.leaves_ns for each in one.requests] == [each.leaves_ns for each in other.requests]
-    assert goings(one) == goings(other)
+    assert disconnects_before_slots(one) == disconnects_before_slots(other)
 
 
 @given(happening=events(deadlines=NEAR_OR_FAR))
@@ -170,7 +170,7 @@ def test_reservations_are_whole_slots_that_follow_the_arrivals_and_never_overlap
 
 @given(happening=events(deadlines=st.just(FAR)))
 def test_no_more_than_a_reservation_and_fifteen_slots_pass_without_a_free_one(happening: list[Event]) -> None:
-    """So that an act finds a slot, whatever analysts ask for."""
+    """An act therefore finds a free slot, whatever analysts ask for."""
     busy = 0
     played = play(happening)
     for before, (begins_ns, leaves_ns, _) in zip([None, *played.begun], played.begun, strict=False):
@@ -207,7 +207,7 @@ def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_ow
 @pytest.mark.slow
 @given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)))
 def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: list[Event], last: list[Event]) -> None:
-    """The estimate that admission goes by; disconnects of others only help."""
+    """Admission uses this estimate; disconnects of other clients only bring it forward."""
     schedule, now_ns, waiting = Schedule(RULES), 0, list[SlotRequest]()
     for event in [*happening, *last[:1]]:
         now_ns += event.after_ns
@@ -226,7 +226,7 @@ def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: l
 
 
 def small(arrived_ns: int, *, cost_ns: int = 100, deadline_ns: int = FAR, dataset: int | None = 0) -> SlotRequest:
-    """A request of the one principal."""
+    """A small request of one principal."""
     return request_of(
         Event(after_ns=0, principal=0, cost_ns=cost_ns, dataset=dataset, deadline_ns=deadline_ns, goes_after_ns=None),
         arrived_ns,
@@ -234,7 +234,7 @@ def small(arrived_ns: int, *, cost_ns: int = 100, deadline_ns: int = FAR, datase
 
 
 class TestAdmission:
-    """What is refused at once, and what later."""
+    """Refusals at arrival, and refusals later."""
 
     def test_alone_it_needs_its_own_slots_and_the_wait_for_the_first(self) -> None:
         """Both numbers are named; one ns more of deadline is enough."""
@@ -248,7 +248,7 @@ class TestAdmission:
         assert request.leaves_ns == 5 * SLOT
 
     def test_behind_others_it_is_refused_for_now(self) -> None:
-        """With the whole seconds until there is room, at least one."""
+        """The refusal names the whole seconds until there is room, at least one."""
         schedule = Schedule(RULES)
         for _ in range(3):
             schedule.admit(small(0, cost_ns=15_450))
@@ -258,7 +258,7 @@ class TestAdmission:
         assert schedule.waiting == 3
 
     def test_the_seconds_are_those_by_which_it_would_be_late(self) -> None:
-        """Rounded up."""
+        """Seconds are rounded up."""
         rules = SlotRules(slot_ns=10**9, commit_ns=0, margin_ns=0)
         schedule = Schedule(rules)
         schedule.admit(small(0, cost_ns=30 * 10**9, deadline_ns=10**12))
@@ -270,8 +270,8 @@ class TestAdmission:
         assert request.leaves_ns is not None
         assert request.leaves_ns <= request.leave_before_ns
 
-    def test_so_many_may_wait_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Half of all places for one principal, whatever the costs; one that has gone makes room."""
+    def test_the_number_of_waiting_requests_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One principal may have half of all places, whatever the costs; a disconnect frees a place."""
         monkeypatch.setattr(module, "WAITING_MAX", 4)
         schedule = Schedule(RULES)
         first = small(0)
@@ -283,7 +283,7 @@ class TestAdmission:
         schedule.admit(small(1))
 
     def test_one_principals_crowd_leaves_others_a_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As many as it leaves over: a half, then a quarter; what begins gives its place back."""
+        """The second crowd gets half of what is left, the third a quarter; a request that begins frees its place."""
         monkeypatch.setattr(module, "WAITING_MAX", 8)
         schedule = Schedule(RULES)
 
@@ -302,8 +302,8 @@ class TestAdmission:
         assert schedule.waiting == 0
         assert admitted("di", SLOT) == 4
 
-    def test_what_can_no_longer_leave_in_time_is_told_as_soon_as_that_is_known(self) -> None:
-        """Others have come since and are before it: its refusal leaves at the end of the slot in which that shows."""
+    def test_a_request_that_can_no_longer_finish_in_time_is_refused_as_soon_as_that_is_known(self) -> None:
+        """Later arrivals of others came before it: its refusal leaves at the end of the slot that shows this."""
         schedule = Schedule(RULES)
         schedule.admit(small(0, cost_ns=15_450))
         schedule.admit(small(0, cost_ns=15_450))
@@ -317,12 +317,12 @@ class TestAdmission:
         progress = schedule.advance(FAR)
         assert progress.refused == [late]
         assert late.reservation is None
-        assert late.leaves_ns == (1 + 17 + 17 + 1) * SLOT  # known when the second of what is before it begins
+        assert late.leaves_ns == (1 + 17 + 17 + 1) * SLOT  # known when the second of the requests before it begins
         assert all(other.reservation is not None for other in others)
 
 
 class TestCancel:
-    """A client that goes."""
+    """Clients that disconnect."""
 
     def test_before_its_slots_it_frees_them(self) -> None:
         """The next request has the slot; a second disconnect finds nothing."""
@@ -337,7 +337,7 @@ class TestCancel:
         assert other.leaves_ns == 2 * SLOT
 
     def test_after_that_it_changes_nothing(self) -> None:
-        """What has begun is finished, also when the client goes at the very instant."""
+        """A request that has begun is finished, even if the client disconnects at that very instant."""
         schedule = Schedule(RULES)
         begun = small(0)
         schedule.admit(begun)
@@ -347,7 +347,7 @@ class TestCancel:
         assert begun.leaves_ns == 2 * SLOT
 
     def test_a_waiting_one_is_taken_out_of_the_turns(self) -> None:
-        """Not only out of what has just arrived."""
+        """A request that has queued up is removed too, not only one that has just arrived."""
         schedule = Schedule(RULES)
         first, second, third = (small(0, cost_ns=15_450) for _ in range(3))
         for request in (first, second, third):
@@ -361,7 +361,7 @@ class TestCancel:
 
 
 def test_at_the_end_everything_that_waits_is_refused() -> None:
-    """What has begun is not."""
+    """A request that has begun is not refused."""
     schedule = Schedule(RULES)
     begun, queued, arriving = small(0, cost_ns=15_450), small(0, cost_ns=15_450), small(SLOT)
     schedule.admit(begun)
@@ -374,7 +374,7 @@ def test_at_the_end_everything_that_waits_is_refused() -> None:
 
 
 def test_a_slot_is_free_unless_it_is_reserved() -> None:
-    """The one before, none of its own, and the one that is left free after sixteen."""
+    """The slot before, a slot without reservation, and the one left free after sixteen."""
     schedule = Schedule(RULES)
     schedule.admit(small(0, cost_ns=15_450))
     schedule.admit(small(0))

@@ -1,4 +1,4 @@
-"""The dispatcher on a clock that is set, and the scheduler's thread on the machine's own."""
+"""The dispatcher on a clock that the test sets, and the scheduler's thread on the real clock."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ BEGIN = SLOT + START_NS
 
 @dataclass(eq=False)
 class Job:
-    """Notes when it is told what."""
+    """A job that notes its calls."""
 
     clock: "Clock"
     begun: list[tuple[int, Reservation]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Job:
 
 @dataclass(eq=False)
 class Writer:
-    """Notes which jobs it was given together."""
+    """A writer that notes which jobs were handed over together."""
 
     clock: "Clock"
     begun: list[tuple[int, list[Job]]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Writer:
 
 @dataclass(eq=False)
 class Clock:
-    """A dispatcher on a time that is set, and all that it was told."""
+    """A dispatcher on a clock that the test sets, with all events it reported."""
 
     now_ns: int = 0
     events: list[tuple[SlotRequest, str]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Clock:
         )
 
     def at(self, now_ns: int) -> int | None:
-        """Let it be so late, and have it noticed; when there is more to do."""
+        """Set the clock, and let the dispatcher look at it if it is due."""
         self.now_ns = now_ns
         return self.dispatcher.step()
 
@@ -83,21 +83,21 @@ class Clock:
         return job, self.dispatcher.reserve(principal, cost, job, writer)
 
     def act(self) -> None:
-        """An act that wants a free slot; its slot is noted when it begins."""
+        """Submit an act that wants a free slot; its slot is noted when it begins."""
         self.dispatcher.when_free(lambda: self.acts.append(self.now_ns))
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """At zero, the beginning of a slot."""
+    """A clock at zero, the beginning of a slot."""
     return Clock()
 
 
 class TestBegin:
-    """When work is handed over."""
+    """The instants at which work is handed over."""
 
     def test_work_begins_half_a_millisecond_after_its_slot_does(self, clock: Clock) -> None:
-        """While the slot begins, the responses of the reservation before leave, and nothing else runs."""
+        """At the start of a slot the responses of the previous reservation leave, and nothing else runs."""
         job, request = clock.reserve()
         assert clock.at(SLOT - 1) == BEGIN
         assert clock.at(BEGIN - 1) == BEGIN
@@ -106,7 +106,7 @@ class TestBegin:
         assert job.begun == [(BEGIN, Reservation(SLOT, 2 * SLOT))]
 
     def test_what_arrives_after_the_slot_has_begun_is_not_in_it(self, clock: Clock) -> None:
-        """Also in the half millisecond before the slot's work does."""
+        """This holds also in the half millisecond before the slot's work begins."""
         first, _ = clock.reserve()
         clock.now_ns = SLOT
         late, request = clock.reserve()
@@ -116,8 +116,8 @@ class TestBegin:
         clock.at(BEGIN + SLOT)
         assert request.reservation == Reservation(2 * SLOT, 3 * SLOT)
 
-    def test_those_of_one_writer_are_given_to_it_together(self, clock: Clock) -> None:
-        """In the order of their turns; those without one begin each by itself."""
+    def test_the_jobs_of_one_writer_are_handed_over_together(self, clock: Clock) -> None:
+        """In the order of their turns; jobs without a writer begin separately."""
         one, other = Writer(clock), Writer(clock)
         jobs = [clock.reserve(writer=writer)[0] for writer in (one, None, other, one, None, other)]
         clock.at(BEGIN)
@@ -126,7 +126,7 @@ class TestBegin:
         assert all(len(job.begun) == 1 for job in jobs)
 
     def test_a_late_look_begins_everything_that_was_due_in_order(self, clock: Clock) -> None:
-        """The slots are those of the arrivals, not those of the look."""
+        """The slots follow from the arrivals, not from the time of the look."""
         writer = Writer(clock)
         requests = []
         for n in range(3):
@@ -139,7 +139,7 @@ class TestBegin:
         assert len(writer.begun) == 3
 
     def test_every_public_event_is_told(self, clock: Clock) -> None:
-        """Arrivals, also of what is refused at once; disconnects; beginnings."""
+        """Arrivals, including those refused at once; disconnects; beginnings."""
         _, begun = clock.reserve()
         _, gone = clock.reserve()
         clock.dispatcher.cancel(gone)
@@ -156,8 +156,8 @@ class TestBegin:
         ]
         assert clock.events[-1][0] is begun
 
-    def test_what_can_no_longer_leave_in_time_is_refused_once(self, clock: Clock) -> None:
-        """When others have come since and are before it: it begins nothing."""
+    def test_a_request_that_can_no_longer_finish_in_time_is_refused_once(self, clock: Clock) -> None:
+        """Other requests have come since and are before it: none of its work begins."""
         for _ in range(2):
             clock.reserve(150)
         clock.at(BEGIN)
@@ -172,10 +172,10 @@ class TestBegin:
 
 
 class TestCancel:
-    """A client that goes."""
+    """Clients that disconnect."""
 
     def test_before_its_slot_its_work_never_begins(self, clock: Clock) -> None:
-        """And it is told once."""
+        """The job is told once."""
         job, request = clock.reserve()
         clock.now_ns = SLOT - 1
         assert clock.dispatcher.cancel(request)
@@ -185,7 +185,7 @@ class TestCancel:
 
     @pytest.mark.parametrize("late_ns", [0, 1, START_NS - 1, START_NS, SLOT])
     def test_from_the_beginning_of_its_slot_on_it_changes_nothing(self, clock: Clock, late_ns: int) -> None:
-        """Also while the work has not been handed over, or nothing has noticed the slot yet."""
+        """This holds also if its work was not handed over, or its slot was not noticed yet."""
         job, request = clock.reserve()
         clock.now_ns = SLOT + late_ns
         assert not clock.dispatcher.cancel(request)
@@ -195,10 +195,10 @@ class TestCancel:
 
 
 class TestActs:
-    """Work that no analyst may feel."""
+    """Acts, whose work must not delay analysts."""
 
     def test_an_act_begins_where_a_free_slot_does(self, clock: Clock) -> None:
-        """As work would: half a millisecond into the slot after it came."""
+        """It begins half a millisecond into the first free slot after its arrival, as any work would."""
         clock.now_ns = 3 * MS
         clock.act()
         assert clock.at(4 * MS) is None or clock.acts == [4 * MS]
@@ -214,16 +214,16 @@ class TestActs:
         assert clock.at(BEGIN) is None
         assert clock.acts == [BEGIN]
 
-    def test_one_begins_in_a_slot(self, clock: Clock) -> None:
-        """However many wait, and however often time is looked at."""
+    def test_one_act_begins_in_a_slot(self, clock: Clock) -> None:
+        """One act per slot, however many wait and however often the dispatcher looks at the clock."""
         for _ in range(3):
             clock.act()
         for now_ns in range(0, 4 * SLOT, MS // 2):
             clock.at(now_ns)
         assert clock.acts == [START_NS, BEGIN, BEGIN + SLOT]
 
-    def test_none_begins_in_a_slot_that_is_reserved(self, clock: Clock) -> None:
-        """Three slots of work, and then the act; what is already waiting for the next slot goes before it."""
+    def test_no_act_begins_in_a_reserved_slot(self, clock: Clock) -> None:
+        """Three slots of work precede the act; work already waiting for the next slot goes before it."""
         clock.now_ns = 6 * MS
         clock.reserve(20)
         clock.act()
@@ -231,8 +231,8 @@ class TestActs:
             clock.at(now_ns)
         assert clock.acts == [4 * SLOT + START_NS]
 
-    def test_under_load_a_slot_is_left_for_them(self, clock: Clock) -> None:
-        """However much analysts ask for: once sixteen slots in a row are full, which two reservations may exceed."""
+    def test_under_load_a_slot_is_left_for_acts(self, clock: Clock) -> None:
+        """Under any load a slot is free once sixteen in a row are full, which two reservations may exceed."""
         for _ in range(40):
             clock.reserve(140)
         clock.act()
@@ -252,10 +252,10 @@ class TestActs:
 
 
 class TestClose:
-    """The end."""
+    """Closing the dispatcher."""
 
-    def test_what_waits_is_refused_and_what_has_slots_is_begun(self, clock: Clock) -> None:
-        """Every job is told of one thing, and every act is begun."""
+    def test_waiting_jobs_are_refused_and_scheduled_ones_begin(self, clock: Clock) -> None:
+        """Every job gets exactly one call, and every act begins."""
         due, _ = clock.reserve(150)
         waiting, _ = clock.reserve(150)
         clock.now_ns = SLOT
@@ -267,7 +267,7 @@ class TestClose:
         assert clock.acts == [SLOT, SLOT]
         assert clock.dispatcher.step() is None
 
-    def test_what_comes_after_it_is_not_left_waiting(self, clock: Clock) -> None:
+    def test_submissions_after_the_end_are_settled_at_once(self, clock: Clock) -> None:
         """Jobs are refused, acts are begun at once; closing again changes nothing."""
         clock.dispatcher.close()
         clock.dispatcher.close()
@@ -278,7 +278,7 @@ class TestClose:
         assert clock.events == []
 
 
-# Whatever happens at whatever time, also several things between two looks
+# Any events at any times, also several between two looks at the clock
 
 happenings = st.lists(
     st.tuples(st.integers(0, 30 * MS), st.sampled_from(["step", "act", "go", 0.1, 1, 8, 30, 140, 400])), max_size=40
@@ -289,7 +289,7 @@ happenings = st.lists(
 def test_a_plain_simulation_says_what_begins_when(
     happening: Sequence[tuple[int, str | float]], looks: set[int]
 ) -> None:
-    """Whenever the dispatcher is looked at; and no work and no act begins before its time."""
+    """The result does not depend on when the dispatcher looks; no work and no act begins before its time."""
     clock, made = Clock(), list[tuple[Job, SlotRequest]]()
     instant_ns = 0
     agenda: list[tuple[int, str | float]] = [(look, "step") for look in looks]
@@ -330,11 +330,11 @@ def _asked(request: SlotRequest, *, zero_ns: int = 0) -> Asked:
     )
 
 
-# On the machine's own clock
+# On the real clock
 
 
 class Worker:
-    """Takes jobs in a thread of its own, and works on each for a random time."""
+    """A writer with a thread of its own that works on each job for a random time."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[int, Reservation]] = []
@@ -345,11 +345,11 @@ class Worker:
             job.begin(reservation)
 
     def refuse(self) -> None:
-        """Never: there is time enough."""
+        """Not called: there is time enough."""
 
 
 class Waiting:
-    """A job that only lets its request's thread go on."""
+    """A job that lets its request's thread continue."""
 
     def __init__(self) -> None:
         self.settled = threading.Event()
@@ -363,13 +363,13 @@ class Waiting:
 
 @pytest.fixture
 def requests() -> list[SlotRequest]:
-    """All that were observed, in the order of their arrival."""
+    """All observed requests, in order of arrival."""
     return []
 
 
 @pytest.fixture
 def scheduler(requests: list[SlotRequest]) -> Iterator[Scheduler]:
-    """Slots of 10 ms on the machine's own clock."""
+    """A scheduler with slots of 10 ms on the real clock."""
 
     def observe(request: SlotRequest, event: str) -> None:
         if event == "arrived":
@@ -383,7 +383,7 @@ def scheduler(requests: list[SlotRequest]) -> Iterator[Scheduler]:
 def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
     scheduler: Scheduler, requests: list[SlotRequest]
 ) -> None:
-    """Eight principals ask and go as they like: whatever the threads did, a plain simulation gives the same slots."""
+    """Eight principals ask and disconnect at random: a plain simulation of the public events gives the same slots."""
     worker = Worker()
 
     def ask(number: int) -> None:
@@ -418,7 +418,7 @@ def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
 
 
 def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(scheduler: Scheduler) -> None:
-    """Before, behind and without requests."""
+    """An act before, after and without requests."""
     acts = [threading.Event() for _ in range(4)]
     scheduler.when_free(acts[0].set)
     assert acts[0].wait(30)
@@ -431,7 +431,7 @@ def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(sch
 
 
 def test_the_thread_ends_with_the_scheduler(requests: list[SlotRequest]) -> None:
-    """And whoever waits is told."""
+    """Closing refuses the waiting requests."""
     scheduler = Scheduler(RULES, deadline_ns=10**15)
     cost = PublicCost(time_ns=10**12, kept_bytes=0, working_bytes=0)
     jobs = [Waiting() for _ in range(3)]
@@ -454,7 +454,7 @@ def test_the_rules_follow_from_the_speed() -> None:
 
 
 def test_a_full_schedule_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it refuses at once it does not keep."""
+    """A request refused at once leaves nothing in the schedule."""
     monkeypatch.setattr("service.workflows.admission.schedule.WAITING_MAX", 2)
     job, _ = clock.reserve()
     with pytest.raises(ScheduleFull):

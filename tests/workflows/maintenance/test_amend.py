@@ -84,7 +84,7 @@ def test_no_entry_holds_the_erased_and_all_accounts_stay(replica: Replica, store
     assert findings(store) == []
 
 
-def test_nothing_is_left_to_do_afterwards(replica: Replica) -> None:
+def test_a_finished_erasure_leaves_no_work(replica: Replica) -> None:
     """A later erasure of the same slot, after the individual's return, begins anew."""
     writer = writer_of(replica)
     amend_erased(writer)
@@ -107,7 +107,7 @@ def test_a_returning_individual_keeps_its_spent_total(replica: Replica, store: S
     assert findings(store) == []
 
 
-def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: Store) -> None:
+def test_a_start_after_the_amendments_loads_every_charge(replica: Replica, store: Store) -> None:
     """Also after a killed process: a checkpoint is written before an entry is amended."""
     before = spent(replica)
     amend_erased(writer_of(replica))
@@ -116,7 +116,7 @@ def test_a_start_after_the_amendments_has_every_charge(replica: Replica, store: 
         assert spent(again) == before
 
 
-def test_a_process_that_ends_between_stretches_loses_none(
+def test_a_process_that_ends_between_stretches_loses_no_amendment(
     replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next process goes on where the journal ends."""

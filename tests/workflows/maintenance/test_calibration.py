@@ -1,4 +1,4 @@
-"""The constants of a machine, made of measured work and measured commits."""
+"""The constants of a machine, computed from measured work and measured commits."""
 
 from dataclasses import asdict
 

@@ -48,7 +48,7 @@ def filled(store: Store) -> None:
 
 
 def pruned(store: Store, before: Any) -> Pruned:
-    """Prune the one dataset."""
+    """Prune the dataset."""
     return prune(store, witness_of(store), "survey", before=before, entropy=SeededEntropy(3))
 
 

@@ -135,7 +135,9 @@ def test_a_key_that_was_used_again_keeps_its_new_answer(store: MemoryStore, repl
     assert kept(store).answers == {(ana.id, "k"): new}
 
 
-def test_an_answer_that_was_moved_is_not_made_twice(store: MemoryStore, replica: Replica, ana: Principal) -> None:
+def test_an_answer_moved_to_another_principal_is_not_rebuilt(
+    store: MemoryStore, replica: Replica, ana: Principal
+) -> None:
     """Another principal's row holds it: the refusal names that row, and later rows are not read."""
     ask(replica, ana, "k")
     ask(replica, ana, "later", reuse=False)

@@ -121,7 +121,9 @@ def everything(replica: Replica, who: Principal) -> None:
             each()
 
 
-def test_everything_is_refused_from_then_on(replica: Replica, checks: StartChecks, store: FaultyStore) -> None:
+def test_every_operation_on_a_damaged_dataset_is_refused(
+    replica: Replica, checks: StartChecks, store: FaultyStore
+) -> None:
     """Also a query whose head was confirmed recorded, which needs no transaction before its commit."""
     who = analyst(replica)
     for key in ("c", "d"):

@@ -1,4 +1,4 @@
-"""The list of an entry's fields is whole: nothing of an entry is missing in a row, and nothing is there twice."""
+"""The list of an entry's fields is complete: a row lacks nothing of an entry and repeats nothing."""
 
 from dataclasses import fields, replace
 
@@ -36,7 +36,7 @@ SQL_NAMES = {
 
 
 def test_every_attribute_of_an_entry_is_listed_once() -> None:
-    """Those of its charges by their own names."""
+    """The attributes of its charges by their own names."""
     own = {each.name for each in fields(LedgerEntry)} - {"charges", "pieces", "first_digest", "is_pruned"}
     of_charges = {f"charges.{each.name}" for each in fields(EncodedCharges)}
     names = [each.name for each in ENTRY_FIELDS]
@@ -44,19 +44,19 @@ def test_every_attribute_of_an_entry_is_listed_once() -> None:
 
 
 def test_the_columns_are_those_of_the_table() -> None:
-    """By name, type, and whether they may be NULL."""
+    """By name, type, and nullability."""
     listed = {each.column: (each.type, each.may_be_null) for each in ENTRY_FIELDS}
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     columns = {
         column.name: (SQL_NAMES[column.type.compile(dialect)], column.nullable)
         for column in LEDGER.columns
-        if column.name not in {"dataset_id", "piece", "first_digest"}  # pieces are no field
+        if column.name not in {"dataset_id", "piece", "first_digest"}  # pieces are not a field
     }
     assert listed == columns
 
 
 def test_an_entry_is_made_again_from_its_values() -> None:
-    """And its public part from those of the public fields."""
+    """Its public part is made from the values of the public fields."""
     made, second = entry(HEAD, {0: 1, 3: 2}), second_entry(HEAD, {0: 1, 3: 2})
     assert entry_from(entry_values(made)) == made
     assert replace(entry_from(entry_values(second)), pieces=second.pieces) == second

@@ -1,4 +1,4 @@
-"""Acts in the journal: the chain, and the slots that an upload tells of."""
+"""Acts in the journal: the chain, and the slots named by an upload."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ SLOTS = st.sets(st.integers(0, 300) | st.integers(10**6, 10**6 + 300)).map(sorte
 
 
 @given(joined=SLOTS, rows=SLOTS)
-def test_the_slots_told_are_those_touched(joined: list[int], rows: list[int]) -> None:
-    """Who has joined apart from those whose rows are new; of nobody there is an empty list."""
+def test_an_upload_names_the_touched_slots(joined: list[int], rows: list[int]) -> None:
+    """New individuals apart from those with new rows; an empty list for no individuals."""
     detail = told_slots(joined=np.array(joined, dtype=np.int64), rows=np.array(rows, dtype=np.int64))
     for told, wanted in ((joined_slots(detail), joined), (rows_slots(detail), rows)):
         assert told is not None
@@ -30,8 +30,8 @@ def test_a_million_who_join_and_ten_thousand_scattered_take_few_bytes() -> None:
 
 
 @pytest.mark.parametrize("limit", ["TOUCHED_BYTES_MAX", "SPAN_MAX"])
-def test_where_the_slots_would_be_long_their_pages_are_told(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """All slots of the pages, among which the touched ones are."""
+def test_a_long_list_of_slots_becomes_a_list_of_pages(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """All slots of the pages that hold the touched ones."""
     monkeypatch.setattr(journal, limit, 20)
     slots = np.array([5, 700, 3 * PAGE_SLOTS + 1, 3 * PAGE_SLOTS + 9000, 7 * PAGE_SLOTS])
     told = rows_slots(told_slots(joined=slots[:0], rows=slots))
@@ -39,15 +39,15 @@ def test_where_the_slots_would_be_long_their_pages_are_told(monkeypatch: pytest.
     assert told.tolist() == [page * PAGE_SLOTS + n for page in (0, 3, 7) for n in range(PAGE_SLOTS)]
 
 
-def test_an_act_of_an_older_version_tells_of_no_slots() -> None:
-    """It says how many rows there were, and not whose."""
+def test_an_act_of_an_older_version_names_no_slots() -> None:
+    """It gives the number of rows, and not whose they are."""
     detail = {"table": "people", "rows": 3, "individuals": 3}
     assert joined_slots(detail) is None
     assert rows_slots(detail) is None
 
 
 def test_the_chain_is_that_of_the_first_version() -> None:
-    """What older versions have written is verified by the same bytes."""
+    """Acts written by older versions hash to the same bytes."""
     first = JournalAct.following(bytes(32), number=1, at_seq=7, act="epoch", detail={"epoch": 2})
     assert first.hash.hex() == "04a09f18c41d57ea8328abb7a420d08df9db7684d2d0a0af30ff23b8bf8a0bbf"
     second = JournalAct.following(first.hash, number=2, at_seq=7, act="epoch", detail={"epoch": 2})

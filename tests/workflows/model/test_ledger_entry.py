@@ -1,4 +1,4 @@
-"""The encoding of charges: what is stored says what was charged, in a size that no one individual moves far."""
+"""The encoding of charges: the stored bytes state each charge, in a size that one individual hardly changes."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ Charged = dict[int, int | None]
 
 
 def arrays(people: Charged) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """The touched slots, who of them is charged, and their charges."""
+    """The touched slots, which of them are charged, and their charges."""
     touched = np.array(sorted(people), dtype=np.int64)
     active = np.array([people[slot] is not None for slot in touched.tolist()], dtype=np.bool_)
     return (
@@ -31,14 +31,14 @@ def arrays(people: Charged) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArr
 
 
 def encoded(people: Charged, *, one_charge: bool, slots: int = SLOTS) -> EncodedCharges:
-    """What is stored; under `one_charge` everybody who is charged is charged 7."""
+    """The encoded charges; under `one_charge` every charge is 7."""
     touched, active, charges = arrays(people)
     units = uniform(7, charges.size) if one_charge else charges
     return EncodedCharges.of(touched=touched, active=active, charges=units, slots=slots, one_charge=one_charge)
 
 
 def size_of(charges: EncodedCharges) -> int:
-    """All bytes of variable length."""
+    """The total of all bytes of variable length."""
     return sum(len(part) for part in (charges.slots, charges.active, charges.charges) if part is not None)
 
 
@@ -48,7 +48,7 @@ PEOPLE: st.SearchStrategy[Charged] = st.dictionaries(st.integers(0, SLOTS - 1), 
 
 @given(people=PEOPLE, one_charge=st.booleans())
 def test_charges_are_read_as_they_were_written(people: Charged, *, one_charge: bool) -> None:
-    """Those charged and those left out, in order, with every charge: for any mixture of the two."""
+    """Charged and left-out individuals in order with every charge, for any mixture of the two."""
     touched, active, charges = arrays(people)
     units = [7] * charges.size if one_charge else charges.tolist()
     stored = encoded(people, one_charge=one_charge)
@@ -62,7 +62,7 @@ def test_charges_are_read_as_they_were_written(people: Charged, *, one_charge: b
 
 @given(people=PEOPLE)
 def test_entries_of_earlier_versions_are_read(people: Charged) -> None:
-    """These had no bitmap of who is charged when all were, and one number for charges that were equal by chance."""
+    """They had no bitmap when all were charged, and one number for charges that were equal by chance."""
     stored = encoded(people, one_charge=False)
     _, active, charges = arrays(people)
     older = replace(
@@ -78,7 +78,7 @@ def test_entries_of_earlier_versions_are_read(people: Charged) -> None:
 def test_one_individual_changes_the_size_by_a_few_bytes(
     people: Charged, slot: int, now: int | None, *, one_charge: bool
 ) -> None:
-    """Touched or not, left out, charged what all others are or something else, in the highest slot or in any other."""
+    """Touched or not, left out, with the common charge or another, in the highest slot or in any other."""
     others = {other: units for other, units in people.items() if other != slot}
     sizes = [size_of(encoded(each, one_charge=one_charge)) for each in (others, people, others | {slot: now})]
     assert max(sizes) - min(sizes) <= ONE_MORE_BYTES
@@ -87,7 +87,7 @@ def test_one_individual_changes_the_size_by_a_few_bytes(
 @pytest.mark.parametrize("one_charge", [False, True])
 @pytest.mark.parametrize("touched", [0, 1, 10, SLOTS - 2])
 def test_equal_charges_take_as_much_as_others(touched: int, *, one_charge: bool) -> None:
-    """A sum to which all add 1 takes as much as one to which one adds 2; a count has one charge, also of nobody."""
+    """A sum to which all add 1 takes as much as one to which one adds 2; a count has one charge, also of no one."""
     equal: Charged = dict.fromkeys(range(touched), 7)
     sizes = {size_of(encoded(people, one_charge=one_charge)) for people in (equal, equal | {0: 9} if equal else equal)}
     assert len(sizes) == 1
@@ -96,14 +96,14 @@ def test_equal_charges_take_as_much_as_others(touched: int, *, one_charge: bool)
 
 @pytest.mark.parametrize("last", [10, 4999, 5000])
 def test_a_bitmap_is_of_all_slots(last: int) -> None:
-    """Whichever of them is the last that is touched."""
+    """Whichever slot is the last one touched."""
     people: Charged = dict.fromkeys([*range(200), last], 7)
     stored = encoded(people, one_charge=True)
     assert (stored.form, len(stored.slots)) == (1, (SLOTS + 7) // 8)
 
 
 def test_what_contradicts_itself_is_refused() -> None:
-    """One charge that is several, and a slot that nobody has."""
+    """A single charge given as several, and a slot beyond those handed out."""
     touched, active, charges = arrays({3: 5, 4: 6})
     with pytest.raises(ValueError, match="view"):
         EncodedCharges.of(touched=touched, active=active, charges=charges, slots=5, one_charge=True)

@@ -1,4 +1,4 @@
-"""Pieces: what an entry says of people is read as it was written, and its size says little of anybody."""
+"""Pieces: an entry's data of people is read as it was written, and its size says little about any individual."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,7 +29,7 @@ NORMS = st.integers(1, 2**62)
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who is touched."""
+    """A touched individual."""
 
     norm: int
     is_active: bool
@@ -39,7 +39,7 @@ PEOPLE = st.dictionaries(st.integers(0, SLOTS - 1), st.builds(Person, NORMS, st.
 
 
 def told(people: dict[int, Person], measure: Measure = Measure.NORMS) -> Quantities:
-    """What a release says of these people; under ONE_NORM everybody has 7."""
+    """The quantities of a release for these people; under ONE_NORM each has 7."""
     slots = sorted(people)
     norms = np.array([people[slot].norm for slot in slots], dtype=np.int64)
     return Quantities(
@@ -51,14 +51,14 @@ def told(people: dict[int, Person], measure: Measure = Measure.NORMS) -> Quantit
 
 
 def dense(count: int, *, start: int = 0) -> dict[int, Person]:
-    """So many people in a row, of whom one in five cannot pay."""
+    """So many people in adjacent slots; one in five of them cannot pay."""
     return {start + n: Person(norm=n + 1, is_active=n % 5 > 0) for n in range(count)}
 
 
 @pytest.mark.slow
 @given(people=PEOPLE, crowd=st.sampled_from([0, 100, 3000, STRETCH_SLOTS + 7]), measure=st.sampled_from(Measure))
 def test_quantities_are_read_as_they_were_written(people: dict[int, Person], crowd: int, measure: Measure) -> None:
-    """By few people and by many, in one piece or several."""
+    """For few people and for many, in one piece or several."""
     quantities = told(dense(crowd, start=17) | people, measure)
     pieces = pieces_of(quantities, slots=SLOTS, salt=SALT)
     found = joined(pieces)
@@ -72,10 +72,10 @@ def test_quantities_are_read_as_they_were_written(people: dict[int, Person], cro
 @given(
     people=PEOPLE, crowd=st.sampled_from([0, 5000]), measure=st.sampled_from(Measure), slot=st.integers(0, SLOTS - 1)
 )
-def test_the_piece_of_a_slot_tells_what_became_of_it(
+def test_the_piece_of_a_slot_gives_its_state_and_charge(
     people: dict[int, Person], crowd: int, measure: Measure, slot: int
 ) -> None:
-    """The price is that of the paper, in fractions; whoever was left out pays nothing."""
+    """The charge is that of the paper, in fractions; a left-out individual pays nothing."""
     everybody = dense(crowd, start=17) | people
     pieces = {piece.number: piece for piece in pieces_of(told(everybody, measure), slots=SLOTS, salt=SALT)}
     piece = pieces.get(WHOLE, pieces.get(number_for(slot)))
@@ -102,7 +102,7 @@ def test_few_people_are_one_piece_and_many_are_pieces_by_stretch() -> None:
 @pytest.mark.parametrize("measure", [Measure.NORMS, Measure.ONE_NORM])
 @pytest.mark.parametrize("count", [1, 7, 100, 5000, SLOTS - 1])
 def test_one_more_or_less_changes_no_size(count: int, measure: Measure) -> None:
-    """Nor does leaving somebody out; the sizes between these grow in steps."""
+    """Leaving one individual out changes no size either; the sizes between these grow in steps."""
 
     def sizes(people: dict[int, Person]) -> list[int]:
         return [len(piece.content) for piece in pieces_of(told(people, measure), slots=SLOTS, salt=SALT)]
@@ -113,7 +113,7 @@ def test_one_more_or_less_changes_no_size(count: int, measure: Measure) -> None:
 
 
 def test_sizes_grow_in_few_steps() -> None:
-    """Up to 8 KiB together, forty sizes and not four thousand."""
+    """Up to 8 KiB in total there are forty sizes, not four thousand."""
     sizes = {
         len(pieces_of(told(dense(count)), slots=SLOTS, salt=SALT)[0].content)
         for count in range(650)
@@ -123,7 +123,7 @@ def test_sizes_grow_in_few_steps() -> None:
 
 
 def test_a_digest_binds_salt_number_and_content() -> None:
-    """Each of them changed gives another; and the digest of all pieces binds their order."""
+    """Changing any of them gives another digest; the digest of all pieces binds their order."""
     piece = Piece.of(SALT, 3, b"x")
     others = [Piece.of(bytes(32), 3, b"x"), Piece.of(SALT, 4, b"x"), Piece.of(SALT, 3, b"y")]
     assert len({each.digest for each in [piece, *others]}) == 4
@@ -139,12 +139,12 @@ def test_content_that_is_no_piece_is_refused(content: bytes) -> None:
 
 
 def test_slots_that_were_not_handed_out_are_refused() -> None:
-    """They would be charged to whoever comes."""
+    """They would be charged to the next individual that joins."""
     with pytest.raises(IndexError, match="handed out"):
         pieces_of(told({SLOTS: Person(1, is_active=True)}), slots=SLOTS, salt=SALT)
 
 
-def test_no_pieces_are_no_entry() -> None:
-    """What could not be opened is not taken for nobody."""
+def test_an_entry_without_pieces_is_refused() -> None:
+    """An entry that could not be opened does not count as one without individuals."""
     with pytest.raises(ValueError, match="another pepper"):
         joined([])

@@ -1,4 +1,4 @@
-"""What a line tells the operator: batches, commits and doubts, and nothing of anybody's."""
+"""The telemetry of a writer: batches, commits and invalidations, and nothing about individuals."""
 
 import inspect
 import threading
@@ -15,7 +15,7 @@ from tests.workflows.writer.test_queue import FaultyStore
 
 
 class Tally(NullTelemetry):
-    """Counts what it is told."""
+    """Telemetry that counts its calls."""
 
     def __init__(self) -> None:
         self.told = Counter[str]()
@@ -35,8 +35,8 @@ class Tally(NullTelemetry):
         yield
 
 
-def test_batches_commits_and_doubts_are_told() -> None:
-    """A question, a replay, an act, a commit without a reply, a checkpoint."""
+def test_batches_commits_and_invalidations_are_reported() -> None:
+    """A query, a replay, an act, a commit without an answer, a checkpoint."""
     store, tally = FaultyStore(), Tally()
     with open_replica(store, SeededEntropy(), telemetry=tally) as replica:
         register(replica)
@@ -53,12 +53,12 @@ def test_batches_commits_and_doubts_are_told() -> None:
         with pytest.raises(Exception, match="retry"):
             replica.curators.open_epoch("survey")
         assert tally.told["unclear"] == 2
-        ask(replica, who, "a")  # reads again what was in doubt
+        ask(replica, who, "a")  # reads the invalidated state again
     assert tally.told["checkpoint"] == tally.told["checkpointing"] == 1
 
 
-def test_questions_that_wait_together_are_told_as_one_batch() -> None:
-    """By their number."""
+def test_queries_that_wait_together_are_reported_as_one_batch() -> None:
+    """The batch is reported with its size."""
     tally, gate = Tally(), threading.Event()
     with open_replica(None, None, telemetry=tally) as replica:
         register(replica)
@@ -79,15 +79,15 @@ def test_questions_that_wait_together_are_told_as_one_batch() -> None:
     assert tally.told["batch of 3"] == 1
 
 
-def test_nothing_that_a_record_could_shape_can_be_told() -> None:
-    """The port takes counts of public things and words of ours; an adapter cannot show what it was never told."""
+def test_the_port_takes_nothing_that_depends_on_a_record() -> None:
+    """The port takes counts of public things and fixed words, so an adapter cannot show data of records."""
     allowed = {"route", "status", "requests", "kind"}
     methods = [method for name, method in inspect.getmembers(Telemetry, inspect.isfunction) if name[0] != "_"]
     assert {name for method in methods for name in inspect.signature(method).parameters} - {"self"} == allowed
 
 
-def test_silence_takes_everything() -> None:
-    """The default: every method of the port, to no effect."""
+def test_the_default_telemetry_accepts_every_call() -> None:
+    """The default telemetry accepts every call of the port and does nothing."""
     NULL_TELEMETRY.request_began()
     NULL_TELEMETRY.request_ended("GET /livez", 200)
     NULL_TELEMETRY.slot_overrun()

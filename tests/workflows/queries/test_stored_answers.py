@@ -125,7 +125,7 @@ def replica_on(
 
 
 def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any]) -> PendingAnswer:
-    """The promise of an answer."""
+    """The pending answer of a submitted query."""
     return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
 
 

@@ -1,4 +1,4 @@
-"""A replica that follows another: caught up in the background, from the tail it was told, and never from a lie."""
+"""A replica that follows another: it catches up in the background from a verified tail."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from tests.workflows.replicas import Replicas, eventually, replicas, truth
 
 
 class CountingStore(MemoryStore):
-    """Counts how often somebody reads entries of the ledger."""
+    """A store that counts reads of ledger entries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,28 +40,28 @@ class CountingStore(MemoryStore):
 
 @pytest.fixture
 def world() -> Iterator[Replicas]:
-    """Two replicas of a store that counts."""
+    """Two replicas of a counting store."""
     with replicas(CountingStore()) as made:
         yield made
 
 
 def ask_first(world: Replicas, count: int) -> None:
-    """Questions at the first replica alone."""
+    """Ask queries at the first replica alone."""
     for n in range(count):
         ask(world.replicas[0], world.analyst, f"k{n}", reuse=False)
 
 
-def test_memory_follows_without_a_question_and_without_reading_the_ledger(world: Replicas) -> None:
-    """The news wake the line, and the tail is at hand."""
+def test_memory_follows_without_a_query_and_without_reading_the_ledger(world: Replicas) -> None:
+    """The notice wakes the writer, and the tail is already loaded."""
     ask_first(world, 8)
     eventually(lambda: world.seq(1) == 8)
     assert world.spent(1) == world.spent(0) == truth(world.store)
-    # One of the background readings may have come before its tail; the ledger is read far less often than it grows.
+    # A background read may come before its tail; the ledger is read far less often than it grows.
     assert world.store.readings <= 4
 
 
 def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
-    """News concern those who hold it."""
+    """Notices concern only replicas that hold the dataset."""
     writer = world.writer(1)
     writer._state.invalidate_all()
     ask_first(world, 3)
@@ -71,7 +71,7 @@ def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -
 
 
 def test_new_people_are_read_in_the_background(world: Replicas) -> None:
-    """So that the next question does not wait for the load."""
+    """The next query then does not wait for the load."""
     world.replicas[0].curators.append_rows(
         "survey", "people", "text/csv", BytesIO(b"person_id,country,age,spend\nzoe,NO,20,1\n")
     )
@@ -79,11 +79,11 @@ def test_new_people_are_read_in_the_background(world: Replicas) -> None:
 
 
 def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) -> None:
-    """And so does its end, and so does either after a start: the person is left out, pays nothing, and is back."""
+    """Also the end of a pause, and both after a start: the individual is left out, pays nothing, and is back."""
     bob, _ = world.replicas[0].principals.create(role="individual", name="bob", dataset="survey", individual="bob")
 
     def asked(number: int, key: str) -> tuple[int, int, int]:
-        """How many a query charges and leaves out, and what bob has spent after it."""
+        """The numbers of charged and left-out individuals of a query, and bob's spent total after it."""
         ask(world.replicas[number], world.analyst, key, reuse=False)
         row = world.replicas[number].auditors.ledger("survey", cursor=None, limit=1).items[0]
         return row.charged, row.left_out, truth(world.store)[1]
@@ -100,8 +100,8 @@ def test_a_pause_counts_in_the_next_query_of_another_replica(world: Replicas) ->
 
 
 @pytest.mark.parametrize("lie", ["cheaper", "for somebody else", "another history", "of another sequence"])
-def test_entries_that_lie_are_not_believed(world: Replicas, lie: str) -> None:
-    """Even from somebody who has the pepper: what does not lead to the head is not used."""
+def test_forged_entries_are_not_used(world: Replicas, lie: str) -> None:
+    """Even from a holder of the pepper: a tail that does not lead to the head is not used."""
     genesis = world.replicas[0].registry.record("survey").genesis
     second = world.writer(1)
     ask_first(world, 4)

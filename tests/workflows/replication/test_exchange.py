@@ -1,4 +1,4 @@
-"""What replicas tell each other: what is told, to whom, what is dropped, and that nobody waits."""
+"""Messages between replicas: their content, their limits, and that no commit waits for them."""
 
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +29,7 @@ SOON_S = 0.01
 
 @dataclass
 class Follower:
-    """A line that stands somewhere, and counts how often it was woken."""
+    """A writer at a fixed position that counts its wake-ups."""
 
     position: tuple[int, int, int] | None = (1, 0, 1)
     tail: Tail = field(default_factory=Tail)
@@ -41,7 +41,7 @@ class Follower:
 
 @dataclass
 class World:
-    """Two exchanges before one shelf, and a clock that stands."""
+    """Two exchanges over one key-value store, and a clock that stands."""
 
     room: MemoryServer = field(default_factory=MemoryServer)
     now_s: float = 0.0
@@ -55,21 +55,21 @@ class World:
         self.exchanges[1].follow(GENESIS, self.follower)
 
     def both_listen(self) -> None:
-        """The first call begins to listen."""
+        """Let both begin to listen, which the first call does."""
         for each in self.exchanges:
             each.hear(within_s=SOON_S)
 
 
 @pytest.fixture
 def world() -> World:
-    """Both listen."""
+    """Two listening exchanges."""
     made = World()
     made.both_listen()
     return made
 
 
-def test_a_commit_is_told_with_its_entries_and_replies(world: World) -> None:
-    """The other knows where to look, has the tail at hand, and is woken once."""
+def test_a_commit_is_sent_with_its_entries_and_answers(world: World) -> None:
+    """The other replica has the hint and the tail, and is woken once."""
     ours, theirs = world.exchanges
     entries = chain(3)
     head = replace(HEAD, seq=3, hash=entries[2].hash)
@@ -87,8 +87,8 @@ def test_a_commit_is_told_with_its_entries_and_replies(world: World) -> None:
     assert world.caches[1].hint(GENESIS, (ANALYST, "b")) not in theirs.hints
 
 
-def test_a_reply_that_shows_an_older_entry_is_not_shared(world: World) -> None:
-    """A reused answer: what would prove that it is in the ledger is not at hand."""
+def test_an_answer_that_shows_an_older_entry_is_not_shared(world: World) -> None:
+    """The entry that would prove a reused answer is not in the message."""
     old, new = chain(2)
     world.exchanges[0].committed(RECORD, replace(HEAD, seq=2), [new], [answer(old, "reused"), answer(new, "new")])
     world.exchanges[0].publish()
@@ -96,8 +96,8 @@ def test_a_reply_that_shows_an_older_entry_is_not_shared(world: World) -> None:
     assert world.caches[1].answer(GENESIS, (ANALYST, "new")) is not None
 
 
-def test_whoever_is_alone_shares_nothing_and_asks_only_now_and_then() -> None:
-    """A single replica pays nothing: not even its publishing thread is woken."""
+def test_a_single_replica_shares_nothing_and_looks_for_others_rarely() -> None:
+    """A single replica pays nothing: its publishing thread is not even woken."""
     world = World()
     ours = world.exchanges[0]
     ours.hear(within_s=SOON_S)
@@ -113,8 +113,8 @@ def test_whoever_is_alone_shares_nothing_and_asks_only_now_and_then() -> None:
     assert len(world.room.values) == 1
 
 
-def test_what_does_not_fit_is_dropped_and_nobody_waits(world: World) -> None:
-    """The line goes on, however slow the shelf is."""
+def test_messages_beyond_the_bound_are_dropped_without_waiting(world: World) -> None:
+    """The writer goes on, however slow the key-value store is."""
     ours = world.exchanges[0]
     for _ in range(3 * OUTBOX_MAX):
         ours.committed(RECORD, HEAD, [], [])
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_dropped_and_nobody_waits(world: World) -> None:
 
 
 def test_large_charges_are_left_to_the_database(world: World) -> None:
-    """Their reply is then not shared either: nothing would prove it."""
+    """The answer is not shared either, since no entry would prove it."""
     (entry,) = chain(1)
     large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
     world.exchanges[0].committed(RECORD, HEAD, [large], [answer(large)])
@@ -130,8 +130,8 @@ def test_large_charges_are_left_to_the_database(world: World) -> None:
     assert world.room.values == {}
 
 
-def test_a_line_that_is_up_to_date_or_empty_is_left_alone(world: World) -> None:
-    """As are those of datasets that nobody here has asked for."""
+def test_a_writer_that_is_up_to_date_or_empty_is_not_woken(world: World) -> None:
+    """So are the writers of datasets without requests here."""
     ours, theirs = world.exchanges
     for position, woken in [((1, 3, 1), 0), ((1, 4, 1), 0), ((2, 0, 1), 0), (None, 0), ((1, 2, 1), 1), ((1, 3, 0), 2)]:
         world.follower.position = position
@@ -143,8 +143,8 @@ def test_a_line_that_is_up_to_date_or_empty_is_left_alone(world: World) -> None:
     assert world.follower.woken == 2
 
 
-def test_old_news_do_not_hide_new_ones(world: World) -> None:
-    """Of all that has come at once the farthest counts, in whatever order."""
+def test_old_notices_do_not_hide_new_ones(world: World) -> None:
+    """Among simultaneous notices the farthest counts, in any order."""
     entries = chain(3)
     world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in entries], [])
     world.caches[0].share([], [notice(2, 5), notice(3, 6), notice(1, 7)])
@@ -154,15 +154,15 @@ def test_old_news_do_not_hide_new_ones(world: World) -> None:
     assert all(hint in world.exchanges[1].hints for hint in (5, 6, 7))
 
 
-def test_whoever_is_far_behind_reads_the_database(world: World) -> None:
-    """No tail is fetched that would be too short."""
+def test_a_replica_far_behind_reads_the_database(world: World) -> None:
+    """A tail that would be too short is not fetched."""
     world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in chain(3)], [notice(TAIL_MAX + 1)])
     world.exchanges[1].hear(within_s=SOON_S)
     assert (world.follower.woken, world.follower.tail.last(after=0)) == (1, 0)
 
 
-def test_accounts_are_shared_even_alone(world: World) -> None:
-    """One's own next reading may want them."""
+def test_a_single_replica_shares_accounts_too(world: World) -> None:
+    """The replica's own next reading may use them."""
     lonely = World()
     lonely.exchanges[0].read([account_slice(5), account_slice(5, number=1)])
     lonely.exchanges[0].read([])
@@ -171,7 +171,7 @@ def test_accounts_are_shared_even_alone(world: World) -> None:
 
 
 def test_hints_forget_the_oldest() -> None:
-    """They are bounded."""
+    """The number of hints is bounded."""
     hints = Hints()
     assert not hints
     hints.add(range(HINTS_MAX + 3))
@@ -179,15 +179,15 @@ def test_hints_forget_the_oldest() -> None:
     assert (2 in hints, 3 in hints, HINTS_MAX + 2 in hints) == (False, True, True)
 
 
-def test_where_nothing_is_shared_nothing_is_kept() -> None:
-    """A house without a cache."""
+def test_without_a_cache_nothing_is_kept() -> None:
+    """A replica without a cache."""
     NO_EXCHANGE.committed(RECORD, HEAD, chain(1), [])
     NO_EXCHANGE.read([account_slice(1)])
     assert NO_EXCHANGE._outbox.empty()
 
 
 def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
-    """A command that touches none neither starts threads nor waits for them."""
+    """A command that opens no dataset neither starts threads nor waits for them."""
     room = MemoryServer()
     with open_replica(cache=SealedCache(MemoryKeyValueStore(room), KEY)) as replica:
         replica.curators.datasets()

@@ -1,4 +1,4 @@
-"""Ownership: when a process considers itself the owner of a dataset, and what it then works on."""
+"""Ownership: when a process considers itself the owner of a dataset, and the requests that it then accepts."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -23,7 +23,7 @@ PATIENCE_S = 10.0
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """A clock in seconds that the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -33,7 +33,7 @@ class Clock:
 
 
 class SlowLeases(MemoryLeases):
-    """A call is under way for `there_s` until the store counts it and for `back_s` after that, or fails."""
+    """Leases with latency: a call takes `there_s` to the store and `back_s` back, or fails."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -67,7 +67,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def leases(clock: Clock) -> SlowLeases:
-    """Shared by the processes of a test."""
+    """The leases shared by the processes of a test."""
     return SlowLeases(clock)
 
 
@@ -84,7 +84,7 @@ def other(leases: SlowLeases, clock: Clock) -> Ownership:
 
 
 def test_the_first_that_claims_a_dataset_owns_it_and_the_others_know(one: Ownership, other: Ownership) -> None:
-    """Both read the owner from memory afterwards; nobody is asked before a claim."""
+    """Both read the owner from memory afterwards; before a claim there is no owner."""
     assert one.at_hand(7) is None
     assert one.claim(7) == other.claim(7) == one.at_hand(7) == other.at_hand(7) == ONE
     assert one.is_here(ONE)
@@ -93,7 +93,7 @@ def test_the_first_that_claims_a_dataset_owns_it_and_the_others_know(one: Owners
 
 
 def test_renewed_leases_last_and_those_of_others_are_read_along(one: Ownership, other: Ownership, clock: Clock) -> None:
-    """One step a second keeps what is owned, and tells what the other process has claimed meanwhile."""
+    """One step a second keeps the own leases and reads the other process's claims."""
     one.claim(7)
     other.claim(8)
     for _ in range(10):
@@ -109,7 +109,7 @@ def test_renewed_leases_last_and_those_of_others_are_read_along(one: Ownership, 
 def test_a_process_stops_being_the_owner_before_another_can_be(
     one: Ownership, other: Ownership, leases: SlowLeases, clock: Clock, there_s: float, back_s: float
 ) -> None:
-    """However long a renewal and its reply are under way: at no instant are there two owners."""
+    """However long a renewal and its response take, there are never two owners at one instant."""
     one.claim(7)
     leases.there_s, leases.back_s = there_s, back_s
     one.step()
@@ -123,8 +123,10 @@ def test_a_process_stops_being_the_owner_before_another_can_be(
     assert there_s + back_s > 0 or clock.now - ended_at >= MARGIN_S - 0.02
 
 
-def test_what_cannot_be_renewed_lapses_and_is_claimed_again(one: Ownership, leases: SlowLeases, clock: Clock) -> None:
-    """While the store is away nothing changes until the lease has run out; then nobody is known to own it."""
+def test_a_lease_that_cannot_be_renewed_lapses_and_is_claimed_again(
+    one: Ownership, leases: SlowLeases, clock: Clock
+) -> None:
+    """While the store is away nothing changes until the lease has run out; then the dataset has no known owner."""
     one.claim(7)
     leases.is_gone = True
     clock.now += RENEWAL_EVERY_S
@@ -140,7 +142,7 @@ def test_what_cannot_be_renewed_lapses_and_is_claimed_again(one: Ownership, leas
 
 
 def test_a_process_that_leaves_gives_up_everything_and_may_finish_what_it_has(one: Ownership, other: Ownership) -> None:
-    """It claims nothing more; what it worked on it still works on, and the other process is the owner at once."""
+    """It claims nothing more and still finishes its accepted requests; the other process is the owner at once."""
     one.claim(7)
     other.claim(8)
     one.leave()
@@ -153,8 +155,8 @@ def test_a_process_that_leaves_gives_up_everything_and_may_finish_what_it_has(on
     assert [one.admits(each) for each in (7, 8, 9)] == [True, False, False]
 
 
-def test_an_owner_that_does_not_answer_is_asked_for_anew(one: Ownership, other: Ownership) -> None:
-    """Doubt forgets one owner of one dataset; a newer one it leaves alone."""
+def test_an_owner_that_does_not_answer_is_looked_up_again(one: Ownership, other: Ownership) -> None:
+    """Invalidation forgets one owner of one dataset; a newer owner stays."""
     one.claim(7)
     other.claim(7)
     other.invalidate(7, OTHER)
@@ -164,8 +166,8 @@ def test_an_owner_that_does_not_answer_is_asked_for_anew(one: Ownership, other: 
     assert other.claim(7) == ONE
 
 
-def test_a_dataset_that_has_moved_is_told(one: Ownership, other: Ownership, clock: Clock) -> None:
-    """By a claim of it, and by every step that reads of it."""
+def test_a_dataset_that_has_moved_is_reported(one: Ownership, other: Ownership, clock: Clock) -> None:
+    """By a claim of the dataset, and by every step that reads its lease."""
     moved: list[Collection[int]] = []
     one.watch(moved.append)
     one.claim(7)
@@ -192,7 +194,7 @@ def test_only_a_holder_of_the_pepper_answers_for_a_replica() -> None:
 
 @contextmanager
 def opened(each: Ownership) -> Iterator[Ownership]:
-    """With a thread of its own."""
+    """Ownership with its own thread."""
     each.open()
     try:
         yield each
@@ -201,7 +203,7 @@ def opened(each: Ownership) -> Iterator[Ownership]:
 
 
 def await_that(happens: Callable[[], bool]) -> None:
-    """Wait until it does."""
+    """Wait until a condition holds."""
     until = time.monotonic() + PATIENCE_S
     while not happens():
         assert time.monotonic() < until
@@ -209,7 +211,7 @@ def await_that(happens: Callable[[], bool]) -> None:
 
 
 def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faults of the store and of ours are outlived; after `close` the leases are free."""
+    """Errors of the store and unexpected ones do not stop the thread; after `close` the leases are free."""
     monkeypatch.setattr(ownership, "RENEWAL_EVERY_S", 0.01)
     clock = Clock()
     leases = SlowLeases(clock)
@@ -233,8 +235,8 @@ def test_the_thread_renews_and_releases_at_the_end(monkeypatch: pytest.MonkeyPat
     assert other.claim(7) == OTHER
 
 
-def test_a_store_that_is_gone_at_the_end_keeps_nobody(leases: SlowLeases, one: Ownership) -> None:
-    """Closing ends without an error; the lease, which could not be released, expires by itself."""
+def test_a_store_that_is_away_at_the_end_does_not_block_closing(leases: SlowLeases, one: Ownership) -> None:
+    """Closing raises no error; the lease, which could not be released, expires."""
     with opened(one):
         one.claim(7)
         leases.is_gone = True
@@ -257,9 +259,9 @@ def store() -> MemoryStore:
 def test_a_replica_works_only_on_what_it_owns(
     store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
 ) -> None:
-    """Questions, acts and looks at accounts of a dataset that is another's are refused, and nothing is loaded for them.
+    """Queries, acts and account reads of a dataset owned by another replica are refused, and nothing is loaded.
 
-    What is read from a snapshot is read by any house.
+    Readings from a snapshot work at any replica.
     """
     with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
         who = analyst(mine)
@@ -276,10 +278,10 @@ def test_a_replica_works_only_on_what_it_owns(
         assert theirs.registry.opened() == []
 
 
-def test_a_line_is_closed_when_its_dataset_has_moved(
+def test_a_writer_is_closed_when_its_dataset_has_moved(
     store: MemoryStore, one: Ownership, other: Ownership, clock: Clock
 ) -> None:
-    """Its memory is given up, and what waited is answered; a claim later loads the dataset anew."""
+    """Its memory is released and waiting requests get an answer; a later claim loads the dataset anew."""
     with open_replica(store, ownership=one) as mine, open_replica(store, ownership=other) as theirs:
         who = analyst(mine)
         one.claim(1)
@@ -298,7 +300,7 @@ def test_a_line_is_closed_when_its_dataset_has_moved(
 
 
 def test_a_replica_that_leaves_finishes_what_it_has(store: MemoryStore, one: Ownership, other: Ownership) -> None:
-    """A request that was accepted before is worked on, though the dataset is another's by then."""
+    """A request accepted earlier is finished, though another process owns the dataset by then."""
     with open_replica(store, ownership=one) as mine:
         who = analyst(mine)
         one.claim(1)
@@ -309,7 +311,7 @@ def test_a_replica_that_leaves_finishes_what_it_has(store: MemoryStore, one: Own
 
 
 def test_without_ownership_every_replica_works_on_everything(store: MemoryStore) -> None:
-    """Replicas stay symmetrical where nothing is held."""
+    """Without leases replicas are symmetrical."""
     with open_replica(store) as mine, open_replica(store) as theirs:
         who = analyst(mine)
         assert ask(mine, who, "k").body == ask(theirs, who, "k").body

@@ -1,4 +1,4 @@
-"""The tail: used only if it leads from what memory holds to the very head that the database names."""
+"""The tail: used only if it leads from the position of memory to the head named by the database."""
 
 from dataclasses import replace
 
@@ -19,15 +19,15 @@ def head_at(entries: list[LedgerEntry]) -> Head:
 
 
 def offered(*entries: LedgerEntry, after: int = 0) -> Tail:
-    """A tail that was offered these."""
+    """A tail that was offered these entries."""
     tail = Tail()
     tail.offer(entries, after=after)
     return tail
 
 
 @given(start=st.integers(0, 8), end=st.integers(0, 8), held=st.sets(st.integers(0, 7)))
-def test_what_is_whole_is_used_and_nothing_else(start: int, end: int, held: set[int]) -> None:
-    """All entries from the one to the other, or none at all."""
+def test_only_a_complete_tail_is_used(start: int, end: int, held: set[int]) -> None:
+    """All entries from one position to the other, or none."""
     tail = offered(*(ENTRIES[n] for n in held))
     own_hash = ENTRIES[start - 1].hash if start else GENESIS
     wanted = ENTRIES[start:end]
@@ -36,7 +36,7 @@ def test_what_is_whole_is_used_and_nothing_else(start: int, end: int, held: set[
 
 
 def test_another_history_of_the_same_length_is_not_used() -> None:
-    """A clone of the database has the same seal and the same sequence; its hashes are not ours."""
+    """A clone of the database has the same seal and the same sequence; its hashes differ."""
     other = chain(8)
     assert offered(*other).between(0, GENESIS, head_at(ENTRIES)) == []
     assert offered(*ENTRIES[:4], *other[4:]).between(0, GENESIS, head_at(ENTRIES)) == []
@@ -46,14 +46,14 @@ def test_another_history_of_the_same_length_is_not_used() -> None:
 
 
 def test_an_entry_that_was_changed_is_passed_over() -> None:
-    """Its hash is not its own any more, whatever hash it claims."""
+    """Its hash does not match its content, whatever hash it claims."""
     cheaper = replace(ENTRIES[2], charged_units=0)
     tail = offered(*ENTRIES[:2], cheaper, *ENTRIES[3:])
     assert tail.between(0, GENESIS, head_at(ENTRIES)) == []
     assert tail.last(after=0) == 2
 
 
-def test_what_lies_behind_is_dropped_and_what_lies_far_ahead_is_not_kept() -> None:
+def test_entries_behind_are_dropped_and_those_far_ahead_are_not_kept() -> None:
     """A tail takes little memory."""
     tail = offered(*chain(TAIL_MAX + 5))
     assert tail.last(after=0) == TAIL_MAX

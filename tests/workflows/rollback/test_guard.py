@@ -1,4 +1,4 @@
-"""The guard: what leaves was witnessed before, and what a database has forgotten keeps it closed."""
+"""The guard: answers are witnessed before they leave, and a database that has forgotten some stays closed."""
 
 import threading
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ from service.workflows.rollback.guard import witness_name
 from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
 from tests.workflows.writer.test_queue import FaultyStore
 
-COST = 61_083_979_321  # of a count at sigma 3 for whoever is in it: ceil(2^40 / 18)
+COST = 61_083_979_321  # of a count at sigma 3 for each individual in it: ceil(2^40 / 18)
 
 
 class WatchedWitness(MemoryWitness):
-    """A witness that can be away, and remembers what was durable and what had left when it was told."""
+    """A witness that can be away; on each write it notes the durable sequence and the released answers."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__()
@@ -52,19 +52,19 @@ class WatchedWitness(MemoryWitness):
 
 @pytest.fixture
 def store() -> FaultyStore:
-    """A store that does as it is told."""
+    """A store whose faults are set by the test."""
     return FaultyStore()
 
 
 @pytest.fixture
 def witness(store: FaultyStore) -> WatchedWitness:
-    """A witness that does as it is told."""
+    """A witness whose faults are set by the test."""
     return WatchedWitness(store)
 
 
 @pytest.fixture
 def replica(store: FaultyStore, witness: WatchedWitness) -> Iterator[Replica]:
-    """Three people, registered."""
+    """Three registered people."""
     with open_replica(store, witness=witness) as opened:
         register(opened)
         upload(opened, "people", THREE_PEOPLE)
@@ -78,17 +78,17 @@ def who(replica: Replica) -> Principal:
 
 
 def fresh(replica: Replica, who: Principal, key: str) -> int:
-    """Ask anew; the answer's sequence."""
+    """Ask a query that is not reused; returns the answer's sequence."""
     return ask(replica, who, key, reuse=False).sequence
 
 
 def spent(replica: Replica) -> dict[str, int]:
-    """Everybody's spent total."""
+    """The spent total of each individual."""
     return {row.key: row.spent_units for row in replica.curators.budgets("survey", cursor=None, limit=100).items}
 
 
 def left(replica: Replica) -> dict[str, int]:
-    """What everybody has left."""
+    """The remaining budget of each individual."""
     rows = replica.curators.budgets("survey", cursor=None, limit=100).items
     return {row.key: row.budget_units - row.spent_units for row in rows}
 
@@ -102,11 +102,11 @@ def copy_of(store: MemoryStore) -> MemoryStore:
 
 
 def mend(store: MemoryStore, witness: Witness, units: int | None = None) -> Reconciled | None:
-    """Reconcile."""
+    """Reconcile the dataset."""
     return reconcile(store, witness, "survey", burn_units=units, clock=lambda: CLOCK)
 
 
-# Before anything leaves
+# Before an answer leaves
 
 
 def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
@@ -120,10 +120,10 @@ def test_every_answer_is_witnessed_after_it_is_durable_and_before_it_leaves(
     assert [told for told, _ in witness.told] == [0, 0, 1, 2, 3, 4]
 
 
-def test_an_answer_that_cannot_be_witnessed_is_withheld_however_it_is_asked_for(
+def test_an_answer_that_cannot_be_witnessed_is_withheld_on_every_path(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """It is durable and nobody gets it, by asking, asking again or fetching what is listed. Later everybody does."""
+    """It is durable but withheld from queries, retries and listings. Later each of them returns it."""
     witness.is_away = True
     for _ in range(2):
         with pytest.raises(Unavailable):
@@ -142,7 +142,7 @@ def test_an_answer_that_cannot_be_witnessed_is_withheld_however_it_is_asked_for(
 def test_readiness_tries_the_witness_again(
     store: FaultyStore, witness: WatchedWitness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No query comes to a replica that is not ready, so that it has to find out by itself."""
+    """A replica that is not ready gets no queries, so readiness itself has to try again."""
     monkeypatch.setattr("service.workflows.readiness.READY_FOR", timedelta(0))
     with open_replica(store, witness=witness) as replica:
         register(replica)
@@ -175,10 +175,10 @@ def test_a_witness_that_cannot_be_read_is_not_taken_for_an_empty_one(
         assert fresh(other, who, "b") == 2
 
 
-def test_a_stored_reply_is_witnessed_before_it_leaves_again(
+def test_a_stored_answer_is_witnessed_before_it_leaves_again(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """A process that died between commit and witness left an answer that nobody had seen: the next vouches for it."""
+    """A process died between commit and witness and left an unreleased answer: the next confirms it recorded."""
     fresh(replica, who, "a")
     body = ask(replica, who, "b", reuse=False).body
     name = witness_name(replica.registry.record("survey"))
@@ -190,10 +190,10 @@ def test_a_stored_reply_is_witnessed_before_it_leaves_again(
 
 
 @pytest.mark.parametrize("how", ["asked", "fetched"])
-def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
+def test_a_witness_record_that_was_only_read_is_rewritten_before_a_replay(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, how: str
 ) -> None:
-    """Whoever wrote it may have died before it was on the disk; telling it again is what makes it last."""
+    """Its writer may have died before it was on the disk; writing the record again makes it durable."""
     first = ask(replica, who, "a")
     with open_replica(store, witness=witness) as other:
         assert other.readiness.check_witnesses() == []
@@ -205,10 +205,10 @@ def test_what_was_only_read_is_told_before_a_stored_reply_leaves_again(
         assert witness.told == [(1, 1)]  # from then on it is certain
 
 
-def test_who_slept_through_a_restore_takes_no_number_for_told(
+def test_after_a_restore_old_sequence_numbers_do_not_count_as_witnessed(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """Entries of the history that was lost had higher numbers than those that have come since."""
+    """The lost history had higher sequence numbers than the entries that came since."""
     backup = dict(store.kept)
     for n in range(5):
         fresh(replica, who, f"k{n}")
@@ -226,10 +226,10 @@ def test_who_slept_through_a_restore_takes_no_number_for_told(
     assert witness.told == [(withheld.sequence, withheld.sequence)]
 
 
-def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
+def test_the_first_witness_is_written_even_if_the_second_already_was(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """The second is told while the first writes: after a power cut it alone may have heard of the last answer."""
+    """The second witness is written while the first is: after a power cut it alone may have the last answer."""
     body = ask(replica, who, "a", reuse=False).body
     second, name = MemoryWitness(), witness_name(replica.registry.record("survey"))
     second.write(name, witness.kept[name].pop())
@@ -239,10 +239,10 @@ def test_the_first_witness_knows_what_leaves_even_if_the_second_knew_before(
 
 
 @pytest.mark.parametrize("fault", ["lost-reply", "lost-request"])
-def test_an_unclear_commit_is_witnessed_before_its_reply_leaves(
+def test_an_unclear_commit_is_witnessed_before_its_answer_leaves(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness, fault: str
 ) -> None:
-    """What the keys say after the unclear commit leaves the house like any other answer: with the witness knowing."""
+    """An answer found by its key after an unclear commit is witnessed like any other."""
     store.faults, witness.is_away = [fault], True
     with pytest.raises(Unavailable):
         ask(replica, who, "k")
@@ -252,8 +252,8 @@ def test_an_unclear_commit_is_witnessed_before_its_reply_leaves(
     assert store.head(1).seq == 1
 
 
-def test_a_replica_without_questions_needs_no_witness(store: FaultyStore) -> None:
-    """A dataset of which nothing ever left is fresh; it is witnessed before its first act, and after it."""
+def test_a_replica_without_queries_needs_no_witness(store: FaultyStore) -> None:
+    """A dataset without answers is fresh; it is witnessed before its first act, and after it."""
     witness = WatchedWitness(store)
     with open_replica(store, witness=witness) as replica:
         register(replica)
@@ -268,13 +268,13 @@ def test_a_replica_without_questions_needs_no_witness(store: FaultyStore) -> Non
 
 
 def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """Questions, acts, readings and previews, for analysts, curators and individuals; and the house says so."""
+    """Queries, acts, readings and previews, for analysts, curators and individuals; readiness says so."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     query_id = ask(replica, who, "b", reuse=False).query_id
     me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     store.kept = backup
-    assert replica.readiness.problems() == []  # nobody has looked yet
+    assert replica.readiness.problems() == []  # before the first look
     closed: list[Any] = [
         lambda: ask(replica, who, "c"),
         lambda: ask(replica, who, "a", reuse=False),
@@ -308,10 +308,10 @@ def _count() -> Any:
     return parse_query(b'{"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3}}')
 
 
-def test_what_was_lost_is_burned_for_everybody_and_no_more(
+def test_a_burn_charges_each_individual_the_lost_worst_cases_and_no_more(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
-    """The worst case of the lost answers, also for those whom they had not touched; limits hold."""
+    """The worst case of the lost answers, also for individuals that they had not touched; limits hold."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     ask(replica, who, "b", where={"ge": [{"col": "age"}, 40]}, reuse=False)
@@ -336,10 +336,10 @@ def test_what_was_lost_is_burned_for_everybody_and_no_more(
     )
 
 
-def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
+def test_a_burn_stops_at_the_limit_and_analysts_do_not_see_it(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
-    """Curators see it in the ledger, individuals in their receipts, analysts not at all."""
+    """Curators see it in the ledger, individuals in their receipts; analysts do not see it."""
     me = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")[0]
     replica.individuals.lower_limit(me, "survey", limit_rho=Decimal("0.1"))
     backup = dict(store.kept)
@@ -361,7 +361,7 @@ def test_a_burn_stops_at_the_limit_and_is_seen_by_whom_it_concerns(
 
 
 def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """A limit that was lowered, or a record that was erased, is there again: the operator has to know."""
+    """A lowered limit is undone, or an erased record is back: the operator has to know."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     replica.curators.erase_individual("survey", "bob")
@@ -377,7 +377,7 @@ def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, s
 def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
-    """Nobody knows who they were, so the limit of whoever joins after the burn is lower by it; whoever stayed pays."""
+    """The lost people are unknown: individuals that join after the burn get a limit lower by it, the others pay."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     upload(replica, "people", [("joe", "NO", 50, 1)])
@@ -397,7 +397,7 @@ def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
 def test_people_lost_with_another_history_are_counted_as_lost(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
-    """As many slots in the given-up history as in the restored one do not mean that the same people are in them."""
+    """The lost and the restored history may give the same slots to different people."""
     backup = dict(store.kept)
     upload(replica, "people", [("joe", "NO", 50, 1)])
     fresh(replica, who, "a")
@@ -412,11 +412,11 @@ def test_people_lost_with_another_history_are_counted_as_lost(
     assert done is not None
     assert done.plan.fence == 3  # no other history was ever under it
     upload(replica, "people", [("zoe", "NO", 50, 1)])
-    assert left(replica)["zoe"] == 2**39 - COST  # what b cost her
+    assert left(replica)["zoe"] == 2**39 - COST  # the charge of b
 
 
-def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """They may have come back in what was lost, and may come back again: their account is there all the while."""
+def test_erased_individuals_are_burned_too(replica: Replica, who: Principal, store: FaultyStore) -> None:
+    """They may have come back in the lost history, and may come back again: their account exists all the while."""
     fresh(replica, who, "a")
     replica.curators.erase_individual("survey", "bob")
     backup = dict(store.kept)
@@ -431,10 +431,10 @@ def test_whoever_was_erased_is_burned_too(replica: Replica, who: Principal, stor
     assert spent(replica) == truth == dict.fromkeys(truth, 2 * COST)
 
 
-def test_a_sum_that_has_lost_count_burns_everything(
+def test_a_saturated_sum_of_worst_cases_burns_everything(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """Once the sum of worst cases is saturated it says nothing about what was lost."""
+    """A saturated sum of worst cases says nothing about the lost answers."""
     wild: dict[str, Any] = {
         "select": [{"sum": {"column": "spend"}}],
         "noise": {"sigma": 0.0000004},
@@ -452,13 +452,13 @@ def test_a_sum_that_has_lost_count_burns_everything(
     assert set(left(replica).values()) == {0}
 
 
-# A witness that is lost, late, or has seen another history
+# A witness that is lost, late, or of another history
 
 
-def test_a_lost_witness_is_never_made_anew_in_silence(
+def test_a_lost_witness_is_never_recreated_silently(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """The dataset closes until somebody states what to burn; what is stated is burned, also for those who join."""
+    """The dataset closes until the operator states what to burn, also for individuals that join later."""
     fresh(replica, who, "a")
     witness.kept.clear()
     with open_replica(store, witness=witness) as other:
@@ -479,10 +479,10 @@ def test_a_lost_witness_is_never_made_anew_in_silence(
         assert fresh(other, who, "b") == 3
 
 
-def test_a_running_replica_needs_no_witness_to_remember(
+def test_a_running_replica_notices_a_restore_without_its_witness(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """With the witness deleted under it, it still notices a database that goes back, and makes the witness good."""
+    """With the witness deleted under it, it still notices a database that goes back, and restores the witness."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     fresh(replica, who, "b")
@@ -499,7 +499,7 @@ def test_a_running_replica_needs_no_witness_to_remember(
 def test_a_witness_that_is_behind_is_brought_forward(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """An older copy of the witness, or a process that died before telling it: nothing is lost by that."""
+    """An older copy of the witness, or a process that died before writing it: nothing is lost."""
     for n in range(4):
         fresh(replica, who, f"k{n}")
     name = witness_name(replica.registry.record("survey"))
@@ -511,7 +511,7 @@ def test_a_witness_that_is_behind_is_brought_forward(
 
 
 def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """In turn or at once, nobody takes the other for a clone."""
+    """In turn or at once, neither takes the other for a clone."""
     with open_replica(store, witness=replica.registry.witness) as other:
         for n in range(6):
             fresh((replica, other)[n % 2], who, f"k{n}")
@@ -522,7 +522,7 @@ def test_replicas_on_one_database_share_a_witness(replica: Replica, who: Princip
 
 
 def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """Two databases that go on from one copy cannot both be true: whoever finds the other's mark answers no more."""
+    """Two databases cannot both continue one copy: a replica that finds the other's mark stops answering."""
     fresh(replica, who, "a")
     clone = copy_of(store)
     with open_replica(clone, witness=replica.registry.witness) as other:
@@ -531,7 +531,7 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principa
             with pytest.raises(Fenced):
                 fresh(other, who, "c")
         assert other.readiness.check_witnesses() == ["ledger-rollback"]
-        # The clone catches up in numbers, not in truth.
+        # The clone reaches the same number with other content.
         done = mend(clone, replica.registry.witness)
         assert done is not None
         with pytest.raises(Fenced):
@@ -539,7 +539,7 @@ def test_a_clone_on_the_same_witness_closes_both(replica: Replica, who: Principa
         assert fresh(other, who, "d") == done.seq + 1
 
 
-def test_a_clone_that_writes_first_is_found_out_at_the_next_write(
+def test_a_clone_that_writes_first_is_detected_at_the_next_write(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
     """Both were open when the clone was made; the second writer's answer is withheld, and both histories are burned."""
@@ -562,7 +562,7 @@ def test_a_clone_that_writes_first_is_found_out_at_the_next_write(
 def test_a_history_of_the_same_length_put_under_a_running_replica_is_noticed(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
-    """A clone ran beside it with a witness of its own, and took its place: every number fits, but not the hash."""
+    """A clone ran beside it with a witness of its own and took its place: the numbers fit, but not the hash."""
     fresh(replica, who, "a")
     clone, apart = copy_of(store), MemoryWitness()
     apart.kept = {name: list(records) for name, records in replica.registry.witness.kept.items()}  # type: ignore[attr-defined]
@@ -600,7 +600,7 @@ def test_histories_that_were_witnessed_apart_are_both_burned(
 def test_reconciling_is_safe_to_repeat(
     replica: Replica, who: Principal, store: FaultyStore, witness: WatchedWitness
 ) -> None:
-    """Whatever fails, asking again burns once."""
+    """Repeating the command burns once, at whichever step it failed."""
     fresh(replica, who, "a")
     backup = dict(store.kept)
     fresh(replica, who, "b")
@@ -615,7 +615,7 @@ def test_reconciling_is_safe_to_repeat(
     witness.is_away = True
     with pytest.raises(Unavailable):
         mend(store, witness)
-    assert replica.readiness.check_witnesses() == []  # the burn is in the ledger, and that is what counts
+    assert replica.readiness.check_witnesses() == []  # the burn is in the ledger and valid
     with pytest.raises(Unavailable):
         fresh(replica, who, "c")
     witness.is_away = False
@@ -627,7 +627,7 @@ def test_reconciling_is_safe_to_repeat(
 
 
 def test_a_reused_answer_survives_a_burn(replica: Replica, who: Principal, store: FaultyStore) -> None:
-    """A burn is not an answer, and what was released before it still costs nothing."""
+    """A burn is not an answer, and answers released before it can still be reused at no charge."""
     first = ask(replica, who, "a")
     backup = dict(store.kept)
     fresh(replica, who, "b")

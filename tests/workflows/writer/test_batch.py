@@ -1,4 +1,4 @@
-"""Releases of earlier versions, which read other noise out of the same words: replayed, reused, or asked anew."""
+"""Releases of earlier versions, in which the same words meant other noise: replayed, reused, or asked anew."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -28,12 +28,12 @@ WIDTH: dict[str, Any] = {"noise": {"half_width": 3.9, "confidence": 0.95}}  # si
 
 
 def nothing(stored: AnswerRecord) -> AnswerRecord:
-    """The reply as it was stored."""
+    """The answer as it was stored."""
     return stored
 
 
 def with_another_grid(stored: AnswerRecord) -> AnswerRecord:
-    """The reply that it would be on a grid of a quarter."""
+    """The answer as it would be on a grid of a quarter."""
     body = orjson.loads(stored.body) | {"grid": 0.25, "values": [2.75]}
     return replace(stored, body=orjson.dumps(body))
 
@@ -68,7 +68,7 @@ def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[Replica]:
 
 
 def test_a_key_that_was_answered_replays_whatever_sigma_is_today() -> None:
-    """Byte for byte, its half width included; its numbers too, on whatever grid they were."""
+    """Byte for byte, including its half width and its numbers, on any grid."""
     store, witness, who, first = earlier(1.99)
     with reopened(store, witness) as replica:
         again = ask(replica, who, "first", **WIDTH)
@@ -91,7 +91,7 @@ def test_an_answer_with_more_noise_than_is_asked_for_is_not_reused() -> None:
 
 @pytest.mark.parametrize(("sigma", "half_width"), [(1.7, 3.0), (1.2, 2.0)])
 def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: float, half_width: float) -> None:
-    """Its own sigma and its own half width, not those of today's plan."""
+    """It states its own sigma and half width, not those of today's plan."""
     store, witness, who, first = earlier(sigma)
     with reopened(store, witness) as replica:
         reused = ask(replica, who, "another", **WIDTH)
@@ -101,7 +101,7 @@ def test_an_answer_with_less_noise_is_reused_and_says_how_much_it_has(sigma: flo
 
 
 def test_half_widths_are_whole_steps() -> None:
-    """Also where a step is no whole number."""
+    """Also where a step is not a whole number."""
     with open_replica() as replica:
         register(replica)
         upload(replica, "people", ROWS)

@@ -1,4 +1,4 @@
-"""Checkpoints beside the line: no answer waits for them, and whoever loses one loses time only."""
+"""Checkpoints in the background: no answer waits for them, and a lost one costs time only."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
 
 class SlowDisk(MemoryStore):
-    """Pages wait until they are let through; `faults` are raised instead, and `pages` counts."""
+    """A store whose page writes wait for the test; `faults` are raised instead, and `pages` counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,15 +40,15 @@ class SlowDisk(MemoryStore):
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
-    """A checkpoint after every entry; at the end the ledger and its pages agree."""
+    """A store that checkpoints after every entry; at the end the ledger and its pages must agree."""
     monkeypatch.setattr(WriterQueue, "checkpoint_every", 1)
     made = SlowDisk()
     yield made
     assert [report.findings for report in verify_all(made)] == [[]]
 
 
-def test_nobody_waits_for_a_page(store: SlowDisk) -> None:
-    """While a page is written, questions are answered; whatever came meanwhile is in the checkpoint at the end."""
+def test_no_query_waits_for_a_page(store: SlowDisk) -> None:
+    """Queries are answered while a page is written; the last checkpoint includes them."""
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", ROWS)
@@ -61,11 +61,11 @@ def test_nobody_waits_for_a_page(store: SlowDisk) -> None:
         assert store.head(1).checkpoint_seq == 0
         store.through.set()
     assert store.head(1).checkpoint_seq == 5
-    assert store.pages == 2  # what came while the first was being written shares the last
+    assert store.pages == 2  # entries made while the first was being written share the last
 
 
 def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: pytest.LogCaptureFixture) -> None:
-    """A fault is an incident that shows nothing of anybody; the thread and the line go on."""
+    """An error is an incident that shows nothing about an individual; the thread and the writer go on."""
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", ROWS)
@@ -81,7 +81,7 @@ def test_a_lost_checkpoint_is_made_up_for_by_the_next(store: SlowDisk, caplog: p
 
 
 def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
-    """What was copied may be of a history that is not this database's."""
+    """The copied pages may belong to another history than the database's."""
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", ROWS)
@@ -96,8 +96,8 @@ def test_a_closed_dataset_writes_no_checkpoint(store: SlowDisk) -> None:
     assert (store.head(1).checkpoint_seq, store.kept[1].pages) == (0, {})
 
 
-def test_what_nobody_writes_is_dropped() -> None:
-    """Two may wait; a third is worth less than the memory it takes."""
+def test_checkpoints_that_cannot_be_written_are_dropped() -> None:
+    """Two checkpoints may wait; a third is worth less than the memory it takes."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
         record = replica.registry.record("survey")

@@ -1,4 +1,4 @@
-"""A question that the store rejects: an incident of its own, which costs its neighbours a transaction and no more."""
+"""A query rejected by the store is an incident of its own; its neighbours are answered."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 class Counted(NullTelemetry):
-    """Counts batches by their size, and unclear commits."""
+    """Telemetry that counts batches by size, and unclear commits."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
@@ -62,13 +62,13 @@ class Counted(NullTelemetry):
 
 @pytest.fixture
 def telemetry() -> Counted:
-    """What the desk says of its transactions."""
+    """The committer's telemetry."""
     return Counted()
 
 
 @pytest.fixture
 def replica(store: Store, telemetry: Counted) -> PassiveReplica:
-    """Three people, and a line that moves when it is stepped."""
+    """Three people, and a writer that the test steps."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", THREE_PEOPLE)
@@ -86,13 +86,13 @@ def together(replica: PassiveReplica, who: Principal, prefix: str, *sigmas: floa
 
 
 def failures(asked: Sequence[PendingAnswer]) -> list[type[BaseException] | None]:
-    """The kind of each one's failure, None where it was answered."""
+    """The kind of each failure, None for an answer."""
     raised = [future.exception(timeout=0) for future in asked]
     return [None if each is None else type(each) for each in raised]
 
 
 def check_memory(replica: PassiveReplica, store: Store) -> None:
-    """Memory stands at the ledger's head, with the ledger's replay in it."""
+    """Check that memory stands at the ledger's head and equals the ledger's replay."""
     state = replica.writer._state
     spent = state.memory.accounts.spent
     replayed = np.zeros_like(spent)
@@ -104,10 +104,10 @@ def check_memory(replica: PassiveReplica, store: Store) -> None:
     assert spent.tolist() == replayed.tolist()
 
 
-def test_neighbours_of_a_rejected_question_are_answered(
+def test_neighbours_of_a_rejected_query_are_answered(
     replica: PassiveReplica, store: Store, telemetry: Counted, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By the long way and by a proposal: one transaction for all, then one for each; none of them is unclear."""
+    """By a locked commit and by an optimistic one: one transaction for all, then one for each; none is unclear."""
     who = analyst(replica)
     for prefix in ("locked", "proposed"):
         telemetry.batches.clear()
@@ -126,8 +126,8 @@ def test_neighbours_of_a_rejected_question_are_answered(
     assert "violates" not in caplog.text
 
 
-def test_a_rejected_question_leaves_nothing_in_doubt(replica: PassiveReplica, store: Store) -> None:
-    """However often it is asked, memory is neither wrong nor loaded again, and its key can be used for another."""
+def test_a_rejected_query_invalidates_nothing(replica: PassiveReplica, store: Store) -> None:
+    """However often it is asked, memory is neither wrong nor loaded again, and its key is free for another query."""
     who = analyst(replica)
     assert failures(together(replica, who, "first", 12.0)) == [None]
     memory = replica.writer._state.memory
@@ -142,10 +142,10 @@ def test_a_rejected_question_leaves_nothing_in_doubt(replica: PassiveReplica, st
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_queries_at_the_largest_worst_case_end_nobody(
+def test_queries_at_the_largest_worst_case_do_not_stop_the_writer(
     replica: PassiveReplica, store: Store, telemetry: Counted
 ) -> None:
-    """At sigma 1.2e-9 and l2_clip 0.5 each costs more than is counted; those who ask beside them are answered."""
+    """At sigma 1.2e-9 and l2_clip 0.5 a charge exceeds the largest number; the other queries are answered."""
     who, other = analyst(replica), analyst(replica, "eva")
     query: dict[str, Any] = {"select": [{"count": {}}], "noise": {"sigma": 1.2e-9}, "per_individual": {"l2_clip": 0.5}}
     for n in range(3):
@@ -162,7 +162,7 @@ def test_queries_at_the_largest_worst_case_end_nobody(
 def test_an_act_that_is_rejected_is_an_incident_too(
     replica: PassiveReplica, caplog: pytest.LogCaptureFixture, store: Store
 ) -> None:
-    """With its code; memory has nothing of it, and stands where it stood."""
+    """The incident has the error's code; memory is unchanged."""
     who = analyst(replica)
     together(replica, who, "first", 12.0)
     position = replica.writer.position

@@ -1,4 +1,4 @@
-"""Work in the background: its thread's priority, and how soon threads hand over the interpreter's lock."""
+"""Work in the background: its thread's priority, and how soon threads hand over the GIL."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ from service.workflows.writer.low_priority import handing_over_soon, in_backgrou
 
 
 def niceness() -> int:
-    """Of this thread."""
+    """The niceness of this thread."""
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
 def in_thread(task: object) -> list[object]:
-    """What a task returns on a new thread of usual priority."""
+    """The result of a task on a new thread of usual priority."""
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(task()))  # type: ignore[operator]
     thread.start()
@@ -26,7 +26,7 @@ def in_thread(task: object) -> list[object]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
 def test_a_thread_lowers_its_own_priority_and_no_others() -> None:
-    """And never raises it, which an unprivileged process may not."""
+    """It never raises the priority, which an unprivileged process may not do."""
     before = niceness()
 
     def lowered() -> list[int]:
@@ -41,7 +41,7 @@ def test_a_thread_lowers_its_own_priority_and_no_others() -> None:
 
 
 def test_a_task_runs_on_a_low_thread_of_its_own_and_its_result_comes_back() -> None:
-    """Under the name that it was given."""
+    """The thread has the given name."""
     before = niceness()
     found = in_background(lambda: (threading.current_thread().name, niceness()), name="act-survey")
     expected = max(before, low_priority.NICENESS) if sys.platform == "linux" else before
@@ -49,14 +49,14 @@ def test_a_task_runs_on_a_low_thread_of_its_own_and_its_result_comes_back() -> N
     assert niceness() == before
 
 
-def test_what_a_task_raises_comes_back_too() -> None:
-    """To the caller, who would otherwise wait for ever."""
+def test_an_error_of_a_task_is_raised_in_the_caller() -> None:
+    """The error is raised in the caller, which would otherwise wait for ever."""
     with pytest.raises(ZeroDivisionError):
         in_background(lambda: 1 / 0, name="act")
 
 
-def test_the_lock_is_handed_over_soon_while_any_such_work_is_under_way() -> None:
-    """The interval that was set before returns with the end of the last, also where one fails."""
+def test_the_gil_is_handed_over_soon_while_background_work_runs() -> None:
+    """The previous switch interval returns with the end of the last task, also where one fails."""
     usual = sys.getswitchinterval()
     with handing_over_soon():
         with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Long acts: queries and pauses between the two parts, preparations in vain, and commits whose outcome is not known."""
+"""Long acts: queries and pauses between their two parts, repeated preparations, and commits with unknown outcome."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -34,21 +34,21 @@ NEW_VISITS: dict[str, Any] = {"from": "visits", "where": {"in": [{"col": "item"}
 
 @dataclass
 class Between:
-    """Stops the next long act when its long part has ended, until it is let on."""
+    """Stops the next long act after its long part, until the test lets it on."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     on: threading.Event = field(default_factory=threading.Event)
     acts: int = 0
 
     def hasten(self) -> None:
-        """Where the long part ends."""
+        """Called where the long part ends."""
         self.acts += 1
         self.reached.set()
         assert self.on.wait(WAIT_S)
 
     @contextmanager
     def during(self, task: Callable[[], Any]) -> Iterator[Future[Any]]:
-        """Run the block between the two parts of the long act of a task."""
+        """Run the block between the two parts of a task's long act."""
         self.reached.clear()
         self.on.clear()
         with ThreadPoolExecutor(1) as pool:
@@ -62,7 +62,7 @@ class Between:
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """Each store in turn; of connections that others than long acts may have there is one."""
+    """Each store in turn; one connection is left for everything but long acts."""
     if request.param == "memory":
         yield MemoryStore()
         return
@@ -73,7 +73,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def between(store: Store, monkeypatch: pytest.MonkeyPatch) -> Between:
-    """In every long act of the store."""
+    """A stop in every long act of the store."""
     stop, real = Between(), store.long_act
     stop.on.set()
 
@@ -100,35 +100,35 @@ def replica(store: Store, between: Between) -> Iterator[Replica]:
 
 
 def charged(replica: Replica, key: str, **query: Any) -> int:
-    """How many a question concerns."""
+    """The number of individuals charged by a query."""
     ask(replica, analyst(replica), key, reuse=False, **query)
     return replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged
 
 
 def pause(replica: Replica, key: str) -> None:
-    """As an individual does."""
+    """Pause an individual, as itself."""
     replica.individuals.lower_limit(individual(key), "survey", pause=True)
 
 
 def resume(replica: Replica, key: str) -> None:
-    """And ends it."""
+    """End the pause."""
     replica.individuals.resume(individual(key), "survey")
 
 
 def individual(key: str) -> Principal:
-    """Whose account it is."""
+    """The principal of one individual."""
     return Principal(
         id=UUID(int=9), role="individual", name=key, dataset="survey", individual=key, allowance_units=None
     )
 
 
 def state_of(replica: Replica) -> DatasetState:
-    """What the house holds."""
+    """The replica's state of the dataset."""
     return replica.registry.writer(replica.registry.record("survey"))._state
 
 
 def check(replica: Replica, store: Store) -> None:
-    """Memory is what a start would load."""
+    """Check that memory equals a fresh load."""
     state, fresh = state_of(replica), DatasetState(replica.registry.record("survey"))
     with store.transaction(1, lock=False) as transaction:
         fresh.catch_up(transaction)
@@ -156,7 +156,7 @@ def test_queries_are_answered_while_an_upload_is_prepared(replica: Replica, stor
 
 @pytest.mark.parametrize("act", ["erase", "upload"])
 def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: Between, act: str) -> None:
-    """Not for an upload, and not for one's own erasure, whose account it locks; both come to their end."""
+    """Neither for an upload nor for the individual's own erasure, which locks its account; all of them end."""
 
     def task() -> None:
         if act == "erase":
@@ -173,8 +173,8 @@ def test_a_pause_waits_for_no_long_act(replica: Replica, store: Store, between: 
     check(replica, store)
 
 
-def test_what_was_prepared_before_a_load_is_prepared_again(replica: Replica, store: Store, between: Between) -> None:
-    """The records that it was built from are others now: it is built anew, and there once."""
+def test_a_preparation_from_before_a_load_is_repeated(replica: Replica, store: Store, between: Between) -> None:
+    """Its records were replaced by the load: it is prepared again, and applied once."""
     acts = between.acts
     with between.during(lambda: upload(replica, "people", EVE)) as done:
         state_of(replica).invalidate_all()
@@ -188,7 +188,7 @@ def test_what_was_prepared_before_a_load_is_prepared_again(replica: Replica, sto
 def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
     replica: Replica, store: Store, between: Between
 ) -> None:
-    """The fence has moved: their limits are lower by what may have been forgotten."""
+    """The fence has moved: their limits are lower by the charges that may have been lost."""
     with between.during(lambda: upload(replica, "people", EVE)) as done, store.transaction(1, lock=True) as transaction:
         transaction.fence_off(7, 1000)
         transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
@@ -201,7 +201,7 @@ def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
 def test_a_preparation_that_is_always_in_vain_is_given_up(
     replica: Replica, store: Store, between: Between, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unavailable, and nothing is there."""
+    """The request is unavailable, and nothing is stored."""
 
     def check_nothing(self: BaseVersion, state: DatasetState, head: object) -> None:
         raise HeadMoved
@@ -217,7 +217,7 @@ def test_a_preparation_that_is_always_in_vain_is_given_up(
 
 
 def test_a_refused_upload_holds_up_no_other(replica: Replica, store: Store) -> None:
-    """Its transaction is over."""
+    """The transaction of the refused upload has ended."""
     with pytest.raises(InvalidRequest, match="registered already"):
         upload(replica, "people", [*EVE, ROWS[0]])
     upload(replica, "people", EVE)
@@ -225,9 +225,9 @@ def test_a_refused_upload_holds_up_no_other(replica: Replica, store: Store) -> N
 
 
 def test_replicas_give_out_each_slot_once(replica: Replica, store: Store, between: Between) -> None:
-    """The second upload begins when the first has ended, at whatever replica."""
+    """The second upload begins when the first has ended, at any replica."""
     if isinstance(store, PostgresStore):
-        store._pool._pool.resize(1, 6)  # for two houses
+        store._pool._pool.resize(1, 6)  # for two replicas
     with open_replica(store, SeededEntropy(6)) as second:
         with between.during(lambda: upload(replica, "people", EVE)), ThreadPoolExecutor(1) as pool:
             other = pool.submit(lambda: upload(second, "people", [("kim", "SE", 5, 5)]))
@@ -240,7 +240,7 @@ def test_replicas_give_out_each_slot_once(replica: Replica, store: Store, betwee
 
 
 class UnclearTransaction(MemoryTransaction):
-    """Its COMMIT is not answered; whether it takes effect is said before."""
+    """A COMMIT without a response; whether it takes effect is set before."""
 
     takes_effect = True
 
@@ -255,7 +255,7 @@ class UnclearTransaction(MemoryTransaction):
 def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
     monkeypatch: pytest.MonkeyPatch, takes_effect: bool, act: str
 ) -> None:
-    """Unavailable; the next question sees what became of it, and memory is not loaded again."""
+    """The request is unavailable; the next query sees the outcome, and memory is not loaded again."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -285,7 +285,7 @@ def test_an_act_whose_commit_is_unclear_is_followed_if_it_is_durable(
 
 
 def test_a_store_that_fails_in_the_long_part_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unavailable, as in the short one."""
+    """The request is unavailable, as after a failure in the short part."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)

@@ -1,4 +1,4 @@
-"""When a batch is proposed at once, and what a refused proposal leaves behind: nothing."""
+"""Optimistic commits: when a batch uses one, and that a refused one leaves nothing behind."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +23,7 @@ from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, 
 
 
 class CountingStore(MemoryStore):
-    """Counts which way batches go; `faults` says what becomes of the next proposals."""
+    """A store that counts locked and optimistic commits; `faults` decides the outcome of the next optimistic ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class CountingStore(MemoryStore):
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
     ) -> Iterator[MemoryConditionalAppend]:
         self.proposed += 1
-        self.locked -= not self.faults  # the twin's own
+        self.locked -= not self.faults  # the twin's own method
         with super().conditional_append(dataset_id, head, asked=asked) as conditional_append:
             if self.faults:
                 _break(conditional_append, self.faults.pop(0))
             yield conditional_append
 
     def ways(self) -> tuple[int, int]:
-        """(locked, proposed) since the last time."""
+        """(locked, optimistic) commits since the last call."""
         found, self.locked, self.proposed = (self.locked, self.proposed), 0, 0
         return found
 
@@ -62,13 +62,13 @@ def _break(conditional_append: MemoryConditionalAppend, fault: Exception) -> Non
 
 @pytest.fixture
 def store() -> CountingStore:
-    """A store that counts."""
+    """A counting store."""
     return CountingStore()
 
 
 @pytest.fixture
 def replica(store: CountingStore) -> Iterator[Replica]:
-    """Three people, registered, and a first question answered."""
+    """Three registered people, and a first query answered."""
     with open_replica(store) as opened:
         register(opened)
         upload(opened, "people", THREE_PEOPLE)
@@ -77,8 +77,8 @@ def replica(store: CountingStore) -> Iterator[Replica]:
         yield opened
 
 
-def test_who_appends_alone_asks_the_database_once_a_batch(replica: Replica, store: CountingStore) -> None:
-    """From the second question on."""
+def test_a_single_replica_uses_one_round_trip_a_batch(replica: Replica, store: CountingStore) -> None:
+    """From the second query on."""
     who = analyst(replica)
     answers = [ask(replica, who, f"k{n}", reuse=False) for n in range(5)]
     assert store.ways() == (0, 5)
@@ -86,8 +86,8 @@ def test_who_appends_alone_asks_the_database_once_a_batch(replica: Replica, stor
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_what_was_asked_before_is_looked_up(replica: Replica, store: CountingStore) -> None:
-    """A key, and a question that may be reused; a fresh answer to the same question need not be."""
+def test_a_repeated_key_or_query_is_looked_up(replica: Replica, store: CountingStore) -> None:
+    """An idempotency key, and a query that may be reused; a query that must be fresh is not looked up."""
     who = analyst(replica)
     first = ask(replica, who, "k", noise={"sigma": 9})
     assert store.ways() == (0, 1)
@@ -100,8 +100,8 @@ def test_what_was_asked_before_is_looked_up(replica: Replica, store: CountingSto
     assert store.ways() == (0, 1)
 
 
-def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(store: CountingStore) -> None:
-    """A key or a question that another replica answered: the stored bytes, no charge, and then the long way."""
+def test_an_answer_of_another_replica_refuses_the_optimistic_commit_alone(store: CountingStore) -> None:
+    """An idempotency key or query answered by another replica: the stored bytes, no charge, and then locked commits."""
     with open_replica(store) as one, open_replica(store) as two:
         register(one)
         upload(one, "people", THREE_PEOPLE)
@@ -117,8 +117,8 @@ def test_what_this_replica_cannot_know_spoils_the_proposal_and_nothing_else(stor
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_after_a_refusal_batches_go_the_long_way_for_a_while(replica: Replica, store: CountingStore) -> None:
-    """Whoever shares a dataset with another replica does not draw noise in vain for every batch."""
+def test_after_a_refusal_batches_use_locked_commits_for_a_while(replica: Replica, store: CountingStore) -> None:
+    """A dataset shared with another replica does not cost wasted noise for every batch."""
     who = analyst(replica)
     store.faults = [HeadMoved()]
     ask(replica, who, "refused", reuse=False)
@@ -131,15 +131,13 @@ def test_after_a_refusal_batches_go_the_long_way_for_a_while(replica: Replica, s
 
 
 def test_an_allowance_is_judged_by_the_database(replica: Replica, store: CountingStore) -> None:
-    """Whatever others have spent of it."""
+    """Including what other replicas have spent of it."""
     ask(replica, analyst(replica, allowance_rho=Decimal(1)), "k", reuse=False)
     assert store.ways() == (1, 0)
 
 
-def test_after_an_act_a_question_goes_the_way_that_it_would_have_gone_without(
-    replica: Replica, store: CountingStore
-) -> None:
-    """An upload and an epoch: at once where the head was known, and with a look where it was not."""
+def test_an_act_does_not_change_how_the_next_query_commits(replica: Replica, store: CountingStore) -> None:
+    """An upload and an epoch: optimistic where the head was known, and with a look where it was not."""
     who = analyst(replica)
     for act in (
         lambda: upload(replica, "people", [("joe", "SE", 20, 1)]),
@@ -156,8 +154,8 @@ def test_after_an_act_a_question_goes_the_way_that_it_would_have_gone_without(
         assert store.ways() == (1, 0)
 
 
-def test_a_doubt_is_followed_by_a_look(replica: Replica, store: CountingStore) -> None:
-    """A commit of which nobody knows whether it was one."""
+def test_an_unclear_commit_is_followed_by_a_look(replica: Replica, store: CountingStore) -> None:
+    """A commit whose outcome is unknown."""
     who = analyst(replica)
     ask(replica, who, "a", reuse=False)
     store.faults = [CommitUnclear()]
@@ -169,8 +167,8 @@ def test_a_doubt_is_followed_by_a_look(replica: Replica, store: CountingStore) -
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_what_is_not_witnessed_is_not_built_on(replica: Replica, store: CountingStore) -> None:
-    """A head of which the guard is not sure is looked at."""
+def test_a_head_that_is_not_witnessed_is_not_assumed(replica: Replica, store: CountingStore) -> None:
+    """A head that the guard has not confirmed recorded is read again."""
     guard = replica.registry.guard(replica.registry.record("survey"))
     assert guard.is_confirmed(store.head(1))
     guard._is_unwritable = True
@@ -179,8 +177,8 @@ def test_what_is_not_witnessed_is_not_built_on(replica: Replica, store: Counting
     assert store.ways()[1] == 0
 
 
-def test_the_latest_questions_are_remembered(replica: Replica) -> None:
-    """And no more than SEEN_MAX of them."""
+def test_the_latest_queries_are_remembered(replica: Replica) -> None:
+    """At most SEEN_MAX of them."""
     writer = replica.registry.writer(replica.registry.record("survey"))
     optimistic: OptimisticCommit = writer.committer.optimistic
     who = analyst(replica)
@@ -201,8 +199,10 @@ def test_the_latest_questions_are_remembered(replica: Replica) -> None:
     refused=st.lists(st.sampled_from([None, HeadMoved(), CommitRejected("23514")]), min_size=1, max_size=12),
     sigmas=st.lists(st.sampled_from([3, 7]), max_size=3),
 )
-def test_a_refused_proposal_leaves_memory_as_it_was(refused: list[Exception | None], sigmas: list[int]) -> None:
-    """Whatever was debited in it, however often: memory is the ledger's replay, and pages are as well."""
+def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
+    refused: list[Exception | None], sigmas: list[int]
+) -> None:
+    """However much was debited, and repeatedly: memory and its pages equal the ledger's replay."""
     store = CountingStore()
     with open_replica(store) as replica:
         register(replica)

@@ -1,4 +1,4 @@
-"""The line of one dataset: batches, retries, reuse, allowances, and commits whose outcome is not known."""
+"""The writer of one dataset: batches, retries, reuse, allowances, and commits with unknown outcome."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from tests.factories import THREE_PEOPLE, SeededEntropy, analyst, ask, open_repl
 
 
 class FaultyStore(MemoryStore):
-    """The in-memory store on a bad day: `faults` says what each locked transaction's commit does."""
+    """The in-memory store with faults: `faults` sets the outcome of each locked transaction's commit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,12 +53,12 @@ def _break_commit(transaction: Any, fault: str) -> None:
 
 @pytest.fixture
 def store() -> FaultyStore:
-    """A store that does as it is told."""
+    """A store whose faults are set by the test."""
     return FaultyStore()
 
 
 def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> None:
-    """Same key, same query: the stored reply; the ledger has one entry."""
+    """Same key and query: the stored answer; the ledger has one entry."""
     who = analyst(replica)
     first = ask(replica, who, "k", noise={"sigma": 3})
     again = ask(replica, who, "k", noise={"sigma": 3.0})
@@ -67,7 +67,7 @@ def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> 
 
 
 def test_another_query_under_a_used_key_is_refused(replica: Replica) -> None:
-    """Also when only `reuse` differs; and nothing is charged."""
+    """Also when only `reuse` differs; nothing is charged."""
     who = analyst(replica)
     ask(replica, who, "k")
     for other in ({"noise": {"sigma": 4}}, {"reuse": False}):
@@ -88,8 +88,8 @@ def test_a_key_belongs_to_its_analyst_and_dataset(replica: Replica) -> None:
     assert len({answer.query_id for answer in answers}) == 3
 
 
-def test_an_identical_question_is_answered_from_the_ledger_until_the_next_epoch(replica: Replica) -> None:
-    """Reuse costs nobody anything, shows the same values, and ends with the public epoch, not with an append."""
+def test_an_identical_query_is_answered_from_the_ledger_until_the_next_epoch(replica: Replica) -> None:
+    """Reuse costs no charge, returns the same values, and ends with the public epoch, not with an append."""
     ana, eva = analyst(replica), analyst(replica, "eva")
     first = ask(replica, ana, "a")
     spent = replica.curators.budgets("survey", cursor=None, limit=10)
@@ -119,7 +119,7 @@ def test_a_reused_answer_belongs_to_its_key_for_good(replica: Replica, store: Fa
 
 
 def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> None:
-    """The worst case decides, whoever was touched; a refusal leaves nothing behind."""
+    """The worst case decides, whichever individuals are touched; a refusal leaves nothing behind."""
     who = analyst(replica, allowance_rho=Decimal("0.12"))  # sigma 3: 1/18 = 0.0556 a query
     everybody = ask(replica, who, "a", reuse=False)
     nobody = ask(replica, who, "b", where={"ge": [{"col": "age"}, 100]}, reuse=False)
@@ -132,7 +132,7 @@ def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> Non
 
 
 def test_an_analyst_sees_only_its_dataset(replica: Replica) -> None:
-    """Another dataset is as unknown as none."""
+    """Another dataset is refused like an unknown one."""
     register(replica, "other")
     who = analyst(replica, dataset="other")
     for name in ("survey", "nothing"):
@@ -169,7 +169,7 @@ def test_an_unclear_commit_is_read_never_redone(
 
 
 def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyStore) -> None:
-    """Also where another replica's entry has taken the place in the ledger: memory is not what that entry says."""
+    """Also where another replica's entry has taken the place in the ledger: memory does not follow that entry."""
     who = analyst(replica)
     with open_replica(store) as other:
         store.faults = ["gone"]
@@ -180,7 +180,7 @@ def test_a_failed_commit_leaves_no_debit_behind(replica: Replica, store: FaultyS
 
 
 def test_everything_that_waits_shares_one_transaction(replica: Replica, store: FaultyStore) -> None:
-    """Thirty questions behind a busy line are answered in order, under one lock."""
+    """Thirty queries behind a busy writer are answered in order, under one lock."""
     who = analyst(replica)
     writer = replica.registry.writer(replica.registry.record("survey"))
     gate, waiting = threading.Event(), threading.Event()
@@ -202,7 +202,7 @@ def test_everything_that_waits_shares_one_transaction(replica: Replica, store: F
 
 
 def test_the_same_key_twice_in_one_batch_executes_once(replica: Replica) -> None:
-    """The second delivery finds the first one's reply before anything is committed."""
+    """The second delivery finds the first one's answer before anything is committed."""
     who = analyst(replica)
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30}}))
     futures = [replica.analysts.submit(who, "survey", "k", query) for _ in range(8)]
@@ -210,8 +210,8 @@ def test_the_same_key_twice_in_one_batch_executes_once(replica: Replica) -> None
     assert len(replica.auditors.ledger("survey", cursor=None, limit=10).items) == 1
 
 
-def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Busy is decided by the lengths of the line and of the analyst's own part alone: it may fill half of it."""
+def test_a_full_queue_refuses_at_once(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy depends only on the lengths of the queue and of the analyst's own part, which may fill half of it."""
     monkeypatch.setattr("service.workflows.writer.queue.QUEUE_MAX", 4)
     register(replica, "small")
     who = analyst(replica)
@@ -235,8 +235,10 @@ def test_a_full_line_refuses_at_the_door(replica: Replica, monkeypatch: pytest.M
     assert [future.result(timeout=30).sequence for future in futures] == [1, 1, 1]
 
 
-def test_a_question_that_breaks_takes_nobody_with_it(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One bad question in a batch is an incident; its neighbours get their answers, once each."""
+def test_a_failing_query_does_not_affect_the_rest_of_its_batch(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One failing query in a batch is an incident; the others get their answers, once each."""
     who = analyst(replica)
     real = __import__("service.workflows.writer.state", fromlist=["contributions"]).contributions
 
@@ -258,7 +260,7 @@ def test_a_question_that_breaks_takes_nobody_with_it(replica: Replica, monkeypat
 
 
 def test_a_restart_stands_on_the_checkpoint(store: FaultyStore) -> None:
-    """Closing writes the pages; a new house starts from them and agrees."""
+    """Closing writes the pages; a new replica starts from them and agrees."""
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", THREE_PEOPLE)

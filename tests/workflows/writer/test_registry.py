@@ -1,4 +1,4 @@
-"""The lines of a house: one of each, opened late, closed together."""
+"""The registry of a replica: one writer for each dataset, opened on first use, closed together."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from service.workflows.model.errors import NotFound, Unavailable
 from tests.factories import open_replica, register
 
 
-def test_a_line_is_opened_when_it_is_first_needed_and_once() -> None:
-    """Whoever only looks at a registration opens nothing."""
+def test_a_writer_is_opened_on_first_use_and_once() -> None:
+    """Reading a registration opens no writer."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
         record = replica.registry.record("survey")
@@ -21,8 +21,8 @@ def test_a_line_is_opened_when_it_is_first_needed_and_once() -> None:
         assert writer.guard is replica.registry.guard(record)
 
 
-def test_what_is_not_registered_has_none() -> None:
-    """And a name that was refused once may be registered later."""
+def test_an_unregistered_dataset_has_no_writer() -> None:
+    """A name refused once may be registered later."""
     with open_replica(MemoryStore()) as replica:
         with pytest.raises(NotFound):
             replica.registry.record("survey")
@@ -31,8 +31,8 @@ def test_what_is_not_registered_has_none() -> None:
         assert replica.registry.record("survey").name == "survey"
 
 
-def test_none_is_opened_after_all_were_closed() -> None:
-    """Its thread would outlive the house."""
+def test_no_writer_is_opened_after_closing() -> None:
+    """Its thread would outlive the replica."""
     with open_replica(MemoryStore()) as replica:
         register(replica)
         record = replica.registry.record("survey")

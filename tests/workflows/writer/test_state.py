@@ -1,4 +1,4 @@
-"""A replica's memory of a dataset: what it holds after something went wrong half way."""
+"""A replica's memory of a dataset after an error half way."""
 
 from typing import NoReturn
 
@@ -22,8 +22,8 @@ from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
 
 
-def test_refused_events_leave_nobody_behind() -> None:
-    """Events of somebody new, refused for being too many: nobody new is counted or charged."""
+def test_refused_events_add_no_individual() -> None:
+    """Events of a new individual, refused for being too many: the individual is neither counted nor charged."""
     store = MemoryStore()
     visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
     with open_replica(store) as replica:
@@ -39,14 +39,14 @@ def test_refused_events_leave_nobody_behind() -> None:
 
 
 class CutTransaction(MemoryTransaction):
-    """The connection goes while the records are read."""
+    """A transaction whose connection breaks while the records are read."""
 
     def records(self, table: str, *, of: object = None) -> NoReturn:
         raise StoreUnavailable
 
 
 def test_a_load_cut_short_is_begun_again() -> None:
-    """Even if the version to load then is the one that was held before: half a load is no version at all."""
+    """Even if the version to load is the one held before: half a load is not a version."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -65,7 +65,7 @@ def test_a_load_cut_short_is_begun_again() -> None:
 
 @pytest.mark.parametrize("more", [0, 2])
 def test_acts_of_another_history_are_not_followed(more: int) -> None:
-    """A backup without the last acts, on which as many or more others were done: their numbers say nothing."""
+    """A backup without the last acts, after which as many or more others were done: their numbers prove nothing."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -105,7 +105,7 @@ def test_a_memory_far_behind_reads_everything_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_pages_that_have_gone_back_are_loaded_again() -> None:
-    """A backup from before the checkpoint may hold every entry: which pages have changed since is then not known."""
+    """A backup from before the checkpoint may hold every entry; the pages changed since are then unknown."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -131,7 +131,7 @@ def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> N
         upload(replica, "people", ROWS)
         who = analyst(replica)
         state = DatasetState(store.datasets()[0])
-        assert not state.is_tail_long(entries=0)  # nothing was loaded yet
+        assert not state.is_tail_long(entries=0)  # before the first load
         for n in range(3):
             ask(replica, who, f"k{n}", reuse=False)
         state.catch_up(MemoryTransaction(store, 1, lock=False))
@@ -149,7 +149,7 @@ def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
-    """Of pages on which a query only leaves people out, too; burns are not counted, and no entry counts twice."""
+    """Also pages on which a query only leaves people out; burns are not counted, and no entry counts twice."""
     store, made = MemoryStore(), second_entry if is_second else entry
     record = store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
@@ -176,8 +176,8 @@ def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
         assert (counters.left_out[slots].tolist(), counters.left_out.sum()) == ([0, 3, 3], 6)
 
 
-def test_an_entry_that_touches_nobodys_slot_changes_nothing() -> None:
-    """Neither accounts nor counters: memory is as it was."""
+def test_an_entry_that_touches_no_slot_changes_nothing() -> None:
+    """Accounts and counters in memory stay as they were."""
     store = MemoryStore()
     record = store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
@@ -195,8 +195,8 @@ def test_an_entry_that_touches_nobodys_slot_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["appended", "loaded"])
-def test_categories_are_indexed_before_anybody_asks(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
-    """By the append, and by the load of whoever comes after."""
+def test_categories_are_indexed_before_the_first_query(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
+    """By the append, and by the load of a later replica."""
     store, made = MemoryStore(), list[int]()
     with open_replica(store) as replica:
         register(replica)

@@ -1,4 +1,4 @@
-"""What becomes of a request whose client goes: a function of when it goes and of its slots, and of no real duration."""
+"""The outcome of a request whose client disconnects depends on public instants and its slots, on no real duration."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -24,7 +24,7 @@ COST = PublicCost(time_ns=1_000_000, kept_bytes=100, working_bytes=100)
 
 
 class Behind:
-    """A writer that is still busy with the slots before: it only takes what has begun."""
+    """A writer that is still busy with earlier slots: it only takes requests that have begun."""
 
     def __init__(self) -> None:
         self.begun: list[Submission] = []
@@ -37,7 +37,7 @@ class Behind:
 
 
 class Hand:
-    """A clock that is set."""
+    """A clock that the test sets."""
 
     now_ns = 0
 
@@ -47,13 +47,13 @@ class Hand:
 
 @pytest.fixture
 def clock() -> Hand:
-    """At zero."""
+    """A clock at zero."""
     return Hand()
 
 
 @pytest.fixture
 def scheduled(clock: Hand) -> Iterator[Callable[[Behind], Submission]]:
-    """Admits one query with slots of 10 ms."""
+    """A schedule with slots of 10 ms."""
     scheduler = Scheduler(slot_rules(SLOT_NS, Speed()), deadline_ns=10**10, now_ns=clock)
     with closing(scheduler):
         yield lambda writer: admitted(Admission(scheduler=scheduler), writer)
@@ -71,10 +71,8 @@ def admitted(admission: Admission, writer: Behind) -> Submission:
     return submission
 
 
-def test_a_client_that_goes_before_its_slot_has_nothing_begun(
-    clock: Hand, scheduled: Callable[[Behind], Submission]
-) -> None:
-    """The request leaves the schedule, and its promise is cancelled."""
+def test_a_disconnect_before_its_slot_cancels_a_request(clock: Hand, scheduled: Callable[[Behind], Submission]) -> None:
+    """The request leaves the schedule, and its future is cancelled."""
     writer = Behind()
     submission = scheduled(writer)
     clock.now_ns = SLOT_NS - 1
@@ -102,7 +100,7 @@ def test_slots_that_have_come_are_begun_however_late_the_writer_is(
 
 
 def test_without_slots_work_that_has_not_begun_is_not_begun() -> None:
-    """Nothing is held then, and whether the work has begun decides."""
+    """Nothing is reserved then; whether the work has begun decides."""
     gone, begun = (admitted(Admission(), Behind()) for _ in range(2))
     assert begun.start()
     for submission in (gone, begun):
@@ -112,8 +110,8 @@ def test_without_slots_work_that_has_not_begun_is_not_begun() -> None:
     assert not gone.start()
 
 
-def test_of_a_unit_all_is_begun_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that goes while the writer takes its batch up leaves no promise that nothing settles."""
+def test_the_queries_of_a_unit_begin_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disconnect while the writer takes up its batch leaves no unsettled future."""
     begun, gone = AdmittedUnit([0] * 3, COST), AdmittedUnit([0] * 3, COST)
     second, other = begun.answers[1], gone.answers[1]
     run, cancel = second.set_running_or_notify_cancel, other.cancel
