@@ -1,4 +1,4 @@
-"""The rules of the house as functions from a module to its complaints, so that each can be shown to bite.
+"""The rules of the code as functions from a module to its complaints, so that each can be shown to bite.
 
 A complaint reads `path:line what is wrong`. An empty list means that the module keeps the rule.
 """
@@ -220,7 +220,7 @@ def no_base_http_middleware(module: Module) -> list[str]:
 def no_word_for_everybody(module: Module) -> list[str]:
     """Nothing of ours is called user: it would mean individual, analyst or curator, and that difference is the product.
 
-    Only names that the module binds are read. A keyword of somebody else's function, such as psycopg's, is theirs.
+    Only names that the module binds are read. A keyword of another package's function, such as psycopg's, is not ours.
     """
     return [f"{module.path}:{line} binds {name}" for line, name in _bound(module.tree) if _WORD.search(_spaced(name))]
 

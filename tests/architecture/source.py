@@ -1,6 +1,6 @@
-"""What the checks of the house read: the repository's own files, without asking git.
+"""The files that the checks read: the repository's own, without asking git.
 
-Git refuses to look into a clone that belongs to somebody else, and the suite must pass for whoever runs it.
+Git refuses to look into a clone of another account, and the suite must pass under every account.
 So the tree is walked, and what tools leave behind is left out by name.
 """
 

@@ -1,4 +1,4 @@
-"""What no file of the repository may hold: hosts of registries, addresses of package files, paths of one machine."""
+"""No file of the repository holds hosts of registries, addresses of package files or paths of one machine."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_no_file_depends_on_one_machine_or_one_registry(pattern: re.Pattern[str]
 
 
 def test_nothing_is_left_undone_in_the_code() -> None:
-    """What is not done is in docs/known-limits.md, where people read it, not in a comment."""
+    """Unfinished work is stated in docs/known-limits.md, where people read it, not in a comment."""
     assert offences(LOOSE_ENDS, [found for found in texts() if not found[0].endswith((".lock", ".csv"))]) == []
 
 

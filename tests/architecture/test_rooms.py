@@ -1,4 +1,4 @@
-"""The rooms of the house import inward only, and the pure ones stay pure."""
+"""The rooms import inward only, and the pure ones stay pure."""
 
 import pytest
 
@@ -124,5 +124,5 @@ def test_each_rule_bites(rule: rules.Rule, path: str, text: str) -> None:
     ],
 )
 def test_no_rule_bites_the_innocent(rule: rules.Rule, path: str, text: str) -> None:
-    """What the rules allow draws no complaint, up to the last line allowed."""
+    """Allowed code draws no complaint, up to the last line allowed."""
     assert rule(module(path, text)) == []

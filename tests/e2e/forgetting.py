@@ -54,7 +54,7 @@ def found(needles: Needles, connection: Connection, ledger_key: bytes) -> dict[s
 
 
 def found_in_files(needles: Needles, connection: Connection) -> set[str]:
-    """The names of what is in the database's own files, in pages that nobody reads any more too."""
+    """The names of what is in the database's own files, in dead pages too."""
     connection.execute("CHECKPOINT")
     ((directory,),) = connection.execute(FILES).fetchall()
     contents = [path.read_bytes() for path in Path(directory).iterdir()]

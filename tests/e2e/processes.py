@@ -27,7 +27,7 @@ class Served:
 
 
 def environment() -> dict[str, str]:
-    """The tests' environment without anything that would lead to somebody else's servers."""
+    """The tests' environment without anything that would lead to other servers."""
     ours = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
     # No balancer has to be told that a service under test is leaving.
     kept = {name: value for name, value in ours.items() if not name.startswith("SPARING_")}
@@ -67,7 +67,7 @@ def new_key(home: Path, role: str, *more: str, **settings: str) -> str:
 
 
 def children_of(pid: int) -> set[tuple[int, str]]:
-    """(pid, start time) of every descendant of a process: a pid alone may be somebody else's tomorrow."""
+    """(pid, start time) of every descendant of a process: a pid alone may be reused."""
     found: set[tuple[int, str]] = set()
     parents = {pid}
     while parents:

@@ -1,4 +1,4 @@
-"""A running service of two workers with a dataset of three people, and who calls it."""
+"""A running service of two workers with a dataset of three people, and its clients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -35,14 +35,14 @@ def home(server_directory: Path) -> Path:
 
 @pytest.fixture
 def survey(home: Path) -> Iterator[Survey]:
-    """Two workers with metrics, which give a second of notice before they close the door."""
+    """Two workers with metrics, which give a second of notice before they close the listener."""
     with surveyed(home, SPARING_METRICS_PORT="0", SPARING_DRAIN_NOTICE_MS="1000") as opened:
         yield opened
 
 
 @dataclass
 class Crowd:
-    """Analysts who ask on and on, each key until it is answered, over connections that may break."""
+    """Analysts that ask on and on, each key until it is answered, over connections that may break."""
 
     survey: Survey
     answers: dict[str, list[httpx.Response]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def metrics_urls(survey: Survey) -> list[str]:
 
 
 def metrics_of(urls: list[str]) -> list[dict[str, float]]:
-    """What each worker counts."""
+    """The counters of each worker."""
     return [samples(httpx.get(url, trust_env=False).text) for url in urls]
 
 
@@ -145,7 +145,7 @@ def test_a_pause_through_one_worker_counts_in_the_next_query_through_the_other(s
 
 
 def calls(each: httpx.Client, role: str, number: int, place: int) -> list[int]:
-    """What one principal does through one worker: the statuses."""
+    """The statuses of one principal's requests through one worker."""
     name, path = f"p{number}-{place}", "/v1/datasets/survey"
     match role:
         case "a":
@@ -189,7 +189,7 @@ def test_a_killed_owner_is_followed_by_the_other_and_no_key_is_charged_twice(sur
 
 
 def test_an_owner_that_drains_hands_over_and_no_request_fails(survey: Survey, home: Path) -> None:
-    """SIGTERM to the owner alone: whoever is connected to the other worker sees answers and nothing else."""
+    """SIGTERM to the owner alone: clients of the other worker see answers and nothing else."""
     owner = owner_of(home, survey.parent)
     answers: list[httpx.Response] = []
     is_over = threading.Event()
@@ -217,7 +217,7 @@ def test_an_owner_that_drains_hands_over_and_no_request_fails(survey: Survey, ho
 def test_an_owner_that_hangs_is_followed_when_its_lease_has_run_out_and_forwards_when_it_wakes(
     survey: Survey, home: Path
 ) -> None:
-    """SIGSTOP: nothing is released and no session ends. After SIGCONT it gives its memory up, and charges nobody."""
+    """SIGSTOP: nothing is released and no session ends. After SIGCONT it frees its memory, and charges nothing."""
     owner = owner_of(home, survey.parent)
     with clients_of_all(survey.parent, survey.analyst) as clients:
         answers = [ask(each, f"before-{pid}") for pid, each in clients.items()]

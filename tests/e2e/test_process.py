@@ -155,7 +155,7 @@ def test_a_signal_whose_exception_is_dropped_ends_a_start(
 
 
 def test_verify_names_the_row_that_was_changed(home: Path) -> None:
-    """A superuser who lifts the triggers and rewrites a charge is found out, with the row named and exit status 1."""
+    """A charge rewritten by a superuser without triggers is found: the row is named, and the exit status is 1."""
     with served(home) as running:
         curator_key = new_key(home, "curator")
         register(running.url, curator_key)

@@ -34,7 +34,7 @@ def delete_the_answer(home: Path) -> None:
 
 
 def test_a_deleted_answer_is_put_back_while_the_service_runs(home: Path) -> None:
-    """A wrong key gets nothing; then the key replays the same bytes, nobody is charged, and all is sound."""
+    """A wrong key gets nothing; then the key replays the same bytes, no individual is charged, and all is sound."""
     with served(home) as first:
         curator_key = new_key(home, "curator")
         register(first.url, curator_key)

@@ -1,4 +1,4 @@
-"""A backup is put back under real servers: the service stays shut until somebody has burned what the backup forgot.
+"""A backup is put back under real servers: the dataset stays closed until the forgotten charges are burned.
 
 As docs/operations.md tells it, with the commands that stand there.
 """
@@ -22,12 +22,12 @@ from tests.e2e.test_process import QUERY, analyst_of, client, register
 pytestmark = pytest.mark.slow
 
 PATIENCE_S = 30.0
-COST = 1_374_389_535  # units of a count at sigma 20 for whoever is in it
+COST = 1_374_389_535  # units of a count at sigma 20 for each touched individual
 
 
 @dataclass(kw_only=True)
 class Deployment:
-    """A home with a witness elsewhere, and the keys of those who ask."""
+    """A home with a witness elsewhere, and the keys of the clients."""
 
     home: Path
     witness: Path
@@ -37,7 +37,7 @@ class Deployment:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What every command is told."""
+        """The environment of every command."""
         return {"SPARING_WITNESS": str(self.witness)}
 
     @property
@@ -58,14 +58,14 @@ class Deployment:
         return sparing("ledger", *arguments, home=self.home, **self.settings)
 
     def ask(self, url: str) -> httpx.Response:
-        """A new question under a new key."""
+        """A new query under a new key."""
         self.asked += 1
         with client(url, self.analyst_key) as analyst:
             headers = {"Idempotency-Key": f"k{self.asked}"}
             return analyst.post("/v1/datasets/survey/queries", json=QUERY | {"reuse": False}, headers=headers)
 
     def spent(self, url: str) -> dict[str, int]:
-        """Everybody's spent total, as the curator reads it."""
+        """Every individual's spent total, as the curator reads it."""
         with client(url, self.curator_key) as curator:
             rows = curator.get("/v1/datasets/survey/budgets").raise_for_status().json()["items"]
         return {row["key"]: row["spent_units"] for row in rows}
@@ -87,12 +87,12 @@ def begin(deployment: Deployment, url: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """With owners and modes: the database's server is not who runs this."""
+    """With owners and modes: the database's server runs under another account."""
     subprocess.run(["cp", "-a", str(source), str(target)], check=True)
 
 
 def met(deployment: Deployment, url: str) -> set[tuple[int, str]]:
-    """What whoever asks, reads or changes anything is told, and what /readyz says."""
+    """The statuses of a query, a read, an act and /readyz."""
     ready = httpx.get(f"{url}/readyz")
     with client(url, deployment.curator_key) as curator, client(url, deployment.analyst_key) as analyst:
         replies = [
@@ -106,7 +106,7 @@ def met(deployment: Deployment, url: str) -> set[tuple[int, str]]:
 
 
 def await_readiness(url: str) -> None:
-    """A house that was shut looks again at most once a second."""
+    """A replica that was shut looks again at most once a second."""
     end = time.monotonic() + PATIENCE_S
     while httpx.get(f"{url}/readyz").status_code != 200:
         assert time.monotonic() < end, "it never was ready"
@@ -149,7 +149,7 @@ def test_a_restored_database_answers_nothing_until_it_was_reconciled(deployment:
 
 
 def test_a_witness_that_was_deleted_is_not_begun_anew(deployment: Deployment) -> None:
-    """Nobody can say what is missing, so somebody has to: until then nothing is answered, and nothing is written."""
+    """The loss is unknown, so an operator has to state it: until then nothing is answered, and nothing is written."""
     with deployment.running() as url:
         begin(deployment, url)
     shutil.rmtree(deployment.witness)

@@ -43,7 +43,7 @@ def begin(url: str, curator_key: str) -> str:
 
 
 def asked(url: str, key: str, dataset: str, idempotency_key: str) -> tuple[int, str]:
-    """What a query is told: the status, and the type of the problem if it is one."""
+    """The status of a query, and the type of its problem, if any."""
     with client(url, key) as analyst:
         headers = {"Idempotency-Key": idempotency_key}
         reply = analyst.post(f"/v1/datasets/{dataset}/queries", json=QUERY | {"reuse": False}, headers=headers)
@@ -74,7 +74,7 @@ def await_closing(url: str, key: str) -> None:
 
 
 def test_a_start_closes_a_damaged_dataset(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whoever asks, reads or changes anything of it is told; once it was put right and started anew, it is open."""
+    """Queries, reads and acts are refused; once the row was put right and the service started anew, it is open."""
     with served(home) as first:
         curator_key = new_key(home, "curator")
         key = begin(first.url, curator_key)

@@ -35,7 +35,7 @@ def survey(home: Path, request: pytest.FixtureRequest) -> Iterator[Survey]:
 
 
 def test_two_workers_are_one_service(survey: Survey, home: Path) -> None:
-    """Each worker answers; what they answer is in one order; a key is executed once, whoever gets it.
+    """Each worker answers; what they answer is in one order; a key is executed once, at whichever worker.
 
     SIGTERM under load: all leave in good order, and what was answered is in a ledger that can be replayed.
     """
@@ -94,7 +94,7 @@ def leave_under_load(survey: Survey) -> list[int]:
     "survey", [{"CHAOS": "1", "CHAOS_AT": "acknowledged:kill:20", "SPARING_METRICS_PORT": "0"}], indirect=True
 )
 def test_a_worker_that_is_killed_is_followed_and_forgets_nothing(survey: Survey, home: Path) -> None:
-    """Workers that kill themselves once an entry is durable and nobody has it: every key has its one answer.
+    """Workers that kill themselves once an entry is durable and no client has it: every key has its one answer.
 
     Another worker is there afterwards, and takes connections. Kill -9 of the parent leaves no process.
     """

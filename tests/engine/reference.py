@@ -1,4 +1,4 @@
-"""What a query asks of one individual, read off its JSON and the uploaded values, in fractions and dictionaries.
+"""The vector of one individual, from a query's JSON and the uploaded values, in fractions and dictionaries.
 
 Slow and obvious, and independent of the service's codes, predicates and plans: of a plan it takes nothing but the grid.
 """

@@ -56,7 +56,7 @@ def test_counters_grow_and_keep_what_they_have(slots_max: int) -> None:
 
 @pytest.mark.parametrize("slots", [{-1}, {2}, {1, 2}, {0, 7}])
 def test_a_slot_beyond_the_counters_is_refused(slots: set[int]) -> None:
-    """Nobody else is counted in its place."""
+    """No other slot is counted in its place."""
     counters = Counters(50)
     counters.grow(2)
     with pytest.raises(IndexError):

@@ -41,7 +41,7 @@ PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0
 
 
 def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:
-    """Whoever is within the clip has the reference's very vector; whoever is beyond it, that vector scaled into it."""
+    """Within the clip the vector is the reference's; beyond it, the reference's scaled into the clip."""
     clip_squared = plan.clip_squared_steps
     norms = {slot: sum(value**2 for value in entries.values()) for slot, entries in wanted.items()}
     assert set(found) <= set(wanted)
@@ -81,7 +81,7 @@ def test_a_record_counts_as_its_values_say(records: dict[int, Row], query: dict[
 def test_an_individual_is_the_sum_of_their_events(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
-    """Rows are summed before the norm is taken; what cancels is not touched; nobody else's rows matter."""
+    """Rows are summed before the norm is taken; rows that cancel do not touch; the rows of others do not matter."""
     plan = planned(query)
     assume(plan is not None)
     assert plan is not None
@@ -184,7 +184,7 @@ def test_rows_that_cancel_touch_nobody() -> None:
 
 
 def test_an_empty_slot_is_not_counted() -> None:
-    """Slots between people hold nobody, although a count without a condition selects rows of NULLs."""
+    """Slots between people are empty, although a count without a condition selects rows of NULLs."""
     nobody_known = dict.fromkeys(PERSON)
     memory = memory_of({4: PERSON, 9: nobody_known})
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10}})

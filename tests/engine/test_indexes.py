@@ -51,7 +51,7 @@ def test_only_few_pairs_of_values_are_listed(values: int, *, expected: bool) -> 
 
 
 def test_the_first_pairs_that_are_asked_for_keep_their_place() -> None:
-    """Whoever asks about every two columns of a wide table does not fill the memory."""
+    """Queries about every two columns of a wide table do not fill the memory."""
     names = "abcdefg"
     indexes = Indexes(spans(**dict.fromkeys(names, 3)), frozenset(names) - {"g"})
     pairs: list[Listing] = list(combinations(names[:-1], 2))

@@ -22,7 +22,7 @@ from tests.engine.worlds import BUDGET, SCHEMA, SLOTS, Row, memory_of, people, p
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens to a dataset: somebody comes to a slot, or goes."""
+    """A change of a dataset: an individual joins in a slot, or leaves."""
 
     slot: int
     row: Row | None
@@ -34,7 +34,7 @@ def steps() -> st.SearchStrategy[list[Step]]:
 
 
 def take(step: Step, memory: DatasetMemory) -> None:
-    """One step; nobody comes to a slot that is taken, nobody goes from an empty one."""
+    """One step; none joins in a taken slot, none leaves an empty one."""
     is_there = step.slot < memory.present.size and bool(memory.present[step.slot])
     if step.row is None and is_there:
         memory.erase(step.slot)
@@ -85,7 +85,7 @@ def _condition(column: str, operator: str, literal: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> None:
-    """In a world with somebody for each pair, on both sides of the edge of a page; nobody is left to chance."""
+    """In a world with an individual for each pair, on both sides of the edge of a page; none is left to chance."""
     kinds = list(product([*COUNTRIES, None], [*LEVELS, None]))
     people = [{"country": country, "level": level} | THE_REST for country, level in kinds]
     memory = memory_of(dict(enumerate(people, start=PAGE_SLOTS - len(people) // 2)))
@@ -108,7 +108,7 @@ def test_every_pair_of_values_is_found_as_the_scan_finds_it(operator: str) -> No
 def test_in_a_small_world_it_gives_the_integers_of_the_scan(
     people: dict[int, Row], where: dict[str, Any], changes: list[Step], *, is_ahead: bool
 ) -> None:
-    """So few values that a condition concerns most people: whoever comes or goes makes a difference."""
+    """So few values that a condition concerns most people: every change of people makes a difference."""
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
     assert plan is not None
     memory = memory_of(people)
@@ -173,7 +173,7 @@ def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
 
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
 def test_a_value_nobody_has_touches_nobody(scan_worth: int) -> None:
-    """A block of nobody comes, as of one it would be a block of one."""
+    """An empty block comes where with one individual a block of one would come."""
     memory = memory_of({7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}})
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
     assert plan is not None

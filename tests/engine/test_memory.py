@@ -1,4 +1,4 @@
-"""Slots that nobody moves, pages, and everything that is checked before it is written."""
+"""Slots that never move, pages, and the checks before each change."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def content(memory: DatasetMemory) -> list[Any]:
 
 
 def test_memory_grows_by_whole_pages_and_keeps_what_it_has() -> None:
-    """New slots are empty: nobody present, null codes, nothing spent, no limit."""
+    """New slots are empty: none present, null codes, nothing spent, no limit."""
     memory = DatasetMemory(SCHEMA)
     memory.grow(1)
     memory.add_individuals(slots(0), people(memory, 3), np.array([7]))
@@ -70,7 +70,7 @@ def test_growth_is_by_an_eighth_so_that_pages_are_not_copied_for_every_page() ->
 
 
 def test_a_record_stands_in_the_slot_it_was_given() -> None:
-    """Slots come in any order and with gaps; nobody is moved."""
+    """Slots come in any order and with gaps; none is moved."""
     memory = DatasetMemory(SCHEMA)
     memory.add_individuals(slots(70_000, 3), people(memory, 1, 2), np.array([10, 20]))
     assert np.flatnonzero(memory.present).tolist() == [3, 70_000]
@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_refused_whole(where: list[int], change: Codes, lim
 
 
 def test_a_slot_beyond_the_pages_cannot_be_erased() -> None:
-    """Nor a negative one, which numpy would take for somebody else's."""
+    """Nor a negative one, which numpy would take for another's."""
     memory = DatasetMemory(SCHEMA)
     memory.grow(1)
     for slot in (-1, PAGE_SLOTS):

@@ -43,7 +43,7 @@ def placed(table: str, records: list[Event]) -> tuple[NDArray[np.int64], dict[st
 
 
 def held(memory: DatasetMemory) -> list[Any]:
-    """Records and events; how long the columns are is nobody's business."""
+    """Records and events; the lengths of the columns do not matter."""
     size = int(np.flatnonzero(memory.present).max(initial=-1)) + 1
     return [
         np.flatnonzero(memory.present).tolist(),
@@ -104,7 +104,7 @@ def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(
 def test_a_list_that_was_first_asked_for_while_a_change_was_built_misses_nobody(
     monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
-    """The change does not bring that list along: it is made anew where somebody has come."""
+    """The change does not bring that list along: it is made anew where an individual has joined."""
     if not is_small:
         monkeypatch.setattr(people, "WRITTEN_MAX", -1)
     row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
@@ -120,7 +120,7 @@ def test_a_list_that_was_first_asked_for_while_a_change_was_built_misses_nobody(
 
 
 def test_a_change_of_other_records_than_these_is_refused() -> None:
-    """What was built before somebody was erased would bring the record back."""
+    """Columns built before an erasure would bring the record back."""
     row: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
     memory = memory_of({0: row})
     change = memory.changed(added={"people": placed("people", [(1, row)])})

@@ -76,7 +76,7 @@ def test_a_predicate_selects_what_python_selects(predicate: Predicate, rows: lis
 
 @pytest.mark.parametrize("name", ["c253", "c65534", "c4294967296"])
 def test_many_codes_are_looked_up(name: str) -> None:
-    """More separate codes than there is patience for ranges: a table, or a sorted list for a large domain."""
+    """More separate codes than ranges are used for: a table, or a sorted list for a large domain."""
     listed = tuple(range(1, 8 * RUNS_MAX, 3))
     assert len([1 for low, high in pairwise(listed) if high - low > 1]) > RUNS_MAX
     coding = CODINGS[name]

@@ -20,7 +20,7 @@ REFUSALS = {500: "urn:sparing:problem:internal-error", 503: "urn:sparing:problem
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the edge is told."""
+    """The settings of the application."""
 
     upload_bytes_max: int = 2**20
 

@@ -1,4 +1,4 @@
-"""What the drills share in one worker: a nursery of replicas, and one database whose datasets are theirs."""
+"""Fixtures that the drills share in one worker: a nursery of replicas, and one database whose datasets are theirs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,8 @@ from tests.faults.killing import Servers
 from tests.faults.machine import can_mount
 from tests.faults.replicas import Nursery
 
-# The one exception to the rule that nothing is skipped: who may not mount a file system cannot take its power away.
+# The one exception to the rule that nothing is skipped: without the right to mount, a file system's power cannot be
+# cut.
 collect_ignore = [] if can_mount() else ["test_powercut.py"]
 
 

@@ -34,13 +34,13 @@ class CountedEntropy:
 
     @property
     def executions(self) -> int:
-        """How many questions were evaluated."""
+        """How many queries were evaluated."""
         return self.draws // 2
 
 
 @dataclass(slots=True)
 class Plan:
-    """What the proxy does at the next COMMIT that makes an answer last, once."""
+    """The proxy's fault at the next COMMIT of an answer, once."""
 
     cut: Cut = Cut.NEVER
     done: int = 0
@@ -94,7 +94,7 @@ class Asker:
 
 
 def cut_one_by_one(stage: Stage, cut: Cut, trials: int) -> int:
-    """One question for each cut: what was durable comes back with its bytes, what was not executes once.
+    """One query for each cut: what was durable comes back with its bytes, what was not executes once.
 
     Returns in how many trials the transaction had become durable.
     """

@@ -51,7 +51,7 @@ def lose_database(machine: Machine, kills: int, seed: int) -> Stage:
 
 @contextmanager
 def _crowd(stage: Stage, url: str) -> Iterator[Crowd]:
-    """Clients for the length of the block, each of whom has its last answer at the end unless something failed."""
+    """Clients for the length of the block, each of which has its last answer at the end unless something failed."""
     crowd = Crowd(stage, "fall")
     crowd.urls = [url] * 2
     crowd.start()

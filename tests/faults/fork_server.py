@@ -53,7 +53,7 @@ def _answer(request: Any, descriptors: list[int], children: set[int], owner: soc
 
 
 def _become(arguments: list[str], environment: dict[str, str], stdout: int) -> NoReturn:
-    """What `sparing ARGUMENTS` is from here on."""
+    """The process of `sparing ARGUMENTS` from here on."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.dup2(stdout, 1)
     os.close(stdout)

@@ -13,7 +13,7 @@ OK = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One delivery of a request: which question under which key, and what was seen of the answer, when."""
+    """One delivery of a request: which query under which key, and what was seen of the answer, when."""
 
     key: str
     question: str
@@ -26,7 +26,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Everybody's spent units by slot, as somebody read them between two instants."""
+    """Every individual's spent units by slot, as a client read them between two instants."""
 
     started: float
     ended: float
@@ -35,7 +35,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of the ledger: who was charged how many units, who was left out, and the key that made it."""
+    """A row of the ledger: charges in units, left-out individuals, and the key that made it."""
 
     seq: int
     made_by: str
@@ -56,7 +56,7 @@ class Reply:
 class History:
     """All of one dataset: what was seen outside, and what is held inside.
 
-    `limits` are units by slot; `costs` gives each question's charge in units by touched slot.
+    `limits` are units by slot; `costs` gives each query's charge in units by touched slot.
     """
 
     limits: Mapping[int, int]
@@ -79,7 +79,7 @@ def violations(history: History) -> list[str]:
 
 
 def _of_order(history: History) -> Iterator[str]:
-    """The sequence is dense; every entry has a maker who asked, and no key made two."""
+    """The sequence is dense; every entry has a request that made it, and no key made two."""
     asked = {attempt.key for attempt in history.attempts}
     made = [entry.made_by for entry in history.entries]
     if [entry.seq for entry in history.entries] != list(range(1, len(history.entries) + 1)):
@@ -92,7 +92,7 @@ def _of_order(history: History) -> Iterator[str]:
 
 
 def _of_answers(history: History) -> Iterator[str]:
-    """Whoever saw a byte of an answer saw the stored one."""
+    """A client that saw a byte of an answer saw the stored one."""
     stored = {reply.key: reply for reply in history.replies}
     if len(stored) != len(history.replies):
         yield "a key has two replies"
@@ -107,7 +107,7 @@ def _of_answers(history: History) -> Iterator[str]:
 
 
 def _of_charges(history: History) -> Iterator[str]:
-    """Replaying the order: everybody a question touches pays in full if what is left allows it, else nothing."""
+    """Replaying the order: everybody a query touches pays in full if what is left allows it, else nothing."""
     questions = {attempt.key: attempt.question for attempt in history.attempts}
     spent = dict.fromkeys(history.limits, 0)
     for entry in history.entries:
@@ -170,7 +170,7 @@ def _of_readings(history: History) -> Iterator[str]:
 
 
 def _states(history: History) -> list[dict[int, int]]:
-    """Everybody's spent units after each entry, from none on."""
+    """Every individual's spent units after each entry, from none on."""
     states = [dict.fromkeys(history.limits, 0)]
     for entry in history.entries:
         state = dict(states[-1])

@@ -25,7 +25,7 @@ EVALUATION = frozenset({"noise-drawn", "charges", "active-set", "summed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """What the replicas stand on."""
+    """The servers below the replicas."""
 
     nursery: Nursery
     database_url: str
@@ -33,7 +33,7 @@ class Servers:
 
     @property
     def witness(self) -> FileWitness:
-        """What all replicas of the nursery share."""
+        """The settings that all replicas share."""
         return FileWitness(self.nursery.home / "witness")
 
     @contextmanager
@@ -64,7 +64,7 @@ class _Executioner:
         self._left = arrival
 
     def decide(self) -> Cut:
-        """What is to happen at this COMMIT."""
+        """The fault at this COMMIT."""
         if self.condemned is None:
             return Cut.NEVER
         self._left -= 1

@@ -1,4 +1,4 @@
-"""Clients that never give up, and a curator who keeps reading: the load under which things die."""
+"""Load during faults: clients that never give up, and a curator that keeps reading."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ LAST_ANSWER_S = 120
 
 
 class Crowd:
-    """Clients that ask on and on, repeating a key at the other replica until it is answered, and one who reads."""
+    """Clients that ask on and on, repeating a key at the other replica until it is answered, and one that reads."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.urls: list[str] = []

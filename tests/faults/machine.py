@@ -2,7 +2,8 @@
 
 Power is lost by copying the image behind a loop device while every process stands still. The image holds what the file
 system has sent to its disk and nothing of what waits in memory, so that the copy is what a machine finds when its power
-comes back. Two rules keep the copy one instant: the journal is not written by itself while it is made, and nobody runs.
+comes back. Two rules keep the copy one instant: the journal is not written by itself while it is made, and no process
+runs.
 """
 
 import os
@@ -55,7 +56,7 @@ class Disk:
         self._mount()
 
     def cut(self, kill: Callable[[], None]) -> None:
-        """Keep what has reached the disk; `kill` ends whoever stands still on it. Goes on with what was kept."""
+        """Keep what has reached the disk; `kill` ends the stopped processes on it. Goes on with what was kept."""
         self._copies += 1
         before, self.image = self.image, self._folder / f"disk.{self._copies}"
         self._copy(before)
@@ -65,7 +66,7 @@ class Disk:
         self._mount()
 
     def unmount(self) -> None:
-        """Take it away, waiting for those who are about to end."""
+        """Take it away, waiting for processes that are about to end."""
         deadline = time.monotonic() + PATIENCE_S
         while subprocess.run(["umount", str(self.mount)], capture_output=True, check=False).returncode:
             if time.monotonic() > deadline:

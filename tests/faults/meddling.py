@@ -50,7 +50,7 @@ class OwnValkey:
             assert time.monotonic() < end, "the server does not answer"
 
     def stop(self) -> None:
-        """SIGKILL, and nobody is left."""
+        """SIGKILL, and no process is left."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -63,7 +63,7 @@ class OwnValkey:
 
     @contextmanager
     def client(self) -> Iterator["redis.Redis"]:
-        """Somebody else on the same server, past the relay."""
+        """Another client of the same server, past the relay."""
         with redis.Redis(unix_socket_path=str(self._behind)) as client:
             yield client
 

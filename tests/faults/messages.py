@@ -1,4 +1,4 @@
-"""What a client of Postgres sends, cut at what a test may want to cut at: the COMMIT of an answer, or every journey."""
+"""The messages of a Postgres client, cut at the COMMIT of an answer, or at every round trip."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ class Commits:
         self._commit = b""
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        """What is complete now, in few parts; True with what is set apart."""
+        """The messages that are complete now, in few parts; True with those that are set apart."""
         passing = b""
         for message, kind, words in self._messages.take(data):
             begins = not self._commit and self._begins(kind, words)
@@ -87,7 +87,7 @@ class Commits:
 
 
 class Journeys:
-    """Sets everything apart for which a client waits, once it has said who it is.
+    """Sets everything apart for which a client waits, once it is authenticated.
 
     It waits after a Query, a Sync, a Flush, and after the end of the rows that a Query asked for.
     """
@@ -98,7 +98,7 @@ class Journeys:
         self._journey = b""
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        """What is complete now, in few parts; True with what is set apart."""
+        """The messages that are complete now, in few parts; True with those that are set apart."""
         for message, kind, _ in self._messages.take(data):
             if kind in {b"", b"p"}:  # startup and password
                 yield message, False

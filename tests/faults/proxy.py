@@ -1,4 +1,4 @@
-"""A unix socket in front of Postgres that asks what is to happen at each COMMIT of an answer, or at each journey.
+"""A unix socket in front of Postgres that asks what is to happen at each COMMIT of an answer, or at each round trip.
 
 Everything else passes through unchanged.
 """
@@ -33,7 +33,7 @@ class Cut(Enum):
     BEFORE = auto()  # it is not passed on
     WITHIN = auto()  # so many of its bytes are, from the first to the last but one
     SENT = auto()  # it is, and the connection ends at once
-    REPLIED = auto()  # Postgres has answered, and nobody hears it
+    REPLIED = auto()  # Postgres has answered, and no client hears it
     AFTER = auto()  # the answer is passed on whole, and then the connection ends
     ERROR = auto()  # a statement in it is spoilt, which Postgres refuses; the connection stays
 

@@ -1,6 +1,6 @@
-"""Two replicas and one last unit: whoever comes second must find it spent.
+"""Two replicas and one last unit: the second must find it spent.
 
-The houses own nothing, as with SPARING_RELEASE_SLOT_MS=0: both work on the dataset at the same time.
+The replicas own nothing, as with SPARING_RELEASE_SLOT_MS=0: both work on the dataset at the same time.
 """
 
 import io
@@ -74,7 +74,7 @@ def race(database_url: str, races: int, *, rivals: int = 2, same_key: bool = Fal
 
 
 def _people(replica: Replica, count: int) -> Principal:
-    """So many people, each of whom can pay for one query and not a unit more."""
+    """So many people, each of which can pay for one query and not a unit more."""
     columns = {"number": {"type": "category", "size": count}}
     document = {
         "name": DATASET,

@@ -28,7 +28,7 @@ ANSWER_S = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a client saw of one attempt: raw bytes, at which instant the first came, and whether it was all."""
+    """One attempt as its client saw it: raw bytes, at which instant the first came, and whether it was all."""
 
     started: float
     seen_at: float | None
@@ -48,7 +48,7 @@ class Replica:
     status: int | None = None
 
     def send(self, number: signal.Signals) -> None:
-        """Signal it; by its descriptor, which cannot be somebody else's tomorrow."""
+        """Signal it; by its descriptor, which is never reused."""
         signal.pidfd_send_signal(self.pidfd, number)
 
     def is_dead(self, patience_s: float = 0.0) -> bool:
@@ -99,7 +99,7 @@ class Nursery:
             raise RuntimeError(f"the nursery ended with {self._process.wait()}: {directory / 'replicas.log'}")
 
     def start(self, database_url: str, redis_url: str, **more: str) -> Replica:
-        """Start `sparing serve`, and wait until it takes connections, itself and nobody else.
+        """Start `sparing serve`, and wait until it takes connections, itself and no other process.
 
         Nothing is held unless `more` says so: replicas are then symmetrical, and each answers for itself. With release
         slots one of them would own the dataset, and the others would forward to it instead of racing with it.

@@ -1,4 +1,4 @@
-"""One dataset for a drill, what its questions cost by arithmetic of our own, and the audit at the end."""
+"""One dataset for a drill, what its queries cost by arithmetic of our own, and the audit at the end."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ UNIT = Fraction(1, 2**40)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """A count: as an analyst writes it, whom it touches, and its sigma."""
+    """A count: its JSON, the individuals that it touches, and its sigma."""
 
     query: Mapping[str, Any]
     touched: frozenset[int]
@@ -119,7 +119,7 @@ class Stage:
         raise TimeoutError(f"{key} is never answered")
 
     def read(self, url: str) -> None:
-        """Read everybody's budget from a replica, and remember it if it came."""
+        """Read every individual's budget from a replica, and remember it if it came."""
         answer = exchange(url, "GET", f"/v1/datasets/{self.dataset}/budgets?limit=1000", self.curator_key)
         if answer.status == 200 and answer.complete and answer.seen_at is not None:
             rows = orjson.loads(answer.body)["items"]
@@ -136,7 +136,7 @@ class Stage:
         self.database_url = database_url
 
     def stored(self, key: str) -> Reply | None:
-        """The reply that the database holds for a key, if any, once whoever holds the dataset's lock is through."""
+        """The reply that the database holds for a key, if any, once the holder of the dataset's lock is through."""
         self._rows(
             "SELECT 1 FROM heads h JOIN datasets d ON d.id = h.dataset_id WHERE d.name = %s FOR UPDATE OF h",
             [self.dataset],
@@ -216,7 +216,7 @@ class Stage:
 
 @contextmanager
 def staged(database_url: str, *, questions: int) -> Iterator[Stage]:
-    """Twenty-four people; about half of them run out in the course of so many questions.
+    """Twenty-four people; about half of them run out in the course of so many queries.
 
     The dataset's name was never used before: replicas of other stages share the witness's folder.
     """
@@ -290,7 +290,7 @@ _WITNESSES: dict[str, MemoryWitness] = {}  # one for all replicas on a database
 
 @contextmanager
 def open_replica(database_url: str, entropy: Entropy = system_entropy) -> Iterator[tuple[PostgresStore, Replica]]:
-    """A replica in this process: a store and a house of its own."""
+    """A replica in this process: a store and a replica of its own."""
     store = PostgresStore(database_url, LEDGER_KEY)
     witness = _WITNESSES.setdefault(database_url, MemoryWitness())
     replica = Replica(store=store, witness=witness, pepper=_PEPPER, entropy=entropy, clock=now)

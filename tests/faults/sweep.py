@@ -1,7 +1,7 @@
-"""The n-th journey to the database fails, for n = 1 and on until a request needs no more: one route, one principal.
+"""The n-th round trip to the database fails, for n = 1 and on until a request needs no more: one route, one principal.
 
-A journey is what a client of Postgres waits for: a query, the end of a pipeline, a flush in one. The application, the
-house and the store are those of the service.
+A round trip is what a client of Postgres waits for: a query, the end of a pipeline, a flush in one. The application,
+the replica and the store are those of the service.
 """
 
 import io
@@ -51,14 +51,14 @@ JOURNEYS_MAX = 60
 
 @dataclass(slots=True)
 class Countdown:
-    """Has the n-th journey from now on fail, once."""
+    """Has the n-th round trip from now on fail, once."""
 
     cut: Cut
     left: int = 0
     door: threading.Lock = field(default_factory=threading.Lock)
 
     def decide(self) -> Cut:
-        """What becomes of this one."""
+        """The fate of this one."""
         with self.door:
             self.left -= 1
             return self.cut if self.left == 0 else Cut.NEVER
@@ -100,14 +100,14 @@ class Swept:
         return cls(database_url=database_url, world=world, witness=witness)
 
     async def sweep(self, route: Route, role: str, cut: Cut) -> int:
-        """Every journey fails once, at a house that has served. Returns how many there were."""
+        """Every round trip fails once, at a replica that has served. Returns how many there were."""
         with self.opened(cut) as trial:
             trial.world.enrol("spare", "auditor")
             await trial.delivered(route, role)
             return await _first_clean(lambda n: trial.fails(route, role, n))
 
     async def sweep_cold(self, route: Route, role: str, cut: Cut) -> int:
-        """The same, at a house that knows nothing yet."""
+        """The same, at a replica that knows nothing yet."""
 
         async def fails(n: int) -> bool:
             with self.opened(cut) as trial:
@@ -117,7 +117,7 @@ class Swept:
 
     @contextmanager
     def opened(self, cut: Cut) -> Iterator["Trial"]:
-        """A house and an application behind a proxy; the ledger is verified at the end."""
+        """A replica and an application behind a proxy; the ledger is verified at the end."""
         countdown, clock = Countdown(cut), Clock()
         with CuttingProxy(self.database_url, countdown.decide, reads=Journeys) as proxy:
             store = PostgresStore(proxy.url, LEDGER_KEY)
@@ -137,7 +137,7 @@ class Swept:
 
 @dataclass(kw_only=True)
 class Trial:
-    """One house in the sweep."""
+    """One replica in the sweep."""
 
     swept: Swept
     world: World
@@ -151,11 +151,11 @@ class Trial:
         return await self._deliver(_varied(route, self.swept.deliveries), role)
 
     async def fails(self, route: Route, role: str, n: int) -> bool:
-        """The n-th journey fails; the request is refused, or answered as ever. False when it has no n-th journey."""
+        """The n-th round trip fails; the request is refused or answered. False when it has no n-th round trip."""
         self._restore(route)
         self.swept.deliveries += 1
         request, seq = _varied(route, self.swept.deliveries), self._seq()
-        self.clock.ahead += READY_FOR  # who asks so often is told what was found the last time
+        self.clock.ahead += READY_FOR  # a frequent caller is told the last finding
         self.countdown.left = n
         first = await self._deliver(request, role)
         failed = self.countdown.stop()
@@ -189,7 +189,7 @@ async def _first_clean(fails: Callable[[int], Awaitable[bool]]) -> int:
     for n in range(1, JOURNEYS_MAX):
         if not await fails(n):
             return n - 1
-    raise RuntimeError("there is no end of journeys")
+    raise RuntimeError("there is no end of round trips")
 
 
 def _varied(route: Route, number: int) -> Route:

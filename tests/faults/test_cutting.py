@@ -15,7 +15,7 @@ CLIENTS = 4
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.name)
 def test_an_unseen_commit_is_resolved_by_reading(database_url: str, cut: Cut) -> None:
-    """No second noise for what is durable, one execution for what is not; nobody pays twice."""
+    """No second noise for what is durable, one execution for what is not; no individual is charged twice."""
     with staged(database_url, questions=ALONE) as stage:
         durable = cut_one_by_one(stage, cut, ALONE)
         assert len(stage.audit().replies) == ALONE

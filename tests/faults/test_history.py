@@ -19,7 +19,7 @@ def attempt(key: str, question: str, started: float, seen_at: float | None, body
 
 
 def history() -> History:
-    """Three executed questions and one that reuses the first; a fourth got lost on its way in."""
+    """Three executed queries and one that reuses the first; a fourth got lost on its way in."""
     return History(
         limits=LIMITS,
         costs=COSTS,
@@ -56,7 +56,7 @@ def test_a_right_history_has_no_violation() -> None:
 
 
 def test_an_attempt_without_an_answer_may_have_been_executed_or_not() -> None:
-    """Also one of which nobody ever heard again."""
+    """Also one whose client never got a response."""
     lost = history()
     entry = Entry(seq=4, made_by="e", charged={}, left_out=frozenset({0, 1}))
     assert violations(replace(lost, entries=[*lost.entries, entry])) == []
@@ -125,6 +125,6 @@ def test_readings_are_placed_together() -> None:
 
 
 def test_a_reading_cannot_know_the_future() -> None:
-    """What was asked only after the reading ended is not in it."""
+    """A query begun only after the reading ended is not in it."""
     early = [Reading(started=0, ended=2.9, spent={0: 8, 1: 3})]
     assert len(violations(replace(history(), readings=early))) == 1

@@ -64,7 +64,7 @@ def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
 
 
 class Drill:
-    """What was asked and seen, and what must hold of it."""
+    """Requests and responses, and the laws that they must keep."""
 
     def __init__(self, world: Replicas, seed: int = 7) -> None:
         self.world, self.random = world, random.Random(seed)
@@ -73,7 +73,7 @@ class Drill:
         self.counts: Counter[str] = Counter()
 
     def round(self) -> None:
-        """A new question, an old one, and somebody's account, each at some replica."""
+        """A new query, an old one, and an account, each at some replica."""
         key = f"geheim {len(self.seen)}"
         self.seen[key] = self._ask(key)
         again = self.random.choice(list(self.seen))
@@ -83,7 +83,7 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.replicas[other].curators.budget_summary("survey")  # a reading in the line: memory is at the head
+        world.replicas[other].curators.budget_summary("survey")  # a reading in the writer: memory is at the head
         seq = world.seq(other)
 
         def is_followed() -> bool:
@@ -100,7 +100,7 @@ class Drill:
             for replica in world.replicas:
                 assert ask(replica, world.analyst, key, reuse=False).body == body
         for replica in world.replicas:
-            replica.curators.budget_summary("survey")  # a reading in the line: memory is at the head
+            replica.curators.budget_summary("survey")  # a reading in the writer: memory is at the head
         assert world.spent(0) == world.spent(1) == truth(world.store)
         assert [replica.fenced() for replica in world.replicas] == [0, 0]
         assert world.store.head(1).seq == len(self.seen)
@@ -144,7 +144,7 @@ MEDDLING: dict[str, Callable[[OwnValkey], None]] = {
 
 @pytest.mark.parametrize("way", MEDDLING)
 def test_only_time_is_lost(world: Replicas, server: OwnValkey, way: str) -> None:
-    """Whatever is done to Redis before each round."""
+    """For every fault of Redis before each round."""
     drill = Drill(world)
     for _ in range(ROUNDS):
         MEDDLING[way](server)

@@ -30,7 +30,7 @@ READING = executed(b"SELECT seq FROM heads FOR UPDATE")
 
 
 def parts(chunks: list[bytes]) -> list[tuple[bytes, bool]]:
-    """What passes, joined as far as nothing is decided in between."""
+    """The bytes that pass, joined where nothing is decided in between."""
     commits, found = Commits(), [(b"", False)]
     for chunk in chunks:
         for part, is_commit in commits.split(chunk):

@@ -32,7 +32,7 @@ def test_a_killed_migration_to_format_2_is_undone_and_done_again(database_url: s
             transaction.commit()
     alembic(database_url, "downgrade", "0010")
     with psycopg.connect(database_url) as blocker, psycopg.connect(database_url, autocommit=True) as looking:
-        blocker.execute("CREATE TABLE pieces (x integer)")  # not committed: whoever makes one of that name waits
+        blocker.execute("CREATE TABLE pieces (x integer)")  # not committed: another of that name waits
         with subprocess.Popen([sys.executable, "-c", MIGRATE, database_url]) as migrating:
             await_that(lambda: looking.execute(WAITS).fetchall() != [])
             migrating.send_signal(signal.SIGKILL)

@@ -26,7 +26,7 @@ def test_four_replicas_are_no_different(database_url: str) -> None:
 
 
 def test_without_the_lock_the_fence_alone_holds(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seeded bug: were the lock forgotten, losers would be refused, and nobody would be charged on an old balance."""
+    """A seeded bug: without the lock, losers are refused, and no individual is charged on an old balance."""
     monkeypatch.setattr("service.store.postgres.transaction.LOCK_HEAD", "")
     charges, refusals = race(database_url, 50)
     assert charges == 50

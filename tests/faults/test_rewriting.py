@@ -44,19 +44,19 @@ DEATHS_OF_PRUNERS = (
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """A dataset in which nobody runs out, and the questions that it has answered."""
+    """A dataset in which no budget runs out, and the queries that it has answered."""
 
     stage: Stage
     servers: Servers
     asked: list[str]
 
     def insist(self, replica: Replica, question: str) -> None:
-        """One more question."""
+        """One more query."""
         self.asked.append(question)
         self.stage.insist(replica.url, f"key-{len(self.asked)}", question)
 
     def expected(self) -> dict[int, int]:
-        """Everybody's spent total by arithmetic, in units by slot."""
+        """Every individual's spent total by arithmetic, in units by slot."""
         totals = dict.fromkeys(range(PEOPLE), 0)
         for question in self.asked:
             for slot, units in QUESTIONS[question].costs().items():
@@ -133,7 +133,7 @@ def scene(servers: Servers) -> Iterator[Scene]:
 
 
 def test_amendments_go_on_wherever_a_process_is_killed(scene: Scene) -> None:
-    """By a start alone; a stretch is amended wholly or not at all, and nobody's account moves."""
+    """By a start alone; a stretch is amended wholly or not at all, and no account moves."""
     with scene.servers.replica("amending", 1, environment=STRETCHES) as replica:
         erase(scene, replica)
         assert replica.await_end() == -signal.SIGKILL

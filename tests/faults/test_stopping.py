@@ -1,4 +1,4 @@
-"""SIGSTOP and SIGCONT: whoever was stopped in its turn commits nothing when it wakes up."""
+"""SIGSTOP and SIGCONT: a process stopped in its turn commits nothing when it wakes up."""
 
 import pytest
 

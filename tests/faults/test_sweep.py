@@ -1,4 +1,4 @@
-"""Every journey to the database that a route makes fails once, in three ways."""
+"""Every round trip to the database that a route makes fails once, in three ways."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def swept(database_url: str) -> Swept:
 
 
 def test_no_route_escapes(swept: Swept) -> None:
-    """What is swept is what the application serves."""
+    """The swept routes are those that the application serves."""
     with swept.opened(Cut.NEVER) as trial:
         assert served(trial.world.app) == {(route.method, route.template) for route, _ in CASES}
 
@@ -35,5 +35,5 @@ async def test_whatever_fails_is_refused_in_one_way_and_can_be_sent_again(
 
 @pytest.mark.parametrize("cut", [Cut.REPLIED, Cut.ERROR], ids=lambda cut: cut.name)
 async def test_a_replica_that_has_loaded_nothing_is_no_different(swept: Swept, cut: Cut) -> None:
-    """What the first query loads is swept too."""
+    """The load of the first query is swept too."""
     assert await swept.sweep_cold(ASK, "analyst", cut) > 10

@@ -39,7 +39,7 @@ Slots = tuple[int, int | None, int | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a server's schedule was told, what the clients heard, and how many answers were late by its own count."""
+    """A server's schedule events, the responses of its clients, and its own count of late answers."""
 
     events: list[dict[str, Any]]
     heard: list[Heard]

@@ -27,7 +27,7 @@ FORMER_SLOTS = "former-slots"
 
 
 class Events:
-    """What the schedule told, in order; requests and datasets are numbered as they are first seen."""
+    """The events of the schedule, in order; requests and datasets are numbered as they are first seen."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -86,7 +86,7 @@ def main(home: str, file: str, plant: str = "") -> None:
 
 
 def tell(word: str) -> Any:
-    """What prints a word and an address."""
+    """The lines with a word and an address."""
     return lambda url: print(word, url, flush=True)  # noqa: T201 - the parent reads it
 
 

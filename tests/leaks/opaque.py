@@ -1,4 +1,4 @@
-"""What can be read off sealed bytes: whatever many of them have in common, and numbers that somebody looks for."""
+"""Tests of opacity: sealed bytes must have nothing in common, and hold no number that is searched for."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ _ENOUGH = 8
 def fixed_places(values: Sequence[bytes]) -> list[int]:
     """Where values of one size all have the same byte; by chance none, when there are enough of them.
 
-    A count in the clear has digits or high bytes that stay as they are, whoever wrote it and in whatever base.
+    A count in the clear has digits or high bytes that stay as they are, in every base.
     """
     assert len(values) >= _ENOUGH, "too few to judge by"
     return [place for place, column in enumerate(zip(*values, strict=True)) if len(set(column)) == 1]

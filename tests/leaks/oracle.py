@@ -39,7 +39,7 @@ class Rules:
 
 @dataclass(slots=True, kw_only=True)
 class Foretold:
-    """What becomes of one request: its slots, or neither when it is refused or gone."""
+    """The outcome of one request: its slots, or neither when it is refused or gone."""
 
     begins_ns: int | None = None
     leaves_ns: int | None = None

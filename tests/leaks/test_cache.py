@@ -1,4 +1,4 @@
-"""What whoever watches Redis sees of two worlds that differ in one person: the same names, as many values and news."""
+"""An observer of Redis sees the same names and as many values and notices in worlds that differ in one person."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ QUESTIONS = 12
 
 
 class Watched(MemoryKeyValueStore):
-    """A shelf that remembers what was laid on it, and says that somebody else listens."""
+    """A key-value store that remembers what was laid on it, and says that another replica listens."""
 
     def __init__(self) -> None:
         super().__init__(MemoryServer())
@@ -31,7 +31,7 @@ class Watched(MemoryKeyValueStore):
 
 
 def watched(people: Sequence[Sequence[object]]) -> list[str]:
-    """Every name that was seen while the same questions were asked about these people, until they could not pay."""
+    """Every name that was seen while the same queries were asked about these people, until they could not pay."""
     values = Watched()
     with open_replica(cache=SealedCache(values, bytes(32))) as replica:
         register(replica, rho="0.5")
@@ -48,7 +48,7 @@ def watched(people: Sequence[Sequence[object]]) -> list[str]:
 
 @pytest.mark.parametrize("without", [0, 17, 29])
 def test_one_person_changes_no_name_and_no_number_of_values(without: int) -> None:
-    """Whether that person is there or not, and whoever can still pay."""
+    """With and without that person, and for every active set."""
     absent = [row for n, row in enumerate(PEOPLE) if n != without]
     assert watched(PEOPLE) == watched(absent)
 

@@ -1,4 +1,4 @@
-"""What metrics say of worlds that differ in one person: the public ones the same, to the last digit."""
+"""Public metrics are the same, to the last digit, in worlds that differ in one person."""
 
 import re
 
@@ -34,7 +34,7 @@ def metrics_of(kind: str, telemetry: PrometheusTelemetry) -> tuple[World, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "absent"])
 def test_one_person_moves_no_public_metric(kind: str) -> None:
-    """Whatever the person has, does, or becomes; and of the operator's own metrics none but those that are listed."""
+    """For every record and act of the person; and of the operator's own metrics only the listed ones differ."""
     (world, ours), (_, theirs) = (metrics_of(each, PrometheusTelemetry()) for each in (kind, "absent"))
     assert samples(ours, *PUBLIC) == samples(theirs, *PUBLIC)
     assert len(world.exchanges) > 40
@@ -84,7 +84,7 @@ def test_no_person_and_no_dataset_stands_in_a_metric() -> None:
 
 @pytest.mark.slow
 def test_the_comparison_sees_a_number_of_people() -> None:
-    """A seeded leak: a public metric that counted whom a session charged would not be equal."""
+    """A seeded leak: a public metric of charged people would not be equal."""
     readings = []
     for kind in ("present", "absent"):
         telemetry = PrometheusTelemetry()

@@ -30,7 +30,7 @@ PLACED = [
     (kind, is_last)
     for kind in KINDS
     for is_last in (True, False)
-    if kind != "absent" and (is_last or kind != "joined")  # a person who joins later has the highest slot
+    if kind != "absent" and (is_last or kind != "joined")  # a person that joins later has the highest slot
 ]
 
 
@@ -63,7 +63,7 @@ def parts_in(entry: LedgerEntry) -> tuple[dict[int, int], set[int]]:
 
 
 def price_of(entry: LedgerEntry, vector: NDArray[np.int64]) -> int:
-    """What a vector in grid steps costs in the query of an entry, in units."""
+    """The charge of a vector in grid steps in the query of an entry, in units."""
     sigma_steps = Fraction(entry.sigma) / Fraction(entry.grid)
     norm_squared = sum(int(step) ** 2 for step in vector)
     return ceil(Fraction(norm_squared) / (2 * sigma_steps**2) * 2**40)

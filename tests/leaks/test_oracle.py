@@ -28,7 +28,7 @@ def load(server_directory: Path) -> Load:
 
 @pytest.fixture(scope="module")
 def oracle(load: Load) -> Oracle:
-    """What the public events foretell."""
+    """The slots and instants that the public events foretell."""
     return load.oracle()
 
 

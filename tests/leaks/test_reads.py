@@ -1,4 +1,4 @@
-"""What requests read from Postgres, on datasets that differ in one person who is not asking: the same, size by size.
+"""Requests read the same from Postgres, size by size, on datasets that differ in one other person.
 
 A proxy between the service and Postgres notes every message. The charges of an entry are of another size wherever one
 person's charge differs, one person is left out, or the highest slot is touched; so nothing of them may be read.
@@ -53,7 +53,7 @@ ASK: Final = "/v1/datasets/survey/queries"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The one person in whom a world differs: all others have k = 1 and the usual limit."""
+    """The one person that differs between worlds: all others have k = 1 and the usual limit."""
 
     number: int = 2500
     k: str = "1"
@@ -88,13 +88,13 @@ NEIGHBOURS: Final = {
 
 
 def request(number: int) -> bytes:
-    """A sum over everybody; each number is a question of its own."""
+    """A sum over everybody; each number is a query of its own."""
     noise = {"sigma": 1e6 + number}
     return orjson.dumps({"version": 1, "select": [{"sum": {"column": "k"}}], "noise": noise})
 
 
 def calls(keys: Mapping[Role, str], query_id: str) -> dict[str, tuple[str, str, bytes, dict[str, str]]]:
-    """What an analyst, another individual and an auditor may send without a charge, by what it is."""
+    """The requests of an analyst, another individual and an auditor that charge nothing, by name."""
     another, auditor = ({"Authorization": f"Bearer {key}"} for key in (keys["individual"], keys["auditor"]))
     return {
         "listing": ("GET", f"/v1/queries?limit={LISTED}", b"", {}),
@@ -112,7 +112,7 @@ def calls(keys: Mapping[Role, str], query_id: str) -> dict[str, tuple[str, str, 
 
 
 def lived(database_url: str, world: str) -> dict[str, list[Note]]:
-    """The messages of each of an analyst's calls, after the same questions were answered in a world.
+    """The messages of each of an analyst's calls, after the same queries were answered in a world.
 
     Of sessions that begin after the data have come: how often a statement was sent decides whether it is prepared.
     """
@@ -129,7 +129,7 @@ def lived(database_url: str, world: str) -> dict[str, list[Note]]:
 
 @contextmanager
 def opened(database_url: str) -> Iterator[Replica]:
-    """A house on a database. What its sessions prepare is numbered from 0, not from where the last test has stopped."""
+    """A replica on a database, whose sessions number prepared statements from 0 in each test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.store.postgres.connection._NAMES", count())
         store = PostgresStore(
@@ -152,7 +152,7 @@ def _key(replica: Replica, role: Role) -> str:
 
 
 async def session(replica: Replica, proxy: NotingProxy) -> dict[str, list[Note]]:
-    """One analyst's questions, and then the calls, each by itself."""
+    """One analyst's queries, and then the calls, each by itself."""
     roles: tuple[Role, ...] = ("analyst", "individual", "auditor")
     keys = {role: _key(replica, role) for role in roles}
     app = create_app(replica, SETTINGS, HttpOptions())
@@ -195,7 +195,7 @@ def alike(new_database: Callable[[], str]) -> dict[str, list[Note]]:
 def test_one_person_changes_no_message(
     alike: dict[str, list[Note]], new_database: Callable[[], str], world: str
 ) -> None:
-    """Whatever an analyst, another individual or an auditor asks for: as many messages, each of the same size."""
+    """For every request of an analyst, another individual or an auditor: as many messages, each of the same size."""
     assert differing(alike, lived(new_database(), world)) == {}
     assert sum(note.direction == READ and note.kind == ROW for note in alike["listing"]) == LISTED
 

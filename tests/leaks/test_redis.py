@@ -1,4 +1,4 @@
-"""What lies in Redis tells no count: neither of people, nor of acts, nor of questions, however it is looked at."""
+"""Redis tells no count, of people, acts or queries, to any reader."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +25,7 @@ PEPPER = Pepper(bytes(32))
 
 @pytest.fixture
 def server(redis_url: str) -> Iterator["redis.Redis"]:
-    """Whoever watches an empty Redis."""
+    """An observer of an empty Redis."""
     with redis.Redis.from_url(redis_url) as client:
         yield client
 

@@ -18,7 +18,7 @@ def worlds(tries: int = TRIES) -> NDArray[np.bool_]:
 
 
 def found(seed: int, shift: float, *, others: int = 5, error: float = ERROR) -> Separation:
-    """What is found of a feature that is larger by `shift` in world 1, among others that tell nothing."""
+    """The finding for a feature that is larger by `shift` in world 1, among others that tell nothing."""
     source = np.random.default_rng(seed)
     features = {f"noise {n}": source.normal(size=2 * TRIES) for n in range(others)}
     features["duration"] = source.normal(size=2 * TRIES) + shift * worlds()

@@ -1,8 +1,8 @@
-"""What every request of a session does at Postgres, in worlds that differ in one person: the same statements.
+"""Every request of a session sends the same statements to Postgres in worlds that differ in one person.
 
 A proxy between the service and Postgres notes every message. Of what is read the number and the size of all messages
 are equal; of what is sent the statements are, but for the sizes of what is written: an entry of the ledger holds
-everybody's charges, and is no one's to see. `tests/leaks/test_reads.py` does so for listings of larger datasets.
+every individual's charges, and is no one's to see. `tests/leaks/test_reads.py` does so for listings of larger datasets.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def lived(database_url: str, kind: str) -> tuple[list[ReplicaExchange], list[Sta
 
 @contextmanager
 def opened(database_url: str) -> Iterator[Replica]:
-    """A house on a database."""
+    """A replica on a database."""
     store = PostgresStore(
         database_url, LEDGER_KEY, connections_max=1
     )  # with several, which of them knows a statement is chance
@@ -58,7 +58,7 @@ def opened(database_url: str) -> Iterator[Replica]:
 
 
 def statements(notes: list[Note]) -> Statements:
-    """What is executed, and the sizes of the rows that come.
+    """The executed statements, and the sizes of the rows that come.
 
     Left out are the ends of transactions, which may be noted with the request after, and what a session is told and
     asks once: after an act the next query may find another session. Whether a statement is prepared depends on how

@@ -1,7 +1,7 @@
-"""What an analyst's reading does to the store and to the witness, whatever one person has just done elsewhere.
+"""An analyst's read does the same to store and witness after every act of one person elsewhere.
 
-An act is witnessed before whoever acted is told; if an analyst's next request were to witness it, it would wait for a
-disk because of somebody's pause. The acts here happen on another replica, which is where they show first.
+An act is witnessed before its caller is told; if an analyst's next request were to witness it, it would wait for a
+disk because of a pause. The acts here happen on another replica, which is where they show first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,12 +31,12 @@ WAIT_S = 30
 
 
 def join(replica: Replica, _key: str) -> None:
-    """Somebody comes."""
+    """A person joins."""
     upload(replica, "people", [("joe", "SE", 20, 1)])
 
 
 def pause_and_resume(replica: Replica, key: str) -> None:
-    """Somebody has paused for a while."""
+    """A person has paused for a while."""
     pause(replica, key)
     resume(replica, key)
 
@@ -62,7 +62,7 @@ class NotedTransaction(MemoryTransaction):
 
 
 class NotedStore(MemoryStore):
-    """Notes every journey."""
+    """Notes every round trip."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ def release(replica: Replica, who: Principal, answer: StoredAnswer) -> None:
 
 
 def preview(replica: Replica, who: Principal, _answer: StoredAnswer) -> None:
-    """What a query would come to."""
+    """The preview of a query."""
     replica.analysts.preview(who, "survey", QUERY)
 
 
@@ -127,7 +127,7 @@ CALLS: dict[str, Callable[[Replica, Principal, StoredAnswer], None]] = {
 
 
 def read_after(act: Act) -> dict[str, list[str]]:
-    """The journeys of each call, when somebody has acted on the other replica."""
+    """The round trips of each call, after an act on the other replica."""
     store = NotedStore()
     witness = NotedWitness(store.journeys)
     with open_replica(store, witness=witness) as here, open_replica(store, witness=witness) as there:
@@ -155,7 +155,7 @@ def test_what_an_analyst_reads_is_vouched_for_alike(act: str) -> None:
 
 
 def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seeded leak: a house that witnessed how far the dataset has come by now would not be the same."""
+    """A seeded leak: a replica that witnessed how far the dataset has come by now would not be the same."""
 
     def confirm_recorded_up_to(self: Any, _seq: int, head: Any) -> None:
         self.confirm_recorded(head)

@@ -1,4 +1,4 @@
-"""The work of a query is the same whether it selects nobody, one individual or two: the same steps, one after another.
+"""The work of a query is the same whether it selects none, one or two individuals: the same steps, one after another.
 
 From the plan to the bytes that are stored: rows, their entries, norms, charges, the filter, the sum, the encoding.
 """

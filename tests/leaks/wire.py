@@ -9,7 +9,7 @@ from tests.faults.messages import Messages
 from tests.faults.proxy import Cut, CuttingProxy
 
 ROW: Final = b"D"
-FLUSH: Final = b"H"  # whoever reads sends none of this kind
+FLUSH: Final = b"H"  # a read sends none of this kind
 SENT, READ = "sent", "read"
 
 
@@ -35,7 +35,7 @@ class NotingProxy(CuttingProxy):
         self.notes: list[Note] = []
 
     def taken(self) -> list[Note]:
-        """What was noted since the last time, of messages that have been passed on."""
+        """The notes since the last call, of messages that were passed on."""
         taken, self.notes = self.notes, []
         return taken
 

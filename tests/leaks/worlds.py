@@ -63,7 +63,7 @@ SESSION: list[dict[str, Any]] = [
 
 
 Act = Callable[[Replica, str], object]
-"""What happens to the person of a key."""
+"""An act on the person of a key."""
 
 
 def nothing(_replica: Replica, _key: str) -> None:
@@ -103,7 +103,7 @@ def _own(replica: Replica, key: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What becomes of the one person: the record and the events at the upload, and acts before and amid the session."""
+    """The course of the one person: the record and the events at the upload, and acts before and amid the session."""
 
     row: Callable[[Row], Row | None] = lambda row: row
     visits: int | None = None  # None: those that the person has
@@ -129,7 +129,7 @@ KINDS: Mapping[str, Kind] = {
     "joined": Kind(row=lambda _: None, amid=join),
 }
 QUIET = tuple(name for name, kind in KINDS.items() if kind.before is nothing and kind.amid is nothing)
-"""Worlds in which nobody acts: there even the operator's metrics are equal."""
+"""Worlds without acts: there even the operator's metrics are equal."""
 
 
 # A world
@@ -200,7 +200,7 @@ def furnish(replica: Replica, one: str, kind: Kind, *, is_last: bool = True) -> 
 
 
 def visits_of(one: str, count: int | None) -> list[Row]:
-    """Everybody's visits, with so many of the one person."""
+    """Every individual's visits, with so many of the one person."""
     if count is None:
         return visits()
     own = [[one, n % 50] for n in range(count)]

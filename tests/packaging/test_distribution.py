@@ -1,4 +1,4 @@
-"""The server is an application named `sparing` whose package is `service`, and nobody else's."""
+"""The server is an application named `sparing` whose package is `service`, and no other distribution's."""
 
 import importlib
 import os

@@ -33,7 +33,7 @@ def test_every_installed_package_is_checked_against_its_hash() -> None:
 
 
 def test_the_final_stage_installs_nothing() -> None:
-    """What runs in production was all built before: no package manager, compiler or download in the final stage."""
+    """Production runs what the build stage made: no package manager, compiler or download in the final stage."""
     runs = "\n".join(FINAL.arguments("RUN"))
 
     assert not re.search(r"apt|apk|gcc|build-essential|curl|wget|pip3? install", runs)

@@ -39,4 +39,4 @@ def test_nothing_else_of_the_service_is_for_one_alone() -> None:
     assert not {"container_name", "hostname", "deploy"} & set(service)
     assert all(network in COMPOSE["networks"] for network in service["networks"])
     assert {"DATABASE_URL", "REDIS_URL", "SPARING_PEPPER"} <= set(service["environment"])
-    assert service["volumes"] == ["home:/var/lib/sparing"]  # the witness's folder, locked by whoever appends
+    assert service["volumes"] == ["home:/var/lib/sparing"]  # the witness's folder, locked by a process that appends

@@ -18,7 +18,7 @@ ITEM = CategoryColumn(type="category", size=300)
 
 
 class Reports(list[tuple[list[int], str]]):
-    """What was reported: which rows, and how."""
+    """The reports: rows and errors."""
 
     def __call__(self, wrong: Mask, message: str) -> None:
         if wrong.any():
@@ -80,7 +80,7 @@ def test_booleans_in_any_case() -> None:
 
 
 def test_numbered_categories_end_at_their_size() -> None:
-    """What is beyond is counted nowhere, and counted as such."""
+    """Values out of the domain count in no category, and their number is reported."""
     column = code_column(ITEM, pa.array(["0", "299", "300", "-1", None]), Reports(), is_text=True)
     assert column.codes.tolist() == [0, 299, 300, 300, 300]
     assert (column.out_of_domain, column.nulls) == (2, 1)

@@ -81,7 +81,7 @@ def test_a_file_comes_in_pieces_of_any_size() -> None:
 
 
 def test_lines_are_looked_up_where_the_file_can_be_read_again() -> None:
-    """What is no file, or breaks Python's reader, has no line numbers."""
+    """A source that is no file, or breaks Python's reader, has no line numbers."""
 
     class Stream(io.BytesIO):
         def seekable(self) -> bool:

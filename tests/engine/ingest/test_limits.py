@@ -30,7 +30,7 @@ def limits(*values: Any, content_type: str = CSV) -> list[int]:
 
 @given(st.decimals(0, 1, allow_nan=False, places=18))
 def test_a_limit_is_rounded_down_to_units(rho: Decimal) -> None:
-    """Never up: nobody's limit is above what was written."""
+    """Never up: no limit is above the written one."""
     assert limits(rho) == [units_down(Fraction(rho))]
 
 

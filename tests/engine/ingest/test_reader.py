@@ -165,7 +165,7 @@ def test_only_the_first_problems_are_reported_in_order_of_row() -> None:
 
 
 def test_a_value_is_never_repeated_in_a_message() -> None:
-    """What an upload holds belongs in no log."""
+    """The content of an upload belongs in no log."""
     found = problems(csv("secret,secret,secret,secret,secret", "secret,secret,secret,secret,secret"))
     assert len(found) > 3
     assert not any("secret" in message for _, _, message in found)
@@ -197,7 +197,7 @@ def test_limits_are_read_beside_the_data() -> None:
 
 
 def test_an_unknown_content_type_is_the_callers_mistake() -> None:
-    """The door is the API's; here it is a bug."""
+    """The API checks the type; here an unknown one is a bug."""
     with pytest.raises(ValueError, match="content type") as caught:
         read_rows(io.BytesIO(b""), "text/html", PEOPLE, budget_units=1)
     assert not isinstance(caught.value, RowsProblem)

@@ -97,7 +97,7 @@ def test_text_that_is_not_utf8_is_named_in_its_row() -> None:
 
 
 def test_an_array_that_reaches_outside_its_buffers_is_refused() -> None:
-    """Offsets come from whoever wrote the stream, and would be followed into foreign memory."""
+    """Offsets come from the writer of the stream, and would be followed into foreign memory."""
     body = bytearray(arrow({"id": ["abcdefgh"] * 2, "item": [1, 2]}))
     place = body.index(np.array([0, 8, 16], dtype="<i4").tobytes())
     body[place + 4 : place + 8] = np.array([2**30], dtype="<i4").tobytes()
@@ -109,7 +109,7 @@ def test_an_array_that_reaches_outside_its_buffers_is_refused() -> None:
 )
 @pytest.mark.parametrize("content_type", [PARQUET, ARROW])
 def test_what_is_no_such_file_is_refused(body: bytes, content_type: str) -> None:
-    """Whatever the reader makes of it."""
+    """For every outcome of the reader."""
     [(row, column, message)] = problems(body, content_type)
     assert (row, column) == (None, None)
     assert "not a readable" in message

@@ -39,7 +39,7 @@ NAMES = ("id", "country", "age", "spend", "member")
 
 
 def with_limits() -> Table:
-    """A table of individuals who bring limits."""
+    """A table of individuals with limits of their own."""
     return Schema.model_validate(
         {"people": {"kind": "individuals", "key": "id", "columns": {"rho": {"type": "budget"}}}}
     ).table("people")
