@@ -6,7 +6,8 @@ For each pair two datasets that differ in one person stand in one fresh server (
 was made first is drawn. The tries of both are shuffled, and each begins at a random phase of the release slot. What a
 try yields are instants and orders as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the
 best feature tells the worlds apart is judged on tries that did not choose it (`loadtests.separating`), with intervals
-that hold for all pairs together at 99 %. With several workers, one dataset is polled while somebody acts or does not.
+that hold for all pairs together at 99 %. With several workers, one dataset is polled while an individual acts or does
+not.
 
 The exit status is 1 if the lower end of an interval exceeds 0.55, or the server itself counts late answers more often
 in one world than in the other, and 2 if a control fails: two equal datasets must not
@@ -47,7 +48,7 @@ _OVERRUNS = re.compile(r"^sparing_slot_overruns_total (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is attacked, how often, and under which settings."""
+    """The target of an attack, the number of tries, and the settings."""
 
     people: int
     tries: int
@@ -169,7 +170,7 @@ def watched(acts: Iterable[Acting], options: Options, error: float) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """What is tried in either world, how often, and how to read how many answers the server has sent late."""
+    """The probe in either world, the number of tries, and the server's count of late answers."""
 
     attempts: Sequence[Callable[[], Features]]
     count: int
@@ -275,7 +276,7 @@ def parsed(arguments: Sequence[str]) -> Options:
 
 
 class Named(Protocol):
-    """What is chosen by name."""
+    """The chosen names."""
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 With the path of a file it is the bare minimum that the service's promises cost without any of its work: the same
 statement also moves a head and keeps an entry and a reply, and before anything leaves a record of 128 bytes is synced
-to the file. Nothing is evaluated, charged, hashed or told to anybody else.
+to the file. Nothing is evaluated, charged, hashed or shared.
 """
 
 import os
@@ -56,7 +56,7 @@ def application(database_url: str, *, statement: str, witness: Callable[[], None
 
 
 def synced(path: str) -> Callable[[], None]:
-    """What overwrites the next 128 bytes of a file that is long enough, and returns when they are on the disk."""
+    """A function that overwrites the next 128 bytes of a file, and returns when they are on the disk."""
     size, length = 128, 1 << 20
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     os.pwrite(file, bytes(length), 0)

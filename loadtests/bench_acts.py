@@ -1,4 +1,4 @@
-"""What an act costs those who ask, at its own replica and at one that follows: a million people, a million events.
+"""The cost of an act to queries, at its own replica and at one that follows: a million people, a million events.
 
     python -m loadtests.bench_acts
 
@@ -62,7 +62,7 @@ REGISTRATION = {
 
 @dataclass(frozen=True)
 class Rig:
-    """A house over a database of its own, and the memory of a replica that follows."""
+    """A replica over a database of its own, and the memory of a replica that follows."""
 
     replica: Replica
     store: PostgresStore
@@ -70,7 +70,7 @@ class Rig:
     line_s: list[tuple[float, float]] = field(default_factory=list)  # and of the processor
 
     def __post_init__(self) -> None:
-        """Measure what acts take of the line."""
+        """Measure what acts take of the writer."""
         committer = self.replica.registry.writer(self.follower.record).committer
         real = committer.act
 
@@ -97,7 +97,7 @@ class Rig:
 
 @contextmanager
 def rig() -> Iterator[Rig]:
-    """A million people with events, in the house's memory and in the follower's."""
+    """A million people with events, in the replica's memory and in the follower's."""
     with throw_away_home() as home, EmbeddedPostgres(home / "postgres", throw_away=True) as server:
         url = server.url_of("postgres")
         migrate(url)
@@ -124,7 +124,7 @@ def visits(whose: np.ndarray) -> pa.Table:
 
 
 def newcomers(first: int, count: int) -> pa.Table:
-    """People who were not there before."""
+    """New people."""
     return people(count).set_column(0, "person_id", pa.array([f"new{n}" for n in range(first, first + count)]))
 
 
@@ -150,7 +150,7 @@ def lateness_ms(task: Callable[[], object]) -> float:
 
 
 def acts_of(made: Rig) -> dict[str, Callable[[int], object]]:
-    """What is measured, by name."""
+    """The measured acts, by name."""
     drawn = np.random.default_rng(3)
 
     def pause(n: int) -> None:

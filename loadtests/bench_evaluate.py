@@ -1,4 +1,4 @@
-"""What exactness costs: a count through the engine and the core against bare numpy on the same million people.
+"""The cost of exactness: a count through the engine and the core against bare numpy on the same million people.
 
     python -m loadtests.bench_evaluate
 

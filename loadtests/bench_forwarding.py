@@ -1,4 +1,4 @@
-"""What it costs that another process owns the dataset: a sparse count asked of its owner, and of its neighbour.
+"""The cost of forwarding: a sparse count sent to the dataset's owner, and to its neighbour.
 
     python -m loadtests.bench_forwarding
 

@@ -126,7 +126,7 @@ def asked(rig: Rig) -> None:
 
 
 def charges_of(ages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum, and everybody's charge, as bare as can be."""
+    """The sum, and every individual's charge, as bare as can be."""
     total = int(ages.sum())
     return ages * ages * (2**40 // 2 // 500_000**2 + total % 2)
 

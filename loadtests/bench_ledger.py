@@ -45,7 +45,7 @@ DENSE = 100
 AGED = 300_000
 AT_ONCE = 1_000
 FEW = 163
-"""Whom a sparse entry charges."""
+"""The individuals that a sparse entry charges."""
 BEFORE = "0010"
 ROUNDS = 200
 AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -122,7 +122,7 @@ def entry(head: Head, told: Quantities) -> LedgerEntry:
 
 
 def told(count: int, *, one_norm: bool) -> Quantities:
-    """So many people, evenly spread, who take part; norms that differ unless the query has one."""
+    """So many active people, evenly spread; norms that differ unless the query has one."""
     slots = np.arange(0, PEOPLE, PEOPLE // count)[:count]
     return Quantities(
         measure=Measure.ONE_NORM if one_norm else Measure.NORMS,
@@ -133,7 +133,7 @@ def told(count: int, *, one_norm: bool) -> Quantities:
 
 
 def append(store: PostgresStore, record: DatasetRecord, what: Quantities) -> None:
-    """One entry, in a commit of its own; nobody has asked for it, so that it has no reply."""
+    """One entry, in a commit of its own; it has no request, and so no answer."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.append([entry(transaction.head, what)], [], {})
         transaction.commit()

@@ -1,4 +1,4 @@
-"""What the time of a response tells: no slot, a deadline kept by asyncio.sleep, and the service's release slots.
+"""The information in response times: without slots, with asyncio.sleep, and with the service's release slots.
 
     python -m loadtests.bench_release [requests of each class]
 

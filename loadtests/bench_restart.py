@@ -112,7 +112,7 @@ def medians(name: str, starts: list[Start]) -> dict[str, float]:
 
 
 def ledger_bytes(home: Path) -> dict[str, float]:
-    """What each of the first queries takes in the ledger, its fixed 300 bytes aside, and how many people it charged."""
+    """The bytes of each of the first queries in the ledger, its fixed 300 aside, and its number of charged people."""
     url = attach_postgres(home)
     if url is None:
         raise RuntimeError("no server in this home")

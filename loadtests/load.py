@@ -64,7 +64,7 @@ class _Asker(asyncio.Protocol):
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def itself(self) -> "_Asker":
-        """What a loop makes its protocols with."""
+        """A factory of protocols for an event loop."""
         return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

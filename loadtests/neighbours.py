@@ -17,7 +17,7 @@ from loadtests.rig import Rig, arrow_bytes
 AGE = 119
 ROWS_MAX = 4096
 SPARE = 2000
-"""Places for people who join while an attack is under way."""
+"""Slots for people that join while an attack is under way."""
 
 VALUE = "k"
 LETTERS = tuple(letter for letter in ascii_lowercase if letter != VALUE)
@@ -48,7 +48,7 @@ class Person:
 
 
 Act = Callable[[Rig, str], None]
-"""What happens to a dataset of that name before anything is asked."""
+"""The acts on a dataset of that name before any query."""
 
 
 def nothing(_rig: Rig, _dataset: str) -> None:
@@ -201,7 +201,7 @@ def append(rig: Rig, dataset: str, table: str, rows: pa.Table) -> None:
 
 
 def analyst_key(rig: Rig, dataset: str, name: str) -> str:
-    """A key of an analyst who may ask one dataset."""
+    """An API key of an analyst bound to one dataset."""
     wish = {"role": "analyst", "name": name, "dataset": dataset}
     return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
 

@@ -1,6 +1,6 @@
-"""An analyst polls while somebody else acts, or does not: with several workers the act reaches the others some time.
+"""An analyst polls while an individual acts, or does not: with several workers the act reaches the others some time.
 
-The one who does not act asks whether the service is alive at the same moment, so that a request as such is no
+The other asks whether the service is alive at the same moment, so that a request as such is no
 difference.
 """
 
@@ -27,7 +27,7 @@ Attempt = Callable[[Side, bool], Features]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """What one person's try sends: with which key, and the request but for its head."""
+    """The request of one person's try: its API key, and all but its head."""
 
     key: str
     method: str

@@ -1,4 +1,4 @@
-"""What an attacker does in one try, and the numbers that come of it: instants of answers, and whatever counts them.
+"""One try of an attacker, and its numbers: instants of answers, and their counts.
 
 Released values are left out, because they are the mechanism's own output.
 """
@@ -74,7 +74,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What is done once before all tries of a side, and in each try."""
+    """The steps before all tries of a side, and those of each try."""
 
     name: str
     attempt: Callable[[Side], Features]
@@ -83,7 +83,7 @@ class Probe:
 
 
 class Refused(Exception):
-    """What should be answered is not: durations of refusals would say nothing."""
+    """A query was refused: durations of refusals would say nothing."""
 
 
 def encoded(document: object) -> bytes:
@@ -94,7 +94,7 @@ def encoded(document: object) -> bytes:
 def instants(side: Side, reply: Reply, name: str = "answer") -> Features:
     """The features of one answer.
 
-    Whoever has asked a few times knows where slots begin on the server's clock; here both have one. So the number of
+    After a few requests an attacker knows where slots begin on the server's clock; here both have one. So the number of
     slots from the request to its answer is known without the chance of the phase, and how far into a slot the answer
     comes to a fraction of a millisecond.
     """

@@ -1,4 +1,4 @@
-"""What the benchmarks stand on: a served house in a throw-away home, and a million made-up people in it."""
+"""The rig of the benchmarks: a served replica in a temporary home, and a million made-up people in it."""
 
 import io
 import os
@@ -118,7 +118,7 @@ def register_million(rig: Rig) -> None:
 
 
 def count_query(**more: object) -> dict[str, Any]:
-    """A count with a large sigma, so that nobody's budget ends during a benchmark."""
+    """A count with a large sigma, so that no budget ends during a benchmark."""
     return {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 5000.0}, "reuse": False, **more}
 
 

@@ -36,7 +36,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Separation:
-    """What tells the worlds apart best, and how well."""
+    """The feature that tells the worlds apart best, and how well."""
 
     feature: str
     kind: str  # larger, smaller, or which: certain values

@@ -44,7 +44,7 @@ KILLS, TRIALS, RACES, STOPS, FALLS = 10, 100, 200, 10, 5
 
 @dataclass(kw_only=True)
 class BaseVersion:
-    """What every round stands on."""
+    """The servers below every round."""
 
     folder: Path
     server: EmbeddedPostgres
@@ -151,7 +151,7 @@ SCENARIOS: Mapping[str, Callable[[BaseVersion, int], int]] = {
 
 @dataclass(kw_only=True)
 class Tally:
-    """What was lived through."""
+    """The faults so far."""
 
     started: float = field(default_factory=time.monotonic)
     seeds: list[int] = field(default_factory=list)

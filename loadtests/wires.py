@@ -32,7 +32,7 @@ class PeerConnection:
     """One keep-alive connection with a key."""
 
     def __init__(self, url: str, api_key: str, *, buffer_bytes: int = 0) -> None:
-        """Connect; the system takes at most `buffer_bytes` that nobody reads, if that is given."""
+        """Connect; the system buffers at most `buffer_bytes`, if that is given."""
         parts = urlsplit(url)
         self._buffer_bytes = buffer_bytes
         self._address = parts.hostname or "", parts.port or 80

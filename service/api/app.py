@@ -1,12 +1,12 @@
 """The application: all middleware, outermost first; within it guard, route, workflow.
 
-reception                request id and headers on every response; counts; nothing new once the service is leaving
-forwarding               what concerns one dataset goes to the process that owns it, if the replica shares datasets
-release slots            hold what an analyst, individual or auditor is sent until its instant
-deadline                 answers for what takes too long
-incidents                answer for what was not foreseen
-limits                   on what a request may bring
-hot routes               answered before the framework's own routing
+request context          request id and headers on every response; counts; 503 while draining
+forwarding               requests about one dataset go to the process that owns it, if datasets are shared
+release slots            responses to analysts, individuals and auditors are held until their instant
+deadline                 503 for a request that takes too long
+incidents                500 for an unexpected error
+limits                   on the size of a request, and on the time that its body takes
+fast path                queries are answered before the framework's own routing
 """
 
 import re

@@ -130,7 +130,7 @@ def _bound(before: str) -> int | datetime:
 
 
 def _refuse_missing(settings: "Settings") -> None:
-    """Fail without a database: a search for damage must not see a new, empty house in the place of one elsewhere."""
+    """Fail without a database: a search for damage must not begin a new, empty database."""
     from service.embedded.home import find_home
 
     if settings.database_url is None and find_home(settings.home) is None:

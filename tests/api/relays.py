@@ -62,7 +62,7 @@ class Owner:
 class Relay:
     """A process that carries everything to the owner, and says what became of it."""
 
-    courier: ForwardingClient
+    client: ForwardingClient
     replica: ReplicaAddress
     outcomes: list[object] = field(default_factory=list)
     url: str = ""
@@ -70,7 +70,7 @@ class Relay:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = Body(receive)
         try:
-            is_carried = await self.courier.carry(self.replica, scope, body, send)
+            is_carried = await self.client.carry(self.replica, scope, body, send)
         except DeliveryFailed as gone:
             self.outcomes.append(gone)
             return

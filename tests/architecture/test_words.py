@@ -93,7 +93,7 @@ def retired_words(found: Module) -> list[str]:
 
 
 def free_relatives(found: Module) -> list[str]:
-    """Docstrings that begin with What, Who, Whoever or Whatever instead of their fact."""
+    """Docstrings that begin with a free relative, such as What or Who, instead of their fact."""
     return [f"{found.path}:{line} {text[:40]}" for line, text in docstrings(found) if FREE_RELATIVE.match(text)]
 
 

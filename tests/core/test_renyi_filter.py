@@ -66,7 +66,9 @@ def test_one_charge_for_all_is_the_same_inequality(
 
 @pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
 @pytest.mark.parametrize("poor", [(), (1,), (0, 1), (1, 5)])
-def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], poor: tuple[int, ...]) -> None:
+def test_one_charge_for_all_finds_every_individual_that_cannot_pay(
+    slots: NDArray[np.int64], poor: tuple[int, ...]
+) -> None:
     """Whether accounts are read in one stretch or one by one; a poor neighbour in between changes nothing."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.spent[list(poor)] = 8
@@ -79,7 +81,7 @@ def test_one_charge_for_all_finds_whoever_cannot_pay(slots: NDArray[np.int64], p
 @pytest.mark.parametrize("slots", [row(0, 2, 3, 5), row(0, 9, 99), row(4, 5, 6)], ids=["dense", "sparse", "stretch"])
 @pytest.mark.parametrize("resting", [(), (5,), (0, 9), (1,)])
 @pytest.mark.parametrize("charge", [0, 3])
-def test_whoever_has_paused_is_left_out(slots: NDArray[np.int64], resting: tuple[int, ...], charge: int) -> None:
+def test_a_paused_individual_is_left_out(slots: NDArray[np.int64], resting: tuple[int, ...], charge: int) -> None:
     """Of what is free too, and however the accounts are read; it makes no difference to the others."""
     book = accounts(row(*[0] * 100), row(*[10] * 100))
     book.paused[list(resting)] = True

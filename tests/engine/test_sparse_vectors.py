@@ -72,7 +72,7 @@ def test_one_individuals_parts_add_up(data: st.DataObject, dimension: int, sizes
         assert getattr(by_parts, name).tolist() == getattr(at_once, name).tolist()
 
 
-def test_whoever_is_clipped_to_nothing_is_not_touched() -> None:
+def test_an_individual_clipped_to_nothing_is_not_touched() -> None:
     """A vector that the clip truncates to zero adds nothing and pays nothing; so does a single coordinate."""
     some = entries([3, 3, 5, 9], [0, 1, 0, 1], [1, 1, 1, -100])
     block = some.contributions(dimension=2, norm_squared_max=1, clip_binds=True)

@@ -86,7 +86,7 @@ class Commits:
             self._is_open, self._has_answer = text.upper() == b"BEGIN", False
 
 
-class Journeys:
+class RoundTrips:
     """Sets everything apart for which a client waits, once it is authenticated.
 
     It waits after a Query, a Sync, a Flush, and after the end of the rows that a Query asked for.
@@ -95,7 +95,7 @@ class Journeys:
     def __init__(self) -> None:
         self._messages = Messages()
         self._is_simple = False
-        self._journey = b""
+        self._round_trip = b""
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
         """The messages that are complete now, in few parts; True with those that are set apart."""
@@ -103,11 +103,11 @@ class Journeys:
             if kind in {b"", b"p"}:  # startup and password
                 yield message, False
                 continue
-            self._journey += message
+            self._round_trip += message
             if kind in {b"Q", b"P"}:
                 self._is_simple = kind == b"Q"
             if kind in {b"Q", b"S", b"H"} or (kind == b"c" and self._is_simple):
-                part, self._journey = self._journey, b""
+                part, self._round_trip = self._round_trip, b""
                 yield part, True
 
 

@@ -17,13 +17,13 @@ from typing import Self
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.faults.messages import Commits, Journeys, spoilt
+from tests.faults.messages import Commits, RoundTrips, spoilt
 
 SOCKET_NAME = ".s.PGSQL.5432"
 _FLUSH = b"H\0\0\0\x04"
 _SOURCE = random.Random(5)
 
-Splitter = Commits | Journeys
+Splitter = Commits | RoundTrips
 
 
 class Cut(Enum):

@@ -54,7 +54,7 @@ class QueryRequest:
         return dict.fromkeys(sorted(self.touched), ceil(1 / (2 * self.sigma**2) / UNIT))
 
 
-def _question(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> QueryRequest:
+def _query(sigma: str, touched: Iterator[int], where: Mapping[str, Any] | None, *, reuse: bool) -> QueryRequest:
     query = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": float(sigma)}, "reuse": reuse}
     condition = {} if where is None else {"where": where}
     return QueryRequest(query=query | condition, touched=frozenset(touched), sigma=Fraction(sigma))
@@ -69,10 +69,10 @@ def _age(slot: int) -> int:
 
 
 QUESTIONS: Mapping[str, QueryRequest] = {
-    "everybody": _question("4", iter(range(PEOPLE)), None, reuse=False),
-    "north": _question("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, reuse=False),
-    "older": _question("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}, reuse=False),
-    "again": _question("4", iter(range(PEOPLE)), None, reuse=True),
+    "everybody": _query("4", iter(range(PEOPLE)), None, reuse=False),
+    "north": _query("2", filter(_in_norway, range(PEOPLE)), {"eq": [{"col": "country"}, "NO"]}, reuse=False),
+    "older": _query("3.5", (n for n in range(PEOPLE) if _age(n) >= 40), {"ge": [{"col": "age"}, 40]}, reuse=False),
+    "again": _query("4", iter(range(PEOPLE)), None, reuse=True),
 }
 NAMES = tuple(QUESTIONS)
 

@@ -26,7 +26,7 @@ from service.workflows.readiness import READY_FOR
 from service.workflows.replica import Replica
 from tests.api.route_table import PUBLIC, ROUTES, Route
 from tests.api.world import PEOPLE, Settings, World, build_world
-from tests.faults.messages import Journeys
+from tests.faults.messages import RoundTrips
 from tests.faults.proxy import Cut, CuttingProxy
 from tests.keys import LEDGER_KEY
 
@@ -46,7 +46,7 @@ DONE_ALREADY = {
 }
 ASKING = {"POST /v1/datasets/{dataset}/queries", "POST /v1/datasets/{dataset}/queries/batch"}
 ED = PEOPLE.splitlines(keepends=True)[0] + b"ed,NO,44\n"
-JOURNEYS_MAX = 60
+ROUND_TRIPS_MAX = 60
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Swept:
     def opened(self, cut: Cut) -> Iterator["Trial"]:
         """A replica and an application behind a proxy; the ledger is verified at the end."""
         countdown, clock = Countdown(cut), Clock()
-        with CuttingProxy(self.database_url, countdown.decide, reads=Journeys) as proxy:
+        with CuttingProxy(self.database_url, countdown.decide, reads=RoundTrips) as proxy:
             store = PostgresStore(proxy.url, LEDGER_KEY)
             replica = Replica(
                 store=store, witness=self.witness, pepper=Pepper(b"p" * 32), entropy=system_entropy, clock=clock
@@ -186,7 +186,7 @@ class Trial:
 
 async def _first_clean(fails: Callable[[int], Awaitable[bool]]) -> int:
     """How often something failed, for n = 1 and on, until nothing did."""
-    for n in range(1, JOURNEYS_MAX):
+    for n in range(1, ROUND_TRIPS_MAX):
         if not await fails(n):
             return n - 1
     raise RuntimeError("there is no end of round trips")

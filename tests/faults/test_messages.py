@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faults.messages import Commits, Journeys
+from tests.faults.messages import Commits, RoundTrips
 
 STARTUP = (8).to_bytes(4, "big") + b"user"
 
@@ -92,12 +92,12 @@ def test_to_be_prepared_is_not_to_be_committed() -> None:
     assert parts([STARTUP + prepared + bound]) == [(STARTUP + prepared, False), (bound, True)]
 
 
-def test_a_journey_is_what_a_client_waits_for() -> None:
+def test_a_round_trip_ends_when_the_client_has_its_reply() -> None:
     """A pipeline may have several, each but the last ended by a Flush."""
     flush = message(b"H", b"")
     password = message(b"p", b"secret\0")
     sent = STARTUP + password + executed(b"BEGIN") + READING + flush + ANSWER + PIPELINED + SIMPLE
-    assert list(Journeys().split(sent)) == [
+    assert list(RoundTrips().split(sent)) == [
         (STARTUP, False),
         (password, False),
         (executed(b"BEGIN") + READING + flush, True),

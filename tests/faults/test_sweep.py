@@ -29,8 +29,8 @@ async def test_whatever_fails_is_refused_in_one_way_and_can_be_sent_again(
 ) -> None:
     """503 or the answer; the second delivery is served, and a query is executed once; the ledger verifies."""
     for cut in CUTS:
-        journeys = await swept.sweep(route, role, cut)
-        assert (journeys > 0) == (role != NOBODY or route.template == "/readyz")
+        round_trips = await swept.sweep(route, role, cut)
+        assert (round_trips > 0) == (role != NOBODY or route.template == "/readyz")
 
 
 @pytest.mark.parametrize("cut", [Cut.REPLIED, Cut.ERROR], ids=lambda cut: cut.name)

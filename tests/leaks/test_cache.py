@@ -20,11 +20,11 @@ class Watched(MemoryKeyValueStore):
     def __init__(self) -> None:
         super().__init__(MemoryServer())
         self.names: list[str] = []
-        self.journeys = 0
+        self.round_trips = 0
 
     def put(self, items: Sequence[Item], swaps: Sequence[Swap], messages: Sequence[bytes]) -> None:
         self.names += [*(name for name, _ in items), *(name for name, _, _ in swaps)]
-        self.journeys += len(messages)
+        self.round_trips += len(messages)
 
     def audience(self) -> int:
         return 2
@@ -42,7 +42,7 @@ def watched(people: Sequence[Sequence[object]]) -> list[str]:
         for n in range(QUESTIONS):
             ask(replica, who, f"k{n}", **(swedes if n % 2 else everybody))
         eventually(lambda: len(values.names) >= 2 * QUESTIONS)
-        assert values.journeys >= 1
+        assert values.round_trips >= 1
     return sorted(values.names)
 
 

@@ -53,11 +53,11 @@ ACTS: dict[str, Act] = {
 class NotedTransaction(MemoryTransaction):
     """Notes what is read in it."""
 
-    journeys: list[str]
+    round_trips: list[str]
 
     def __getattribute__(self, name: str) -> Any:
         if name in ("known", "hashes", "burns", "individuals", "records", "entries", "pages"):
-            self.journeys.append(name)
+            self.round_trips.append(name)
         return super().__getattribute__(name)
 
 
@@ -66,34 +66,34 @@ class NotedStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.journeys: list[str] = []
+        self.round_trips: list[str] = []
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
-        self.journeys.append(f"transaction {lock} {len(asked)}")
+        self.round_trips.append(f"transaction {lock} {len(asked)}")
         with super().transaction(dataset_id, lock=lock, asked=asked):
             noted = NotedTransaction(self, dataset_id, lock=lock, asked=asked)
-            noted.journeys = self.journeys
+            noted.round_trips = self.round_trips
             yield noted
 
     def head(self, dataset_id: int) -> Any:
-        self.journeys.append("head")
+        self.round_trips.append("head")
         return super().head(dataset_id)
 
 
 class NotedWitness(MemoryWitness):
     """Notes every reading and writing."""
 
-    def __init__(self, journeys: list[str]) -> None:
+    def __init__(self, round_trips: list[str]) -> None:
         super().__init__()
-        self.journeys = journeys
+        self.round_trips = round_trips
 
     def history(self, dataset: str) -> list[WitnessRecord]:
-        self.journeys.append("history")
+        self.round_trips.append("history")
         return super().history(dataset)
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
-        self.journeys.append("write")
+        self.round_trips.append("write")
         return super().write(dataset, record)
 
 
@@ -129,7 +129,7 @@ CALLS: dict[str, Callable[[Replica, Principal, StoredAnswer], None]] = {
 def read_after(act: Act) -> dict[str, list[str]]:
     """The round trips of each call, after an act on the other replica."""
     store = NotedStore()
-    witness = NotedWitness(store.journeys)
+    witness = NotedWitness(store.round_trips)
     with open_replica(store, witness=witness) as here, open_replica(store, witness=witness) as there:
         register(here)
         upload(here, "people", ROWS)
@@ -138,20 +138,20 @@ def read_after(act: Act) -> dict[str, list[str]]:
         act(there, "p1")
         found = {}
         for what, call in CALLS.items():
-            store.journeys.clear()
+            store.round_trips.clear()
             call(here, who, answer)
-            found[what] = list(store.journeys)
+            found[what] = list(store.round_trips)
     return found
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_what_an_analyst_reads_is_vouched_for_alike(act: str) -> None:
+def test_every_read_of_an_analyst_is_confirmed_alike(act: str) -> None:
     """The same transactions and the same reads in them, and not one write to the witness."""
     ours, theirs = read_after(nothing), read_after(ACTS[act])
     assert theirs == ours
     assert "transaction False 0" in ours["release"]
     assert "transaction False 1" in ours["refused"]
-    assert not any("write" in journeys or "history" in journeys for journeys in ours.values())
+    assert not any("write" in round_trips or "history" in round_trips for round_trips in ours.values())
 
 
 def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_the_comparison_sees_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
     """By its own sequence: whatever was told before does not cover it."""
     store = NotedStore()
-    witness = NotedWitness(store.journeys)
+    witness = NotedWitness(store.round_trips)
     with open_replica(store, witness=witness) as here, open_replica(store, SeededEntropy(6), MemoryWitness()) as apart:
         register(here)
         who = analyst(here)
@@ -177,9 +177,9 @@ def test_an_answer_that_was_withheld_is_witnessed_first() -> None:
         witnessed = {name: list(records) for name, records in witness.kept.items()}
         apart.registry.witness.kept = {name: list(records) for name, records in witnessed.items()}  # type: ignore[attr-defined]
         elsewhere = ask(apart, who, "l", reuse=False)
-        store.journeys.clear()
+        store.round_trips.clear()
         assert here.analysts.release(who, elsewhere.query_id).sequence == 2
-        assert store.journeys.count("write") == 1
-        store.journeys.clear()
+        assert store.round_trips.count("write") == 1
+        store.round_trips.clear()
         here.analysts.release(who, elsewhere.query_id)
-        assert "write" not in store.journeys
+        assert "write" not in store.round_trips

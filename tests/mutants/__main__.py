@@ -21,7 +21,7 @@ SECONDS_MAX = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one mutant; `said` tells why it was not killed."""
+    """The fate of one mutant; `said` tells why it was not killed."""
 
     mutant: Mutant
     is_killed: bool

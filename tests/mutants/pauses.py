@@ -16,7 +16,7 @@ MUTANTS = [
         file="service/core/renyi_filter.py",
         find="return np.greater(can_pay, self.paused[reach], out=can_pay)",
         put="return can_pay",
-        killed_by=f"{FILTER}::test_whoever_has_paused_is_left_out[0-resting1-dense]",
+        killed_by=f"{FILTER}::test_a_paused_individual_is_left_out[0-resting1-dense]",
     ),
     Mutant(
         name="a pause is not seen where many pay alike",
@@ -24,7 +24,7 @@ MUTANTS = [
         file="service/core/renyi_filter.py",
         find="if room.min() >= charges[0] and not self.paused[stretch].any():",
         put="if room.min() >= charges[0]:",
-        killed_by=f"{FILTER}::test_whoever_has_paused_is_left_out[3-resting1-dense]",
+        killed_by=f"{FILTER}::test_a_paused_individual_is_left_out[3-resting1-dense]",
     ),
     Mutant(
         name="a pause is a limit to a burn",
@@ -104,6 +104,6 @@ MUTANTS = [
         file="migrations/versions/0009_pauses.py",
         find="budget_units - joining_units",
         put="budget_units",
-        killed_by=f"{MIGRATION}::test_whoever_may_have_joined_after_a_restore_has_what_was_left_to_them",
+        killed_by=f"{MIGRATION}::test_an_individual_that_may_have_joined_after_a_restore_keeps_its_remainder",
     ),
 ]

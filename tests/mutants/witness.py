@@ -54,7 +54,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="if told is None or told.fence != head.fence or told.seq < seq:",
         put="if told is None or told.fence != head.fence or told.seq < seq or told.acts < head.data_version:",
-        killed_by="tests/leaks/test_vouching.py::test_what_an_analyst_reads_is_vouched_for_alike[paused]",
+        killed_by="tests/leaks/test_vouching.py::test_every_read_of_an_analyst_is_confirmed_alike[paused]",
     ),
     Mutant(
         name="another history of the same length",

@@ -97,7 +97,7 @@ def test_every_signal_is_passed_on_as_it_is() -> None:
     assert [process.exitcode for _, _, process in stage.started] == [0, 0]
 
 
-def test_whoever_dies_is_followed_and_the_others_are_left_alone() -> None:
+def test_a_dead_worker_is_replaced_and_the_others_are_left_alone() -> None:
     """Also before it was ready for the first time, when something has killed it."""
     stage = Stage([[die_early, die_early, stay], [stay]])
     stage.run()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from sparing import half_width
-from sparing_demo.reading import WebVisits, read_web_visits
+from sparing_demo.dataset import WebVisits, read_web_visits
 
 UNITS_PER_RHO = 2**40
 BUDGET_UNITS = 30_802_265_000  # about the 0.028 rho that (1, 1e-6) allows
@@ -28,7 +28,7 @@ class FakeService:
     visitors: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by area
     spent: dict[str, int] = field(default_factory=dict)
     ledger: list[dict[str, Any]] = field(default_factory=list)
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by canonical question
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)  # by canonical query
     receipts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     calls: list[str] = field(default_factory=list)
 

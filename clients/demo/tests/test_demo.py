@@ -13,8 +13,8 @@ from rich.console import Console
 
 from sparing import APIConnectionError
 from sparing_demo import DemoReport, NotTheDemo, run_demo
-from sparing_demo.reading import WebVisits
-from sparing_demo.showing import show
+from sparing_demo.console import show
+from sparing_demo.dataset import WebVisits
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def test_the_files(first: DemoReport) -> None:
 
 
 def test_a_second_run_charges_nobody(first: DemoReport, served: Any, tmp_path: Path) -> None:
-    """The same questions in the same order, because they follow from the same answers; and the words say so."""
+    """The same queries in the same order, because they follow from the same answers; and the words say so."""
     spent = dict(served.spent)
     console = Console(file=io.StringIO(), width=100, record=True)
     second = run(served, tmp_path, console)
@@ -94,7 +94,7 @@ def test_a_second_run_charges_nobody(first: DemoReport, served: Any, tmp_path: P
 
 @pytest.mark.usefixtures("no_waiting")
 def test_a_run_that_was_cut_off_is_taken_up(service: Any, tmp_path: Path) -> None:
-    """Registered, people uploaded, no visits yet, and a few questions answered later: only what is missing is done."""
+    """Registered, people uploaded, no visits yet, and a few queries answered later: only what is missing is done."""
 
     def until(mark: str, number: int) -> Callable[[httpx.Request], httpx.Response]:
         def handle(request: httpx.Request) -> httpx.Response:
@@ -115,7 +115,7 @@ def test_a_run_that_was_cut_off_is_taken_up(service: Any, tmp_path: Path) -> Non
 
 
 def test_a_stranger_of_the_same_name_is_left_alone(service: Any, tmp_path: Path) -> None:
-    """The demo never writes into somebody's dataset."""
+    """The demo never writes into a dataset of its name with other people."""
     service.tables = {"customers": {}}
 
     with pytest.raises(NotTheDemo, match="web-visits"):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparing import Answer, BudgetRow, LedgerRow
-from sparing_demo.reading import Area
+from sparing_demo.dataset import Area
 from sparing_demo.report import (
     AreaResult,
     Budgets,
@@ -25,7 +25,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def result(*, charged: int, left_out: int, answer: float = 0.0) -> AreaResult:
-    """One question about an area without a name."""
+    """One query about an area without a name."""
     return AreaResult(
         number=1,
         area=Area(id="1", title="", path="/"),
@@ -105,7 +105,7 @@ def test_the_horizon_of_the_demo() -> None:
 
 
 def test_answers_meet_their_ledger_rows_by_sequence() -> None:
-    """Whatever the order of the ledger, and whatever else stands in it."""
+    """For every order of the ledger, and with other entries in it."""
     downloads, norway = Area(id="1008", title="Free Downloads", path="/d"), Area(id="1005", title="Norway", path="/n")
     found = area_results(
         [(norway, answer(8, 50.0)), (downloads, answer(9, 12_400.0))],
@@ -137,7 +137,7 @@ def test_an_answer_that_the_ledger_lacks_is_an_error() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=40), st.integers(1, 50))
 def test_active_shares(counts: Sequence[tuple[int, int]], window: int) -> None:
-    """A share of visits: one when nobody is left out, the plain quotient over everything at the end."""
+    """A share of visits: one when no individual is left out, the plain quotient over everything at the end."""
     results = [result(charged=charged, left_out=left_out) for charged, left_out in counts]
     trend = smoothed_active_shares(results, window=window)
 
@@ -149,7 +149,7 @@ def test_active_shares(counts: Sequence[tuple[int, int]], window: int) -> None:
 
 
 def test_budgets_in_a_few_numbers() -> None:
-    """Who has nothing left for one more charge, how much is spent, and how much is left by tenths."""
+    """The people without the next charge, the spent share, and the rest by tenths."""
     rows = [
         BudgetRow(
             key=str(spent),
@@ -172,7 +172,7 @@ def test_budgets_in_a_few_numbers() -> None:
 
 
 def test_a_limit_of_nothing_is_spent() -> None:
-    """Whoever allowed nothing before any charge has a budget of zero; no division by it."""
+    """A limit of zero before any charge is a budget of zero; no division by it."""
     closed = BudgetRow(
         key="1", budget_rho=Decimal(0), spent_rho=Decimal(0), remaining_rho=Decimal(0), spent_units=0, budget_units=0
     )

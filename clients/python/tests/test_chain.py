@@ -86,7 +86,7 @@ def test_what_was_asked_is_bound() -> None:
 
 
 def test_rows_that_are_missing_are_named() -> None:
-    """In the middle and at the beginning; at the end only whoever has kept a hash knows."""
+    """In the middle and at the beginning; at the end only a kept hash shows it."""
     rows = ledger(6)
     assert broken([*rows[:2], *rows[4:]]) == (3, 4, 5)
     assert broken(rows[:-2]) == (1, 2)

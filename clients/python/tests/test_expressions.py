@@ -48,7 +48,7 @@ def test_combining_leaves_the_parts_alone() -> None:
 
 
 def test_items() -> None:
-    """What can be selected."""
+    """The select items."""
     assert [item.json for item in (count(), sum_("spend"), histogram("item"))] == [
         {"count": {}},
         {"sum": {"column": "spend"}},

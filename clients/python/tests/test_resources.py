@@ -254,7 +254,7 @@ def test_epochs_and_erasure(client: Client, script: Any) -> None:
 
 
 def test_principals(client: Client, script: Any) -> None:
-    """What is not given is not sent: the service decides what each role needs."""
+    """Missing arguments are not sent: the service decides what each role needs."""
     made = {"id": "p1", "role": "analyst", "name": "Ann", "key": "k", "dataset": "d", "allowance_rho": "0.1"}
     script.steps = [httpx.Response(201, json={**made, "individual": None}), httpx.Response(204)]
 
@@ -273,7 +273,7 @@ def test_principals(client: Client, script: Any) -> None:
 
 
 def test_ask(client: Client, script: Any, answer: Any) -> None:
-    """A question on the wire, and its whole answer."""
+    """A query on the wire, and its whole answer."""
     script.steps = [httpx.Response(200, json=answer), httpx.Response(200, json=answer)]
 
     found = client.queries.ask(dataset="d", where=col("age") >= 40, sigma=20, idempotency_key="k1")
@@ -418,7 +418,7 @@ Wrong = Callable[[dict[str, Any]], dict[str, Any]]
 def test_a_misshapen_reply_names_the_member(
     change: Wrong, complaint: str, client: Client, script: Any, answer: Any
 ) -> None:
-    """What is read is what was documented, or an error that says where it is not."""
+    """A response is as documented, or an error that names the place."""
     script.steps = [httpx.Response(200, json=change(answer))]
 
     with pytest.raises(sparing.APIReplyError, match=complaint):

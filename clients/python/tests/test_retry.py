@@ -30,7 +30,7 @@ LOST: list[Exception] = [
 
 
 def ask(client: Client, **more: Any) -> Any:
-    """Ask the shortest question there is."""
+    """Ask the shortest query there is."""
     return client.queries.ask(dataset="web-visits", sigma=20, **more)
 
 
@@ -38,7 +38,7 @@ def ask(client: Client, **more: Any) -> Any:
 def test_a_question_is_asked_again_with_the_same_key_and_bytes(
     status: int, client: Client, script: Any, answer: Any, problem: Problem
 ) -> None:
-    """Every try of one question is the same request to the service."""
+    """Every try of one query is the same request to the service."""
     script.steps = [problem(status), problem(status), httpx.Response(200, json=answer)]
 
     found = ask(client)
@@ -65,7 +65,7 @@ def test_a_lost_reply_is_fetched_by_asking_again(lost: Exception, client: Client
 
 
 def test_two_questions_have_two_keys(client: Client, script: Any, answer: Any) -> None:
-    """A key names one question; asking the same again is a new question unless the caller says otherwise."""
+    """A key names one query; asking the same again is a new query unless the caller says otherwise."""
     script.steps = [httpx.Response(200, json=answer)] * 3
 
     ask(client)
@@ -78,7 +78,7 @@ def test_two_questions_have_two_keys(client: Client, script: Any, answer: Any) -
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 500])
 def test_a_refusal_that_time_does_not_cure_is_final(status: int, client: Client, script: Any, problem: Problem) -> None:
-    """Above all 422: the question itself is wrong."""
+    """Above all 422: the query itself is wrong."""
     script.steps = [problem(status, "invalid-request")]
 
     with pytest.raises(APIStatusError) as refusal:
@@ -90,7 +90,7 @@ def test_a_refusal_that_time_does_not_cure_is_final(status: int, client: Client,
 
 
 def test_five_tries_and_then_the_error_carries_the_key(client: Client, script: Any, problem: Problem) -> None:
-    """With the key, the caller can ask later whether the question was answered."""
+    """With the key, the caller can ask later whether the query was answered."""
     script.steps = [problem(503)] * 9
 
     with pytest.raises(UnavailableError) as failure:
@@ -174,7 +174,7 @@ def test_reading_is_repeated_but_a_conflict_is_not(client: Client, script: Any, 
 
 
 def test_422_names_the_fields(client: Client, script: Any, problem: Problem) -> None:
-    """The message of the exception is enough to mend the question."""
+    """The message of the exception is enough to mend the query."""
     errors = [{"field": "where.ge[1]", "message": "must be a number"}]
     script.steps = [problem(422, "invalid-request", errors=errors)]
 

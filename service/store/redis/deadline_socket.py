@@ -42,12 +42,12 @@ class DeadlineSocket(socket.socket):
 
 class _Tcp(redis.Connection):
     def _connect(self) -> DeadlineSocket:
-        return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
+        return _until_deadline(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
 
 
 class _Unix(redis.UnixDomainSocketConnection):
     def _connect(self) -> DeadlineSocket:
-        return _punctual(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
+        return _until_deadline(super()._connect(), self.socket_timeout)  # type: ignore[no-untyped-call]
 
 
 _KINDS: Final[dict[str, type[redis.Connection | redis.UnixDomainSocketConnection]]] = {"redis": _Tcp, "unix": _Unix}
@@ -59,7 +59,7 @@ def deadline_connections(url: str) -> dict[str, Any]:
     return {} if kind is None else {"connection_class": kind}
 
 
-def _punctual(plain: socket.socket, timeout_s: float | None) -> DeadlineSocket:
+def _until_deadline(plain: socket.socket, timeout_s: float | None) -> DeadlineSocket:
     usual = plain.gettimeout()
     made = DeadlineSocket(fileno=plain.detach())
     made.settimeout(usual)

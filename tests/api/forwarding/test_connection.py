@@ -91,7 +91,7 @@ async def test_what_ends_early_or_is_no_response_is_lost(raw: bytes) -> None:
             await wire.head()
 
 
-async def test_closing_wakes_whoever_waits_and_the_other_end() -> None:
+async def test_closing_wakes_waiting_callers_and_the_other_end() -> None:
     """From another task."""
     async with wired() as (wire, reader, _):
         waiting = asyncio.ensure_future(wire.head())

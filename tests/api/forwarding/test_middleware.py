@@ -49,7 +49,7 @@ async def test_every_route_gives_the_same_through_either(pair: Neighbours, route
     assert pair.loaded() == 0
 
 
-async def test_a_key_is_executed_once_whoever_receives_it(pair: Neighbours) -> None:
+async def test_a_key_is_executed_once_at_any_process(pair: Neighbours) -> None:
     """The neighbour's answer is the owner's, byte for byte."""
     first = await pair.other.ask("k", FRESH)
     assert first.status_code == 200

@@ -27,7 +27,7 @@ async def test_new_requests_are_refused_and_probes_answered() -> None:
     world.replica.close()
 
 
-def test_whoever_has_to_know_is_told_when_it_begins() -> None:
+def test_watchers_are_told_when_a_drain_begins() -> None:
     """With every signal, and not before the first."""
     told: list[bool] = []
     drain_state = DrainState(lambda: told.append(drain_state.draining))

@@ -147,7 +147,7 @@ class TestPeople:
 class TestActs:
     """The acts on a dataset."""
 
-    async def test_acts_are_told_without_the_key_of_whoever_was_erased(self, world: World) -> None:
+    async def test_acts_are_told_without_the_keys_of_erased_individuals(self, world: World) -> None:
         """Newest first, page by page."""
         lowered = await world.call("individual", "POST", "/v1/me/budgets/care/lower", json={"limit_rho": "0.5"})
         assert lowered.status_code == 200

@@ -206,7 +206,7 @@ def test_what_a_burn_did_not_take_because_of_a_pause_is_not_given_back(
     assert [after[slot] for slot in range(4)] == [(twice, True), (once, True), (5, True), (BUDGET, True)]
 
 
-def test_whoever_brought_a_limit_has_no_other_to_come_back_to(store: PostgresStore, database_url: str) -> None:
+def test_an_individual_with_an_own_limit_has_no_other_to_return_to(store: PostgresStore, database_url: str) -> None:
     """Unless it was lowered before, which the journal tells."""
     ledger = Ledger(database_url, store, brings_limits=True)
     ledger.live([{0: 5}, "pause 0", "lower 1 50", "pause 1"])
@@ -214,7 +214,7 @@ def test_whoever_brought_a_limit_has_no_other_to_come_back_to(store: PostgresSto
     assert (after[0], after[1]) == ((5, False), (50, True))
 
 
-def test_whoever_may_have_joined_after_a_restore_has_what_was_left_to_them(
+def test_an_individual_that_may_have_joined_after_a_restore_keeps_its_remainder(
     store: PostgresStore, database_url: str
 ) -> None:
     """At whatever time they joined: the most that anybody's limit was ever lowered by."""

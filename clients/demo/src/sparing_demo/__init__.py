@@ -1,7 +1,7 @@
-"""The demo: 294 questions about the visitors of a web site, asked through the Python client and nothing else."""
+"""The demo: 294 queries about the visitors of a web site, asked through the Python client and nothing else."""
 
 from sparing_demo.demo import run_demo
 from sparing_demo.report import DemoReport
-from sparing_demo.talking import NotTheDemo
+from sparing_demo.session import NotTheDemo
 
 __all__ = ["DemoReport", "NotTheDemo", "run_demo"]

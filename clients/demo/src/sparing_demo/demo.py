@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from sparing import Answer, Client, Dataset
-from sparing_demo.drawing import draw
-from sparing_demo.reading import Area, WebVisits, read_web_visits
+from sparing_demo.console import show
+from sparing_demo.dataset import Area, WebVisits, read_web_visits
+from sparing_demo.export import write_csv, write_json
+from sparing_demo.plot import draw
 from sparing_demo.report import DemoReport, Keys, area_results, budgets_of
-from sparing_demo.showing import show
-from sparing_demo.talking import DATASET, ask_everything, make_keys, prepare, read_own_account
-from sparing_demo.writing import write_csv, write_json
+from sparing_demo.session import DATASET, ask_everything, make_keys, prepare, read_own_account
 
 __all__ = ["run_demo"]
 
@@ -36,7 +36,7 @@ def run_demo(
 ) -> DemoReport:
     """Run the demo against the service at `base_url`, and write a picture, a table and a report to `out_dir`.
 
-    It may be run again: what is registered and uploaded stays, and questions that were answered before get the same
+    It may be run again: what is registered and uploaded stays, and queries that were answered before get the same
     answers at no charge.
 
     Args:
@@ -71,7 +71,7 @@ def run_demo(
 
 
 def _ask(client: Client, data: WebVisits, console: Console) -> tuple[Asked, float]:
-    """Every question with its answer, in the order asked, and how many seconds they took together."""
+    """Every query with its answer, in the order asked, and how many seconds they took together."""
     began = time.monotonic()
     with client, _progress(console, len(data.areas)) as heard:
         asked = list(ask_everything(client, data.areas, heard=heard))
@@ -81,7 +81,7 @@ def _ask(client: Client, data: WebVisits, console: Console) -> tuple[Asked, floa
 def _compare(
     curator: Client, individual: Client, *, dataset: Dataset, data: WebVisits, keys: Keys, asked: Asked
 ) -> DemoReport:
-    """What nobody but the curator can see: the truth, who was counted, what is left of the budgets."""
+    """The curator's view: the truth, the active individuals, and the remaining budgets."""
     charge_rho = asked[0][1].worst_case_rho
     ledger = curator.datasets.ledger(dataset=DATASET, page_size=PAGE_SIZE)
     budgets = curator.datasets.budgets(dataset=DATASET, page_size=PAGE_SIZE)
@@ -115,13 +115,13 @@ def _write(report: DemoReport, out_dir: Path) -> DemoReport:
 
 
 def _keenest(data: WebVisits) -> str:
-    """Whoever visited most areas, and so runs out of budget first."""
+    """The person with the most areas, whose budget ends first."""
     return data.areas_visited.most_common(1)[0][0]
 
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Callable[[Area, Answer], None]]:
-    """Shows the latest answer while the questions are asked; on anything but a terminal, nothing."""
+    """Shows the latest answer while the queries are asked; on anything but a terminal, nothing."""
     columns = (TextColumn("Asking"), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
@@ -133,7 +133,7 @@ def _progress(console: Console, total: int) -> Iterator[Callable[[Area, Answer],
 
 
 def _standard_output() -> Console:
-    # A terminal that cannot show a bar should show a question mark, not a traceback.
+    # A terminal that cannot show a bar should show a query mark, not a traceback.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     return Console(highlight=False)

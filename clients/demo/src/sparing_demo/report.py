@@ -1,4 +1,4 @@
-"""What the demo found, as numbers. Pure: nothing here talks to the service or draws."""
+"""The findings of the demo, as numbers. Pure: nothing here talks to the service or draws."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,25 +7,25 @@ from decimal import Decimal
 from pathlib import Path
 
 from sparing import Answer, BudgetRow, Guarantee, LedgerRow, half_width
-from sparing_demo.choosing import topic_of
-from sparing_demo.reading import Area
+from sparing_demo.dataset import Area
+from sparing_demo.strategy import topic_of
 
 __all__ = ["Account", "AreaResult", "Budgets", "DemoReport", "Keys", "area_results", "budgets_of", "worst_case_queries"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AreaResult:
-    """One question: what the analyst got, and what only the curator can set beside it."""
+    """One query: what the analyst got, and what only the curator can set beside it."""
 
-    number: int  # 1 for the question asked first
+    number: int  # 1 for the query asked first
     area: Area
     topic: str
     answer: float  # people
     half_width_95: float  # people
     truth: int  # people
     charged: int  # people counted
-    left_out: int  # people who visited the area and could not pay any more
-    certified: bool  # public arithmetic alone proved that nobody was left out
+    left_out: int  # visitors of the area that could not pay any more
+    certified: bool  # public arithmetic alone proved that no individual was left out
     reused: bool
 
     @property
@@ -45,38 +45,38 @@ class AreaResult:
 
     @property
     def active_share(self) -> float:
-        """The share of the area's visitors who could still pay; 1 when nobody visited it."""
+        """The share of the area's visitors that could still pay; 1 without visitors."""
         return active_share([self])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Everybody's accounts when all was asked."""
+    """Every individual's accounts when all was asked."""
 
     people: int
     spent_share_mean: float  # of the own budget
     spent_share_max: float
-    out_of_budget: int  # people who cannot afford another question that touches them
+    out_of_budget: int  # people who cannot afford another query that touches them
     remaining_share: tuple[int, ...]  # people per tenth of the budget that is left, least first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What one individual reads about itself."""
+    """The account that one individual reads."""
 
     person: str
     areas_visited: int
     promise_epsilon: float
     epsilon_so_far_time_uniform: float | None  # None: no less than the promise
     share_spent: float
-    charged: int  # questions
-    left_out: int  # questions
-    untouched: int  # questions
+    charged: int  # queries
+    left_out: int  # queries
+    untouched: int  # queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The keys that the demo made, for whoever wants to go on asking."""
+    """The keys that the demo made, for further queries."""
 
     analyst: str = field(repr=False)
     individual: str = field(repr=False)
@@ -89,7 +89,7 @@ class DemoReport:
     dataset: str
     guarantee: Guarantee
     budget_rho: Decimal
-    worst_case_rho: Decimal  # of one question
+    worst_case_rho: Decimal  # of one query
     sigma: float
     grid: float
     results: tuple[AreaResult, ...]  # in the order asked
@@ -97,7 +97,7 @@ class DemoReport:
     account: Account
     keys: Keys
     base_url: str = ""
-    seconds: float = 0.0  # for all questions together
+    seconds: float = 0.0  # for all queries together
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -110,7 +110,7 @@ class DemoReport:
 
     @property
     def answered(self) -> int:
-        """How many questions got an answer."""
+        """How many queries got an answer."""
         return len(self.results)
 
     @property
@@ -120,14 +120,14 @@ class DemoReport:
 
     @property
     def worst_case_answered(self) -> int:
-        """How many of these questions an accountant can allow who charges everybody the worst case each time."""
+        """How many of these queries an accountant can allow that charges every individual the worst case each time."""
         return worst_case_queries(budget_rho=self.budget_rho, worst_case_rho=self.worst_case_rho)
 
     @property
     def worst_case_half_width_95(self) -> float:
-        """The error bar such an accountant needs to allow all questions under the same guarantee, in people.
+        """The error bar such an accountant needs to allow all queries under the same guarantee, in people.
 
-        The charge of a question is 1 / (2 sigma^2), so k times as many questions need sqrt(k) times the noise.
+        The charge of a query is 1 / (2 sigma^2), so k times as many queries need sqrt(k) times the noise.
         """
         needed = float(self.answered * self.worst_case_rho / self.budget_rho)
         return half_width(sigma=self.sigma * math.sqrt(max(1.0, needed)), grid=self.grid)
@@ -190,7 +190,7 @@ def area_results(
 
 
 def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budgets:
-    """Everybody's accounts in a few numbers; `next_charge_rho` is what one more question costs whoever it touches."""
+    """All accounts in a few numbers; `next_charge_rho` is the charge of one more query."""
     people, spent_sum, spent_max, out_of_budget = 0, 0.0, 0.0, 0
     tenths = [0] * 10
     for row in rows:
@@ -208,7 +208,7 @@ def budgets_of(rows: Iterable[BudgetRow], *, next_charge_rho: Decimal) -> Budget
 
 
 def worst_case_queries(*, budget_rho: Decimal, worst_case_rho: Decimal) -> int:
-    """How many questions fit a budget when each is charged `worst_case_rho` to everybody."""
+    """How many queries fit a budget when each is charged `worst_case_rho` to everybody."""
     return int(budget_rho // worst_case_rho)
 
 
@@ -221,5 +221,5 @@ def active_share(results: Iterable[AreaResult]) -> float:
 
 
 def smoothed_active_shares(results: Sequence[AreaResult], *, window: int) -> list[float]:
-    """For each question the active share of the last `window` together: tiny areas must not drown the trend."""
+    """For each query the active share of the last `window` together: tiny areas must not drown the trend."""
     return [active_share(results[max(0, end - window) : end]) for end in range(1, len(results) + 1)]

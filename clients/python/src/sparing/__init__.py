@@ -43,7 +43,7 @@ from sparing._models import (
     ShareBin,
     UploadReport,
 )
-from sparing._question import QueryRequest
+from sparing._query import QueryRequest
 from sparing._version import __version__
 from sparing._width import half_width
 

@@ -21,9 +21,9 @@ _EXPONENT_LOW, _EXPONENT_HIGH = -7, 21
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """What was checked of a ledger. It is whole as far as it is shown if `broken` is empty.
+    """The result of checking a ledger. It is whole as far as it is shown if `broken` is empty.
 
-    Keep `hash` and compare it with the row of `entries` the next time: whoever writes a ledger anew changes it.
+    Keep `hash` and compare it with the row of `entries` the next time: a rewritten ledger has another one.
     """
 
     entries: int  # rows shown

@@ -12,7 +12,7 @@
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
 
-Every other status (403 when an allowance is used up, 500) is an `APIStatusError` itself. A question whose outcome is
+Every other status (403 when an allowance is used up, 500) is an `APIStatusError` itself. A query whose outcome is
 unknown is not lost: `error.idempotency_key` is the key it was sent with, and asking the same with that key returns
 the stored answer, charged once.
 """

@@ -1,4 +1,4 @@
-"""Conditions and items of a question, written as Python: `col("age") >= 40`, `count()`.
+"""Conditions and items of a query, written as Python: `col("age") >= 40`, `count()`.
 
 They only build the service's JSON; the service checks them against the dataset's public schema and names the field
 that is wrong.

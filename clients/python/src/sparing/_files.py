@@ -1,4 +1,4 @@
-"""What an upload may be given: a path, bytes or an open file, plain or gzipped; and which of the four formats it is."""
+"""The sources of an upload: a path, bytes or an open file, plain or gzipped; and which of the four formats it is."""
 
 import gzip
 import os

@@ -48,7 +48,7 @@ class Dataset:
     capacity: int  # public upper bound on the number of individuals
     rule: str  # what happens to an individual who cannot afford a query
     tables: Mapping[str, object]  # the public schema, as registered
-    epoch: int | None = None  # identical questions within one epoch get the same released answer
+    epoch: int | None = None  # identical queries within one epoch get the same released answer
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
     sequence: int | None = None  # queries in the ledger
     individuals: int | None = None
@@ -92,7 +92,7 @@ class ShareBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSummary:
-    """Everybody's budgets at one ledger sequence."""
+    """Every individual's budgets at one ledger sequence."""
 
     sequence: int
     individuals: int
@@ -152,7 +152,7 @@ class Answer:
     """A released answer: the exact sum over everybody who could afford the query, clipped, plus noise.
 
     That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
-    further off than `half_width_95`; while `coverage_certified`, nobody who kept the dataset's limit was left out.
+    further off than `half_width_95`; while `coverage_certified`, no individual with the dataset's limit was left out.
     `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`.
     """
 
@@ -182,7 +182,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicCost:
-    """The most that a question can take of the service, and how long its time slots delay the answer."""
+    """The most that a query can take of the service, and how long its time slots delay the answer."""
 
     time_ms: float
     memory_bytes: int
@@ -191,7 +191,7 @@ class PublicCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Everything public about a question, found without touching a record or charging anybody."""
+    """Everything public about a query, found without touching a record or charging anybody."""
 
     dimension: int
     grid: float

@@ -1,6 +1,6 @@
 """When to send a request again, and after how long. Pure: sleep and chance come in from the client.
 
-Sending twice is only harmless when the server can tell that it is the same request. A question carries an idempotency
+Sending twice is only harmless when the server can tell that it is the same request. A query carries an idempotency
 key, so it may be repeated after anything. Reading changes nothing. Everything else (registering, uploading, making a
 key) is repeated only when it certainly was not carried out: a repeated upload would count every event twice.
 """

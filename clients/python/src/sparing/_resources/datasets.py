@@ -46,7 +46,7 @@ class Datasets:
             delta: see `epsilon`.
             rho: the same guarantee as zero-concentrated differential privacy.
             limit_floor_rho: the smallest limit that a `budget` column will hold.
-            rule: what happens to individuals who cannot afford a query.
+            rule: the fate of individuals that cannot afford a query.
 
         Raises:
             ConflictError: the name is taken.
@@ -100,7 +100,7 @@ class Datasets:
         return (read(BudgetRow, item) for item in pages)
 
     def budget_summary(self, *, dataset: str) -> BudgetSummary:
-        """Everybody's budgets in a histogram and a few quantiles."""
+        """Every individual's budgets in a histogram and a few quantiles."""
         return read(BudgetSummary, self._sender.get(path("datasets", dataset, "budgets", "summary")))
 
     def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[LedgerRow]:
@@ -117,12 +117,12 @@ class Datasets:
         return chain_of(self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size))
 
     def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[ActRow]:
-        """What was done to the dataset, newest first: uploads, lowered limits, erasures, epochs."""
+        """The acts on the dataset, newest first: uploads, lowered limits, erasures, epochs."""
         pages = self._sender.pages(path("datasets", dataset, "acts"), limit=page_size)
         return (read(ActRow, item) for item in pages)
 
     def open_epoch(self, *, dataset: str) -> int:
-        """Open the next epoch: from now on, questions are answered afresh and charged. Returns its number."""
+        """Open the next epoch: from now on, queries are answered afresh and charged. Returns its number."""
         reply = self._sender.post(path("datasets", dataset, "epochs"))
         return read(_Epoch, reply).epoch
 

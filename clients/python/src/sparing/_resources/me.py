@@ -20,11 +20,11 @@ class Me:
         self._sender = sender
 
     def budgets(self) -> tuple[IndividualBudget, ...]:
-        """What was promised and what is spent, per dataset."""
+        """The promise and the spent total, per dataset."""
         return tuple(read(IndividualBudget, item) for item in self._sender.pages(path("me", "budgets")))
 
     def receipts(self, *, page_size: int = PAGE_SIZE) -> Iterator[Receipt]:
-        """What each query cost, newest first, fetched page by page as they are consumed."""
+        """The charge of each query, newest first, fetched page by page as they are consumed."""
         return (read(Receipt, item) for item in self._sender.pages(path("me", "receipts"), limit=page_size))
 
     def lower(

@@ -1,4 +1,4 @@
-"""Principals, for curators: who may ask, and the key that says so."""
+"""Principals, for curators: their roles and API keys."""
 
 from decimal import Decimal
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Questions, for analysts: ask, preview, fetch again."""
+"""Queries, for analysts: ask, preview, fetch again."""
 
 import dataclasses
 import uuid
@@ -8,7 +8,7 @@ from typing import Unpack
 from sparing._constants import PAGE_SIZE
 from sparing._decode import read
 from sparing._models import Answer, Preview, ReleaseRow
-from sparing._question import QueryRequest, question_json
+from sparing._query import QueryRequest, question_json
 from sparing._retry import Repeat
 from sparing._sender import Sender, path
 
@@ -23,20 +23,20 @@ class Queries:
         self._sender = sender
 
     def ask(self, *, idempotency_key: str | None = None, **question: Unpack[QueryRequest]) -> Answer:
-        """Ask a question and wait for its answer.
+        """Ask a query and wait for its answer.
 
         The key is made before anything is sent, and every try carries it, so that a lost reply is fetched and not
         charged again. When all tries fail, the exception carries the key: ask the same with
         `idempotency_key=error.idempotency_key`.
 
         Args:
-            idempotency_key: 1 to 128 printable ASCII characters naming this question for ever; by default a fresh one.
-            question: `dataset`; `select` (`count()`, `sum_("spend")`, `histogram("item")`, or a list of them); `where`
+            idempotency_key: 1 to 128 printable ASCII characters naming this query for ever; by default a fresh one.
+            query: `dataset`; `select` (`count()`, `sum_("spend")`, `histogram("item")`, or a list of them); `where`
                 (`col("age") >= 40`); `from_` (an event table); `group_by`; `l2_clip` (a bound on one individual's
                 part); exactly one of `sigma`, `rho` and `half_width` with `confidence`; `rule`; `reuse`.
 
         Raises:
-            InvalidRequestError: the service does not accept the question; `errors` name the fields.
+            InvalidRequestError: the service does not accept the query; `errors` name the fields.
             APIStatusError: 403 with slug `allowance-exceeded` when the analyst's worst-case allowance is used up.
             ValueError: not exactly one kind of noise is given.
         """
@@ -46,7 +46,7 @@ class Queries:
         return dataclasses.replace(read(Answer, reply), idempotency_key=key)
 
     def preview(self, **question: Unpack[QueryRequest]) -> Preview:
-        """Everything public about a question (error, worst-case cost, allowance left), free: no record is touched."""
+        """Everything public about a query (error, worst-case cost, allowance left), free: no record is touched."""
         where = path("datasets", question["dataset"], "queries", "preview")
         return read(Preview, self._sender.post(where, question_json(question), repeat=Repeat.READ))
 

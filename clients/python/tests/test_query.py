@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sparing import col, count, sum_
-from sparing._question import question_json
+from sparing._query import question_json
 
 MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
 
@@ -25,7 +25,7 @@ MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
     ],
 )
 def test_each_argument_has_its_member(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    """What is not given is left to the service's defaults."""
+    """Missing arguments are left to the service's defaults."""
     assert question_json({"dataset": "d", "sigma": 20, **given}) == MINIMAL | expected  # type: ignore[typeddict-item]
 
 
@@ -44,12 +44,12 @@ def test_noise_is_stated_in_one_of_three_ways(noise: dict[str, Any], expected: d
 
 @pytest.mark.parametrize("noise", [{}, {"sigma": 1, "rho": 1}, {"sigma": 1, "confidence": 0.9}])
 def test_any_other_noise_is_an_error(noise: dict[str, Any]) -> None:
-    """No default: how much privacy a question may cost is the analyst's decision."""
+    """No default: how much privacy a query may cost is the analyst's decision."""
     with pytest.raises(ValueError, match=r"give exactly one of|confidence goes with"):
         question_json({"dataset": "d", **noise})  # type: ignore[typeddict-item]
 
 
 def test_a_misspelt_argument_is_an_error() -> None:
-    """As for any Python function; a condition that is silently not sent would answer another question."""
+    """As for any Python function; a condition that is silently not sent would answer another query."""
     with pytest.raises(TypeError, match="wheer"):
         question_json({"dataset": "d", "sigma": 1, "wheer": col("a") == 1})  # type: ignore[typeddict-unknown-key]

@@ -15,7 +15,7 @@ from sparing_demo.report import DemoReport, smoothed_active_shares
 __all__ = ["draw"]
 
 TOP = 25  # areas
-WINDOW = 25  # questions that one point of the trend looks back on
+WINDOW = 25  # queries that one point of the trend looks back on
 TINY = 20  # visitors
 INK, BLUE, ORANGE, GREY, PALE = "#1f2933", "#1565a8", "#d9730d", "#8792a2", "#e4e9f0"
 
@@ -144,7 +144,7 @@ def _active(axes: Axes, report: DemoReport) -> None:
 
 
 def _floor(report: DemoReport) -> float:
-    """The bottom of the picture of shares: in a tiny area one person left out is a large share, and no news."""
+    """The bottom of the picture of shares: in a tiny area one person left out is a large share, and no notices."""
     shares = [result.active_share for result in report.results if result.truth >= TINY]
     return math.floor(20 * min(0.95, *shares)) / 20
 

@@ -15,7 +15,7 @@ __all__ = ["show"]
 TOP = 15  # areas in the table
 BAR_WIDTH = 44  # characters
 CHART_WIDTH, CHART_HEIGHT = 58, 6  # characters
-WINDOW = 25  # questions that one point of the trend looks back on
+WINDOW = 25  # queries that one point of the trend looks back on
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEVELS = " ▁▂▃▄▅▆▇█"
 INK, WARM, FAINT = "bold cyan", "yellow", "bright_black"
@@ -134,7 +134,7 @@ def _account(report: DemoReport) -> RenderableType:
 
 
 def _so_far(account: Account) -> str:
-    """What is spent, read as an epsilon, would promise less than it says: this bound holds whenever it is read."""
+    """The spent total, read as an epsilon, would promise too much: this bound holds whenever it is read."""
     if account.epsilon_so_far_time_uniform is None:
         return "no smaller bound holds so far"
     return f"so far the loss is within {account.epsilon_so_far_time_uniform:.3g}, whenever one looks"

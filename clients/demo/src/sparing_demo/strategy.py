@@ -2,8 +2,8 @@
 
 The plan is small enough to say in three sentences. The 294 areas fall into a dozen topics by the words of their
 titles. The analyst first scouts each topic once, by its area with the shortest address, because short addresses are
-given to what matters. From then on the next question goes to the topic whose latest three answers were highest on
-average, so that a topic that disappoints goes to the back of the line.
+given to what matters. From then on the next query goes to the topic whose latest three answers were highest on
+average, so that a topic that disappoints goes to the back of the writer.
 
 The ids of the areas would be a better guide: low ids are much visited, as if they had been given in the order in which
 the log met the areas. What was read off the data is not public, so the plan does not look at them.
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
-from sparing_demo.reading import Area
+from sparing_demo.dataset import Area
 
 __all__ = ["TOPICS", "Chooser", "topic_of"]
 

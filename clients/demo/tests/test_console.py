@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparing_demo.showing import bar, chart
+from sparing_demo.console import bar, chart
 
 
 def test_bars() -> None:
@@ -16,7 +16,7 @@ def test_bars() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=400), st.integers(1, 80), st.integers(1, 8))
 def test_a_chart_fills_its_frame(values: list[float], width: int, height: int) -> None:
-    """Whatever the numbers: so many lines of so many characters, filled from below."""
+    """For all numbers: so many lines of so many characters, filled from below."""
     lines = chart(values, width=width, height=height, low=0.5, high=1.0)
 
     assert [len(line) for line in lines] == [width] * height

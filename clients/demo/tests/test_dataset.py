@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 
-from sparing_demo.reading import WebVisits
+from sparing_demo.dataset import WebVisits
 
 
 def test_the_data_is_what_its_description_says(web_visits: WebVisits) -> None:
@@ -17,7 +17,7 @@ def test_the_data_is_what_its_description_says(web_visits: WebVisits) -> None:
 
 
 def test_the_true_answers_and_the_table_of_people(web_visits: WebVisits) -> None:
-    """What the curator knows."""
+    """The curator's knowledge."""
     rows = list(csv.DictReader(io.StringIO(web_visits.people_csv().decode())))
 
     assert web_visits.visitors["1008"] == 12_511

@@ -9,7 +9,7 @@ __all__ = ["QueryRequest", "question_json"]
 
 
 class QueryRequest(TypedDict, total=False):
-    """The keyword arguments that make a question. Exactly one of `sigma`, `rho` and `half_width` is required."""
+    """The keyword arguments that make a query. Exactly one of `sigma`, `rho` and `half_width` is required."""
 
     dataset: Required[str]  # which dataset is asked; in the address, not in the document
     select: Item | Sequence[Item]  # default: count()
@@ -22,7 +22,7 @@ class QueryRequest(TypedDict, total=False):
     half_width: float  # noise: at most such that an answer is within this of what was counted at `confidence`
     confidence: float  # default 0.95; goes with half_width
     rule: str  # for those who cannot pay; default "skip"
-    reuse: bool  # default True: an identical question of this epoch gets its released answer, at no charge
+    reuse: bool  # default True: an identical query of this epoch gets its released answer, at no charge
 
 
 def question_json(question: QueryRequest) -> dict[str, object]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from sparing import Answer, Client, Dataset, NotFoundError, Receipt, col, count
-from sparing_demo.choosing import Chooser
-from sparing_demo.reading import Area, WebVisits
+from sparing_demo.dataset import Area, WebVisits
 from sparing_demo.report import Account, Keys
+from sparing_demo.strategy import Chooser
 
 __all__ = ["DATASET", "SIGMA", "NotTheDemo", "ask_everything", "make_keys", "prepare", "read_own_account"]
 
@@ -18,7 +18,7 @@ ROWS_CAPACITY = 200_000  # public too; the data's description gives three areas 
 # The noise is chosen from public numbers alone. (1, 1e-6) allows each person 0.028 rho, and a count at sigma costs
 # whoever it touches 1 / (2 sigma^2): at sigma 18 the budget pays for 18 areas a person, six times the three that the
 # data's description gives as the average. So hardly anybody runs out, while an accountant who must charge everybody
-# for every question stops after 18 of 294. A smaller sigma would leave out more of the keenest visitors than its
+# for every query stops after 18 of 294. A smaller sigma would leave out more of the keenest visitors than its
 # narrower error bars are worth.
 SIGMA = 18.0
 CLIP = 1.0  # one person is one visitor of an area, whatever the rows say
@@ -74,7 +74,7 @@ def ask_everything(
 
 
 def read_own_account(individual: Client, *, person: str, areas_visited: int) -> Account:
-    """What the individual `person` reads about itself; no other key shows it this."""
+    """The account of the individual `person`; no other key shows it."""
     (budget,) = (found for found in individual.me.budgets() if found.dataset == DATASET)
     receipts = list(individual.me.receipts(page_size=1000))
     return Account(

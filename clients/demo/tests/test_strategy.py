@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparing_demo.choosing import TOPICS, Chooser, topic_of
-from sparing_demo.reading import Area, WebVisits, read_web_visits
+from sparing_demo.dataset import Area, WebVisits, read_web_visits
+from sparing_demo.strategy import TOPICS, Chooser, topic_of
 
 AREAS = read_web_visits().areas
 
@@ -24,14 +24,14 @@ def order(areas: tuple[Area, ...], answers: dict[str, float]) -> list[Area]:
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=len(AREAS), max_size=len(AREAS)))
 def test_every_area_is_asked_about_exactly_once(answers: list[float]) -> None:
-    """Whatever the answers are: 294 questions in all."""
+    """For all answers: 294 queries."""
     asked = order(AREAS, {area.id: answer for area, answer in zip(AREAS, answers, strict=True)})
 
     assert Counter(asked) == Counter(AREAS)
 
 
 def test_each_topic_is_scouted_first() -> None:
-    """One question for each topic, about its area with the shortest address, whatever the answers."""
+    """One query for each topic, about its area with the shortest address, whatever the answers."""
     asked = order(AREAS, {area.id: float(area.id) for area in AREAS})
     topics = [topic_of(area) for area in asked[: len(TOPICS) + 1]]
 
@@ -59,7 +59,7 @@ def test_the_ids_play_no_part() -> None:
 
 
 def test_it_finds_the_visits_sooner_than_chance(web_visits: WebVisits) -> None:
-    """On the data itself: a sixth of the questions find half of the visits."""
+    """On the data itself: a sixth of the queries find half of the visits."""
     asked = order(AREAS, {area.id: float(web_visits.visitors[area.id]) for area in AREAS})
     found = sum(web_visits.visitors[area.id] for area in asked[:50])
 
