@@ -1,1 +1,1 @@
-"""The order of events: register, append, answer, read, erase, verify. The ports are declared here; no SQL, no HTTP."""
+"""The use cases of the service and the ports that they need: register, append, answer, read, erase, verify."""

@@ -28,18 +28,18 @@ class Analysts:
         self._store, self._registry, self._submitter, self._admission = store, registry, submitter, admission
 
     def submit(self, principal: Principal, dataset: str, key: str, query: Query) -> PendingAnswer:
-        """Submit a query under an idempotency key. Raises NotFound, Busy; the promise fails with all else.
+        """Submit a query under an idempotency key. Raises NotFound, Busy; all other errors fail the promise.
 
-        A query that is not valid, or not any more, is looked up under its key before it is refused.
+        An invalid query is first looked up under its key: an earlier version may have answered it.
         """
         return self._submitter.submit(principal, self._visible(principal, dataset), key, query)
 
     def submit_all(
         self, principal: Principal, dataset: str, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
-        """Submit several queries, each under its own key, as one unit: they are worked on and committed together.
+        """Submit several queries, each under its own key, as one unit that is committed together.
 
-        A query that is not valid fails its own promise alone. Raises NotFound, and InvalidRequest or Busy for the unit.
+        An invalid query fails its own promise alone. Raises NotFound, and InvalidRequest or Busy for the unit.
         """
         return self._submitter.submit_all(principal, self._visible(principal, dataset), queries)
 

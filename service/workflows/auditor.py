@@ -1,4 +1,4 @@
-"""The use cases of auditors: the ledger, entry by entry, as the chain of hashes binds it."""
+"""The use cases of auditors: read the chained ledger, entry by entry."""
 
 from service.workflows.model.views import LedgerRow, Page
 from service.workflows.reads.ledger import ledger

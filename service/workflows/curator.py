@@ -33,7 +33,7 @@ class Curators:
         principals: Principals,
         amend: Callable[[DatasetRecord], None],
     ) -> None:
-        """`amend` has the ledger of a dataset amended after an erasure."""
+        """`amend` starts the amendment of a dataset's ledger after an erasure."""
         self._store, self._registry, self._exchange, self._pepper = store, registry, exchange, pepper
         self._principals, self._amend = principals, amend
         self._counts = Counts(store)
@@ -58,17 +58,19 @@ class Curators:
             rows = read_upload(record, table, content_type, source)
             return act_beside(self._registry.writer(record), placing(record, table, rows, self._pepper))
 
-        return self._beside(record, append)
+        return self._run_in_background(record, append)
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
         record = self._registry.record(dataset)
-        self._beside(record, lambda: act_beside(self._registry.writer(record), erasing(record, key, self._pepper)))
+        self._run_in_background(
+            record, lambda: act_beside(self._registry.writer(record), erasing(record, key, self._pepper))
+        )
         self._principals.forget_individual(dataset, key)
         self._amend(record)
 
     def open_epoch(self, dataset: str) -> int:
-        """Start the next public epoch, in which nothing released before is reused. Raises NotFound."""
+        """Start the next public epoch, in which no earlier answer is reused; returns its number. Raises NotFound."""
         return self._registry.writer(self._registry.record(dataset)).act(next_epoch)
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
@@ -77,12 +79,12 @@ class Curators:
         return accounts.budgets(record, self._registry.writer(record), self._exchange, cursor=cursor, limit=limit)
 
     def budget_summary(self, dataset: str) -> BudgetSummary:
-        """The remaining budgets, summed up; accounts are copied page by page, while queries are answered."""
+        """A summary of the remaining budgets; accounts are copied page by page between queries."""
         return summary(all_accounts(self._registry.writer(self._registry.record(dataset))))
 
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
         return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
 
-    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+    def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")

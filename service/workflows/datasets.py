@@ -58,12 +58,12 @@ class Registration(BaseModel):
     tables: Schema
     rule: Literal["skip"] = "skip"
     accounting: Literal["gdp"] = "gdp"
-    """By which charges are added up: an entry must be priceable under one rule only, so the genesis binds it."""
+    """The rule by which charges add up; the genesis binds it, so that an entry can be priced in one way only."""
     limit_floor_rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
 
 
 def register(registration: Registration, store: Store) -> DatasetRecord:
-    """Keep a new dataset. Raises InvalidRequest on a budget below one unit, NameTaken on a known name."""
+    """Store a new dataset. Raises InvalidRequest on a budget below one unit, NameTaken on a known name."""
     if store.dataset(registration.name) is not None:
         raise NameTaken
     budget = registration.guarantee.budget_units
@@ -88,7 +88,7 @@ def register(registration: Registration, store: Store) -> DatasetRecord:
 
 
 def _limit_floor(registration: Registration, budget: int) -> int:
-    """The smallest limit that the dataset promises: the budget itself unless people may bring limits of their own."""
+    """The smallest limit that an individual may have: the budget itself, unless uploads may state limits."""
     if registration.limit_floor_rho is not None:
         floor = units_down(Fraction(registration.limit_floor_rho))
         if floor > budget:
@@ -103,7 +103,7 @@ def _text(number: Decimal | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """How many there were at a version of the data or later."""
+    """Counts taken at a version of the data, or later."""
 
     version: tuple[int, int]
     individuals: int
@@ -111,16 +111,15 @@ class _Counted:
 
 
 class Counts:
-    """How many people and rows each dataset has, counted once for a version of its data: a million take a while."""
+    """Counts of individuals and rows, cached for each version of a dataset's data: counting a million is slow."""
 
     def __init__(self, store: Store) -> None:
-        """Nothing is counted yet."""
         self._store = store
         self._counted: dict[int, _Counted] = {}
 
     def of(self, record: DatasetRecord) -> DatasetCounts:
-        """As of now, or of an act that has come while it was counted."""
-        head = self._store.head(record.id)  # first, so that what is kept is no older than the version it is kept under
+        """The counts now, or after an act that was committed during the count."""
+        head = self._store.head(record.id)  # read first, so that the cached counts are not older than their version
         version, counted = (head.fence, head.data_version), self._counted.get(record.id)
         if counted is None or counted.version != version:
             individuals, rows = self._store.row_counts(record.id)
@@ -129,12 +128,12 @@ class Counts:
 
 
 def dataset_view(record: DatasetRecord, store: Store, counts: Counts) -> DatasetView:
-    """The public part with the counts, which only its curator sees."""
+    """The public part, and the counts that only curators see."""
     return DatasetView(public=public_dataset(record, store), counts=counts.of(record))
 
 
 def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:
-    """The public part. Looks at no record, and so takes no time that depends on how many there are."""
+    """The public part. Reads no record, so that its time does not depend on their number."""
     return PublicDataset(
         name=record.name,
         guarantee=record.guarantee,

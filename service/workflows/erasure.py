@@ -1,4 +1,4 @@
-"""Erasure: the record goes, the account stays under a keyed tombstone, and no other account changes."""
+"""Erasure: the record is deleted, the account stays under a keyed tombstone, and no other account changes."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from service.workflows.writer.state import DatasetState
 
 
 def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
-    """Delete an individual's rows. The slot is never another's; the same person coming back resumes its spending."""
+    """Delete an individual's rows. No other individual gets its slot; if it returns, it keeps its spent total."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:
         slot = slot_of(transaction, key)
@@ -21,7 +21,7 @@ def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None
         change = base.memory.changed(emptied=np.array([slot]))
 
         def act(transaction: Transaction, state: DatasetState) -> None:
-            # Only now: an act that lowers this limit holds the dataset's lock and waits for the account's row.
+            # Not earlier: an act that lowers this limit holds the dataset's lock and waits for the account's row.
             transaction.erase(slot, pepper.tombstone(record.id, key))
             transaction.journal("erase", {"slot": slot})
             state.after_commit(lambda: state.put_records(change))

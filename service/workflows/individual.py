@@ -16,7 +16,7 @@ from service.workflows.writer.registry import DatasetRegistry
 
 
 class Individuals:
-    """Everything an individual can do, on the own account and no other. Thread-safe."""
+    """Everything an individual can do, on its own account only. Thread-safe."""
 
     def __init__(self, *, registry: DatasetRegistry, exchange: ReplicaExchange) -> None:
         self._registry, self._exchange = registry, exchange
@@ -34,7 +34,7 @@ class Individuals:
     def lower_limit(
         self, principal: Principal, dataset: str, *, limit_rho: Decimal | None = None, pause: bool = False
     ) -> MyBudget:
-        """Lower one's own limit, or pause. Raises InvalidRequest on a raise, NotFound on another's dataset."""
+        """Lower the individual's limit, or pause it. Raises InvalidRequest on a raise, NotFound on another dataset."""
         if (limit_rho is None) != pause:
             raise InvalidRequest.of("limit_rho", "give either limit_rho or pause")
         if limit_rho is None:
@@ -43,7 +43,7 @@ class Individuals:
         return self._change(principal, dataset, partial(ledger.lowering, limit_units=units))
 
     def resume(self, principal: Principal, dataset: str) -> MyBudget:
-        """End one's own pause; a lowered limit stays lowered. Raises NotFound on another's dataset."""
+        """End the individual's pause; a lowered limit stays lowered. Raises NotFound on another dataset."""
         return self._change(principal, dataset, partial(ledger.pausing, paused=False))
 
     def _own(self, principal: Principal) -> tuple[DatasetRecord, str]:
@@ -54,10 +54,10 @@ class Individuals:
     def _change(
         self, principal: Principal, dataset: str, operation_of: Callable[[str], Operation[OwnAccount]]
     ) -> MyBudget:
-        """Commit an operation on the own account, made for its key."""
+        """Commit an operation on the individual's account, made for its key."""
         record, key = self._own(principal)
         if record.name != dataset:
             raise NotFound
         account = self._registry.writer(record).act(operation_of(key))
-        # Outside the writer: an epsilon takes ten milliseconds. A promise does not follow the limit down.
+        # Outside the writer: an epsilon takes ten milliseconds. The promise does not fall with the limit.
         return ledger.my_budget_view(record, account, ledger.promised_to(record, self._registry.guard(record), key))

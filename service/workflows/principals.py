@@ -30,10 +30,10 @@ class Principals:
         self._remembered: dict[UUID, tuple[PrincipalRecord, datetime]] = {}
 
     def remembered(self, api_key: str) -> Principal | None:
-        """The principal of a key that was recognised less than REMEMBERED_FOR ago; None says nothing at all.
+        """The principal of a key that was recognised less than REMEMBERED_FOR ago; None if the key must be looked up.
 
-        It touches no database and may be asked from the event loop. A key revoked by another replica works for at most
-        that long; revoked here, it stops at once.
+        Reads no database and may be called in the event loop. A key revoked by another replica works for at most
+        that long; one revoked here stops at once.
         """
         parts = split_api_key(api_key)
         record, seen_at = self._remembered.get(parts[0], _UNKNOWN) if parts is not None else _UNKNOWN
@@ -42,7 +42,7 @@ class Principals:
         return self._principal(record, parts[1])
 
     def authenticate(self, api_key: str) -> Principal | None:
-        """The principal of a key; None when it is malformed, unknown or revoked, which look alike."""
+        """The principal of a key; None alike when it is malformed, unknown or revoked."""
         parts = split_api_key(api_key)
         record = None if parts is None else self._store.principal(parts[0])
         if parts is None or record is None or record.revoked_at is not None:
@@ -61,7 +61,7 @@ class Principals:
         individual: str | None = None,
         allowance_rho: Decimal | None = None,
     ) -> tuple[Principal, str]:
-        """A new principal and its key, which is shown once and never kept. Raises InvalidRequest naming the field."""
+        """A new principal and its key, which is shown once and never stored. Raises InvalidRequest naming the field."""
         _check(role, name, dataset, individual, allowance_rho)
         if dataset is not None and self._store.dataset(dataset) is None:
             raise InvalidRequest.of("dataset", "no such dataset")
@@ -89,19 +89,19 @@ class Principals:
         return principal, api_key
 
     def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
-        """Every principal that holds or held a key; never the key."""
+        """Every principal, active or revoked, without its key."""
         records = self._store.principals(after=_uuid(cursor), limit=limit)
         return Page(items=tuple(map(_row, records)), next=str(records[-1].id) if len(records) == limit else None)
 
     def revoke(self, principal_id: UUID) -> None:
-        """The key stops working with the next request. Raises NotFound."""
+        """Revoke a principal's key, from the next request on. Raises NotFound."""
         revoked = self._store.revoke_principal(principal_id, self._clock())
         self._remembered.pop(principal_id, None)
         if not revoked:
             raise NotFound
 
     def forget_individual(self, dataset: str, key: str) -> None:
-        """The principals of an individual that was erased, in the transaction that did it, are remembered no more."""
+        """Forget the principals of an erased individual; the erasure's transaction has revoked them."""
         for record, _ in list(self._remembered.values()):
             if (record.dataset, record.individual) == (dataset, key):
                 self._remembered.pop(record.id, None)

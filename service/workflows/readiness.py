@@ -18,7 +18,7 @@ class Readiness:
         self._found: tuple[datetime, list[str]] = (datetime.min.replace(tzinfo=UTC), [])
 
     def problems(self) -> list[str]:
-        """The codes, none when ready. Asked anew at most once a second."""
+        """The codes, none when ready; checked at most once a second."""
         now = self._clock()
         asked_at, problems = self._found
         if not asked_at <= now < asked_at + READY_FOR:
@@ -27,10 +27,10 @@ class Readiness:
         return problems
 
     def check_witnesses(self) -> list[str]:
-        """Hold every dataset against its witness, so that `problems` knows; the public codes of what is wrong."""
+        """Compare every dataset with its witness, for `problems` too; the public codes of the problems."""
         guards = [self._registry.guard(record) for record in self._store.datasets()]
         return sorted({code for guard in guards if (code := guard.recheck()) is not None})
 
     def _closed_problems(self) -> list[str]:
-        """Codes of the closed datasets, each checked anew: it may have been reconciled."""
+        """Codes of the closed datasets, each checked again: it may have been reconciled."""
         return sorted({code for guard in self._registry.closed() if (code := guard.recheck()) is not None})

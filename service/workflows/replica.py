@@ -29,9 +29,9 @@ from service.workflows.writer.threads import WriterThread
 
 
 class Replica:
-    """Everything the API and the command line know: `analysts`, `curators`, `individuals`, `auditors`, `principals`.
+    """The entry point of the API and the command line: `analysts`, `curators`, `individuals`, `auditors`, `principals`.
 
-    Thread-safe. Callers are authenticated already; `close` lets every dataset's writer finish.
+    Thread-safe. Callers are already authenticated; `close` lets every dataset's writer finish.
     """
 
     def __init__(
@@ -73,40 +73,40 @@ class Replica:
         self.auditors = Auditors(registry=self.registry)
 
     def close(self) -> None:
-        """Take nothing new, finish what waits, and stop. The store must outlive this call."""
+        """Refuse new requests, finish the waiting ones, and stop. The store must outlive this call."""
         self._submitter.close()
         self.registry.close()
         self._exchange.close()
 
     def share(self, ownership: Ownership) -> None:
-        """From now on work only on datasets that this process owns. To be called before anything is asked."""
+        """Work from now on only on datasets that this process owns. To be called before the first request."""
         self.ownership = ownership
         ownership.watch(self._let_go)
 
     def leave(self) -> None:
-        """Let other processes take the datasets over; what was accepted is still finished. For signal handlers too."""
+        """Let other processes take over the datasets; accepted requests are still finished. Safe in signal handlers."""
         if self.ownership is not None:
             self.ownership.leave()
 
     def check_ledgers(self) -> None:
-        """From now on check the end of a dataset's ledger in the background each time its writer is opened."""
+        """Check, from now on, the end of a dataset's ledger in the background whenever its writer is opened."""
         self.registry.attach(StartChecks(self._store))
 
     def amend_ledgers(self) -> None:
-        """From now on bring erasures to their end in the ledger, when they happen and when a writer is opened."""
+        """Amend the ledger, from now on, after each erasure and for unfinished ones whenever a writer is opened."""
         self._amender = Amender()
         self.registry.attach(self._amender)
 
     def waiting(self) -> int:
-        """The number of things that wait in all lines together."""
+        """The number of requests waiting in all writers together."""
         return sum(writer.length for writer in self.registry.opened())
 
     def fenced(self) -> int:
-        """The number of datasets that are known to be closed, by their witness or for damage; looks nowhere."""
+        """The number of datasets known to be closed, by their witness or for damage; does not check again."""
         return len(self.registry.closed())
 
     def opened(self) -> int:
-        """The number of datasets that are in memory here, or are being loaded."""
+        """The number of datasets in this process's memory, or being loaded."""
         return len(self.registry.opened())
 
     def preload(self) -> None:
@@ -137,5 +137,5 @@ class Replica:
             when_free=None if self.admission.scheduler is None else self.admission.scheduler.when_free,
         )
         self._exchange.follow(record.genesis, writer)
-        self._exchange.open()  # only now: a command that touches no dataset need not listen
+        self._exchange.open()  # not earlier: a command that opens no dataset need not listen
         return writer

@@ -1,4 +1,4 @@
-"""Rows into a dataset, all or nothing: checked before the writer is entered, then placed in one transaction."""
+"""Uploads of rows, all or nothing: checked outside the writer, then written in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -32,7 +32,7 @@ Integers = NDArray[np.int64]
 
 
 def import_reader() -> None:
-    """Import what reads an upload, so that the first that comes need not wait for it; a start does not need it."""
+    """Import the upload reader in advance, so that the first upload need not wait for it; a start does not need it."""
     import_module("service.engine.ingest.reader")
 
 
@@ -52,7 +52,7 @@ def read_upload(record: DatasetRecord, table_name: str, content_type: str, sourc
 
 
 def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
-    """The act that gives checked rows their slots and appends them."""
+    """The act that assigns slots to checked rows and appends them."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport]:
         upload = _UploadOperation(record, table_name, rows, pepper, transaction, base)
@@ -81,7 +81,7 @@ def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) 
 
 
 class _UploadOperation:
-    """One upload on its way into a dataset in which nothing else changes records."""
+    """One upload, while no other act can change the dataset's records."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class _UploadOperation:
         self.added: dict[str, Placed] = {}
 
     def write(self) -> None:
-        """Write rows and people. Raises InvalidRequest."""
+        """Write rows and individuals. Raises InvalidRequest."""
         table = self.record.schema.tables[self.table_name]
         self.slots = self._add_individuals() if isinstance(table, IndividualsTable) else self._add_events(table)
         self._add(self.table_name, self.slots, self.rows.codes)
 
     def _add_individuals(self) -> Integers:
-        """New people, each once; an individual erased before comes back to the old slot and keeps what is spent."""
+        """New individuals, each once; one erased before gets its old slot back and keeps its spent total."""
         known = self.transaction.slots_of(self.keys)
         taken = np.flatnonzero(known != _UNKNOWN)
         if taken.size:
@@ -120,7 +120,7 @@ class _UploadOperation:
         unknown = np.flatnonzero(slots == _UNKNOWN)
         if unknown.size and table.unknown_individuals == "reject":
             raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
-        # Until it is known whether the rows are refused, unknown people are counted in slots not taken yet.
+        # Until the rows are accepted, unknown individuals are counted in slots that are not taken yet.
         new, whose = self.keys.taken(unknown).distinct()
         slots[unknown] = self.slots_used + whose
         self._check_rows_per_individual(table, slots)
@@ -129,7 +129,7 @@ class _UploadOperation:
         return slots
 
     def _create(self, keys: Sequence[str]) -> Integers:
-        """Individuals known by their events alone: every column of theirs is NULL."""
+        """New individuals known by their events alone: all their columns are NULL."""
         people = self.record.schema.individuals_name
         slots = self._join(keys, None)
         self._add(people, slots, self.memory.null_codes(people, slots.size))
@@ -140,7 +140,7 @@ class _UploadOperation:
         self.added[table] = slots, codes
 
     def _join(self, keys: Sequence[str], limits: Integers | None) -> Integers:
-        """Slots for new keys in order of arrival, and accounts with their limits."""
+        """Slots for new keys in order of arrival, and their accounts and limits."""
         slots = self._returning(keys)
         new = slots == _UNKNOWN
         slots[new] = self.slots_used + np.arange(int(new.sum()))
@@ -149,7 +149,7 @@ class _UploadOperation:
             raise InvalidRequest.of("rows", f"the dataset's capacity is {self.record.capacity} individuals")
         budget = np.full(len(keys), self.record.budget_units, dtype=np.int64)
         limits = budget if limits is None else np.where(limits < 0, budget, limits)
-        # Of a new individual a restored database may have forgotten as much as this.
+        # A restored database may have lost up to this much of a new individual's charges.
         limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)
         # For individuals that left and came back: a limit never rises, and never falls below what is spent. While they
         # are gone neither number can change but by a burn, which raises the fence and makes this act begin again.

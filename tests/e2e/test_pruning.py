@@ -57,7 +57,7 @@ def test_a_ledger_is_pruned_beside_the_service(home: Path) -> None:
     ("before", "said"),
     [
         ("yesterday", "before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00"),
-        ("1999-12-31", "before: no checkpoint has come so far that an entry could be pruned"),
+        ("1999-12-31", "before: no checkpoint covers an entry that could be pruned"),
     ],
 )
 def test_a_bound_that_makes_no_sense_is_refused_in_one_line(home: Path, before: str, said: str) -> None:

@@ -110,7 +110,7 @@ class SteppedCurators(Curators):
         )
         self._laws = laws
 
-    def _beside(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
+    def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return task()
 
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:

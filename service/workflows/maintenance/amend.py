@@ -1,9 +1,8 @@
-"""Erasures in the ledger: the individual's place in every kept entry is made untouched.
+"""Amendment of the ledger after erasures: the individual becomes untouched in every entry that is not pruned.
 
-It is done outside the writer in stretches of entries, each by one act that binds the amendments of its stretch
-(`model.amendments`), so that a process that ends in the middle loses one stretch of work at most. An entry
-is amended only once a checkpoint has what it charged: it is never replayed again. How many acts there are follows from
-sequences alone.
+Entries are amended outside the writer in ranges, each by one act that binds its amendments (`model.amendments`), so
+that a process that ends in the middle loses at most the work on one range. An entry is amended only after a checkpoint
+contains its charges, so that it is never replayed again. The number of acts depends on sequences alone.
 """
 
 import time
@@ -26,17 +25,17 @@ from service.workflows.writer.threads import WriterThread
 
 STRETCH_ENTRIES: Final = 1024
 _AT_ONCE: Final = 64
-"""So many rewritten parts are held in memory."""
+"""The most rewritten parts held in memory."""
 _CHECKPOINT_WAITS: Final = 200
 _CHECKPOINT_WAIT_S: Final = 0.05
 
 
 class NoCheckpoint(Exception):
-    """No checkpoint came in time; the erasure is taken up again later."""
+    """No checkpoint was written in time; the erasure is tried again later."""
 
 
 class _Overtaken(Exception):
-    """Another process has done the stretch."""
+    """Another process has amended the range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +49,9 @@ class EntryRange:
 
 
 def amend_erased(writer: WriterThread, *, is_over: Callable[[], bool] = lambda: False) -> int:
-    """Do what erasures have left to do in a dataset's ledger, until nothing is or `is_over`.
+    """Amend a dataset's ledger for all erasures, until none is left or `is_over()`.
 
-    Returns how many stretches were done. Raises NoCheckpoint, Unavailable, Fenced, Busy.
+    Returns the number of ranges amended. Raises NoCheckpoint, Unavailable, Fenced, Busy.
     """
     done = 0
     while not is_over():
@@ -71,7 +70,7 @@ def amend_erased(writer: WriterThread, *, is_over: Callable[[], bool] = lambda: 
 
 
 def stretches_left(head: Head, acts: Sequence[JournalAct]) -> Iterator[EntryRange]:
-    """The next stretch of each erasure that is not done, the earliest first; `acts` are all of erasures."""
+    """The next range of each unfinished erasure, the earliest first; `acts` are all acts of erasures."""
     amended = {}
     for act in acts:
         if act.act == "amend":
@@ -93,7 +92,7 @@ def _next_of(transaction: Transaction) -> EntryRange | None:
 
 
 def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool]) -> None:
-    """Have one written that is at `seq` or later. Raises NoCheckpoint."""
+    """Have a checkpoint at `seq` or later written. Raises NoCheckpoint."""
     for _ in range(_CHECKPOINT_WAITS):
         if is_over():
             break
@@ -106,16 +105,16 @@ def _await_checkpoint(writer: WriterThread, seq: int, is_over: Callable[[], bool
 
 
 def _amending(stretch: EntryRange) -> Preparation[None]:
-    """Rewrite the parts of a stretch outside the writer, and journal it."""
+    """Rewrite the parts of a range outside the writer, and journal it."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:  # noqa: ARG001 - entries are not records
-        if _next_of(transaction) != stretch:  # looked at again, now that no other process can amend
+        if _next_of(transaction) != stretch:  # read again, now that no other process can amend
             raise _Overtaken
         digest = amendments_digest(_amended(transaction, stretch))
 
-        def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - memory has what was charged
-            told = {"erasure": stretch.erasure, "after": stretch.after, "to": stretch.to, "digest": digest.hex()}
-            transaction.journal("amend", told)
+        def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - memory keeps the charges
+            detail = {"erasure": stretch.erasure, "after": stretch.after, "to": stretch.to, "digest": digest.hex()}
+            transaction.journal("amend", detail)
 
         return act
 
@@ -123,7 +122,7 @@ def _amending(stretch: EntryRange) -> Preparation[None]:
 
 
 def _amended(transaction: Transaction, stretch: EntryRange) -> Iterator[Amendment]:
-    """Rewrite the parts of a stretch; their amendments, in order."""
+    """Rewrite the parts of a range; their amendments, in order."""
     parts = transaction.own_parts(stretch.slot, after=stretch.after, to=stretch.to)
     rewritten = filter(None, (part.without(stretch.slot, erasure=stretch.erasure) for part in parts))
     while waiting := list(islice(rewritten, _AT_ONCE)):

@@ -1,7 +1,7 @@
 """Amends the ledgers after erasures: one dataset after the other, outside the writers.
 
-A dataset is asked for when its writer is opened, so that what another process had left is taken up, and after each
-erasure. A fault puts it at the end of the queue again, for as long as its writer is open here.
+A dataset is queued when its writer is opened, to continue the work of another process, and after each erasure. After
+an error it is queued again, as long as its writer is open here.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from service.workflows.writer.low_priority import handing_over_soon
 from service.workflows.writer.threads import WriterThread
 
 SILENT_RETRIES: Final = 600
-"""Erasures that are not amended after ten minutes are an incident; they are tried on."""
+"""An erasure that is not amended after ten minutes is an incident; it is still retried."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Erasures:
-    """Of one dataset, and how often it was tried in vain to bring them to their end."""
+    """The erasures of one dataset, and the number of failed attempts to amend for them."""
 
     record: DatasetRecord
     writer: WriterThread
@@ -31,7 +31,7 @@ class _Erasures:
 
 
 class Amender(JobQueue[_Erasures]):
-    """The datasets with erasures. What is left at the end is taken up at the next start."""
+    """The queue of datasets with erasures. Jobs left at the end are queued again at the next start."""
 
     name = "amender"
 
@@ -39,14 +39,14 @@ class Amender(JobQueue[_Erasures]):
         self.ask(record, writer)
 
     def ask(self, record: DatasetRecord, writer: WriterThread) -> None:
-        """Have the erasures of a dataset brought to their end."""
+        """Queue a dataset whose ledger is to be amended."""
         self.put(_Erasures(record=record, writer=writer))
 
     def title_of(self, job: _Erasures) -> str:
         return f"erasures of dataset {job.record.id}"
 
     def do(self, job: _Erasures) -> None:
-        if not job.writer.is_open:  # the process that works on the dataset now has found them
+        if not job.writer.is_open:  # the new owner of the dataset has queued them
             return
         try:
             with handing_over_soon():
@@ -54,5 +54,5 @@ class Amender(JobQueue[_Erasures]):
         except (WorkflowError, StoreUnavailable, NoCheckpoint) as fault:
             job.failures += 1
             if job.failures == SILENT_RETRIES:
-                report_incident(fault, f"{self.title_of(job)}: entries are left to be amended; tried on")
+                report_incident(fault, f"{self.title_of(job)}: entries are left to be amended; retrying")
             self.put_again(job)

@@ -1,4 +1,4 @@
-"""Burns: ledger entries that charge people without an answer, for answers that a restored database has forgotten.
+"""Burns: ledger entries that charge individuals without an answer, for answers that a restored database has lost.
 
 The lost answers are unknown, but the most that they can have cost an individual is public: the sum of their worst
 cases. Every individual pays that, up to its limit. It depends on no data, and no spent total ends below the truth.
@@ -33,7 +33,7 @@ def burn(
     Debits memory; the caller commits.
     """
     slots, accounts = np.sort(transaction.individuals().slots), state.accounts
-    left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may lie below what is spent
+    left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may be below the spent total
     charges = np.minimum(left, units)
     paying = charges > 0
     burned = Quantities(
@@ -69,7 +69,7 @@ def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Pos
         pieces=pieces_of(burned, slots=head.slots, salt=salt),
         acts=head.data_version,
         acts_hash=head.journal_hash,
-        settled=rfc8785.dumps(list(settled)),  # a count of acts: not for auditors
+        settled=rfc8785.dumps(list(settled)),  # contains a number of acts, which is not for auditors
         charged_count=burned.touched.size,
         left_out_count=0,
         charged_units=exact_sum(burned.amounts),

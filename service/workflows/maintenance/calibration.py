@@ -1,7 +1,7 @@
-"""Calibration: how long this machine takes, measured on synthetic people while other work runs beside it.
+"""Calibration: the speed of this machine, measured on synthetic individuals while other work runs concurrently.
 
 The measured constants price every query (`service.query.cost`), so they err on the slow side: medians, with a margin
-of three tenths. Work for which they are too small makes its response late, and late responses are counted.
+of three tenths. If they are too small for a query, its response is late, and late responses are counted.
 """
 
 import threading
@@ -31,15 +31,15 @@ from service.workflows.writer.batch import quantities, scaled
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
 ROWS_OFTEN: Final = 16
-"""An event table of few people has so many rows for each: from one individual's to the next is found slowest there."""
+"""Rows of each individual in the smaller event table, on which finding the next individual's rows is slowest."""
 COORDINATES: Final = 2**16
 REPETITIONS: Final = 5
 LISTED_STEPS: Final = 11
-"""So many steps has a search in 2 ** LISTED_STEPS - 1 values."""
+"""The steps of a binary search in 2 ** LISTED_STEPS - 1 values."""
 PAYLOAD_BYTES: Final = 2**21
 MARGIN: Final = 1.3
 _HTTP_SHARE: Final = 2
-"""A small query takes so many times as long with HTTP, its own commit's rows and its reply as its evaluation does."""
+"""The time of a small query with HTTP, its rows of the commit and its response, relative to its evaluation."""
 
 _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "count": {},
@@ -58,7 +58,7 @@ _SCALARS: Final[Mapping[str, Mapping[str, Any]]] = {
     for kind, select in (("count", {"count": {}}), ("sum", {"sum": {"column": "amount"}}))
     for clip in ({}, {"l2_clip": 1.0})
 }
-"""One number of each individual: of one row each, and of ROWS_OFTEN on average."""
+"""Queries of one number for each individual: from one row each, and from ROWS_OFTEN on average."""
 
 _SIGNED: Final = {"amount": {"type": "integer", "lower": -1000, "upper": 1000}}
 _SCHEMA: Final = Schema.model_validate(
@@ -86,12 +86,12 @@ _SCHEMA: Final = Schema.model_validate(
 )
 
 _ROWS_SHARE: Final = 1.5
-"""A byte of a row takes so many times as long to write as one of a message in the write-ahead log, at a large size."""
+"""The time to write a byte of a large row, relative to a byte of a large message in the write-ahead log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commits:
-    """How long durable writes take: of nothing, and of PAYLOAD_BYTES, in ns."""
+    """The times of durable writes, empty and of PAYLOAD_BYTES, in ns."""
 
     empty_ns: int
     payload_ns: int
@@ -106,7 +106,7 @@ def measured_commits(commit: Callable[[bytes], None]) -> Commits:
 
 
 def measured_commit_ns(commit: Callable[[bytes], None]) -> int:
-    """The median time of a small durable write, without other work beside it."""
+    """The median time of a small durable write, without concurrent work."""
     return _medians({"empty": lambda: commit(b"")})["empty"]
 
 
@@ -139,7 +139,7 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
 
 
 def _scalar_entry_ns(taken: Mapping[str, int]) -> float:
-    """Of a row of the slowest of _SCALARS, without the cost of the touched individuals themselves."""
+    """The time of a row in the slowest of _SCALARS, without the cost of the touched individuals."""
     touched = {"once": EVENTS, "often": EVENTS // ROWS_OFTEN}
     priced_ns = taken["priced"] / PEOPLE
     beside = [taken[name] - touched[query["from"]] * priced_ns for name, query in _SCALARS.items()]
@@ -189,10 +189,10 @@ def _memory(people: int, events: int) -> DatasetMemory:
 
 
 def _medians(works: Mapping[str, Callable[[], None]]) -> dict[str, int]:
-    """The median time of each work, in ns; they are done in turn, so that a busy moment strikes all alike."""
+    """The median time of each function, in ns; they run in turn, so that a busy moment affects all alike."""
     taken: dict[str, list[int]] = {name: [] for name in works}
     for work in works.values():
-        work()  # the first time is not counted
+        work()  # the first run is not counted
     for _ in range(REPETITIONS):
         for name, work in works.items():
             begun = time.monotonic_ns()
@@ -203,7 +203,7 @@ def _medians(works: Mapping[str, Callable[[], None]]) -> dict[str, int]:
 
 @contextmanager
 def _other_work() -> Iterator[None]:
-    """A thread that does for the length of the block what a web server does: small pieces of Python and JSON."""
+    """During the block, a thread does work like a web server's: small pieces of Python and JSON."""
     is_over = threading.Event()
     document = {"values": [UUID(int=n).hex for n in range(50)]}
 

@@ -1,7 +1,7 @@
 """A queue of background jobs on one thread of low priority: checks of ledgers, amendments.
 
-Passive until it is opened, so that a test does a job by calling `step`. An error that a job raises is an incident, and
-the next job is done all the same.
+Passive until it is opened, so that a test can run a job by calling `step`. An error of a job is an incident, and the
+next job runs all the same.
 """
 
 import queue
@@ -19,13 +19,12 @@ Job = TypeVar("Job")
 
 
 class JobQueue(ABC, Generic[Job]):
-    """The jobs that wait. One caller of `step` at a time, and `open` gives it a thread."""
+    """A queue of jobs. One caller of `step` at a time; `open` starts a thread that calls it."""
 
     name: str
-    """Of the thread."""
+    """The name of the thread."""
 
     def __init__(self) -> None:
-        """Nothing waits."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -36,35 +35,35 @@ class JobQueue(ABC, Generic[Job]):
         self._thread.start()
 
     def close(self) -> None:
-        """End after the job that is being done; jobs that wait are not done. What they use must outlive this call."""
+        """End after the current job; waiting jobs are dropped. The resources of jobs must outlive this call."""
         self._closed.set()
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(_ENDING_S)
 
     def put(self, job: Job) -> None:
-        """Have a job done."""
+        """Queue a job."""
         self._jobs.put(job)
 
     def put_again(self, job: Job) -> None:
-        """Have a job done once more, after a while and after the jobs that wait."""
+        """Queue a job again, after RETRY_S."""
         self._closed.wait(RETRY_S)
         self._jobs.put(job)
 
     def step(self) -> bool:
-        """Wait for a job and do it. False at the end."""
+        """Wait for a job and do it. False when the queue is closed."""
         job = self._jobs.get()
         if job is None or self._closed.is_set():
             return False
         try:
             self.do(job)
-        except Exception as error:  # noqa: BLE001 - and the other jobs are done
+        except Exception as error:  # noqa: BLE001 - the other jobs must run
             report_incident(error, self.title_of(job))
         return True
 
     @abstractmethod
     def do(self, job: Job) -> None:
-        """Do a job. It ends early once the queue is closed."""
+        """Do a job; must end early once the queue is closed."""
 
     @abstractmethod
     def title_of(self, job: Job) -> str:

@@ -1,8 +1,8 @@
-"""Pruning: what entries say of people is dropped behind a verified sequence; the chain, all totals and answers stay.
+"""Pruning: the quantities of entries up to a verified sequence are dropped; the chain, all totals and answers stay.
 
-The ledger is verified first, all of it. All totals at the sequence, which cannot be replayed any more then, are
-kept beside it, and an act of the journal binds them under a salt. Only then charges and pieces are dropped, stretch by
-stretch: a process that ends in the middle has pruned already, and the rest of the bytes goes with the next pruning.
+The whole ledger is verified first. The totals at the sequence, which cannot be replayed later, are stored, and an
+act of the journal binds them under a salt. Then charges and pieces are dropped in ranges of entries: if the process
+ends in the middle, the ledger counts as pruned, and the next pruning drops the remaining bytes.
 """
 
 from dataclasses import dataclass
@@ -26,23 +26,22 @@ STRETCH_ENTRIES: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """The outcome: entries up to `seq` have no quantities any more; before, those up to `seq_before` had none."""
+    """The outcome: entries up to `seq` have no quantities now; those up to `seq_before` had none before."""
 
     seq: int
     seq_before: int
 
 
 class Damaged(Exception):
-    """The ledger does not verify, so that nothing may be dropped; `report` says what is wrong."""
+    """The ledger does not verify, so nothing may be dropped; `report` has the findings."""
 
     def __init__(self, report: Report) -> None:
-        """Keep the report."""
         super().__init__("the ledger does not verify")
         self.report = report
 
 
 def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetime, entropy: Entropy) -> Pruned:
-    """Drop the quantities of entries with seq < `before`, or asked before it, as far as checkpoints have come.
+    """Drop the quantities of entries with seq < `before`, or asked before it, up to the last checkpoint.
 
     Safe to repeat after any failure, and while the service runs. Raises NotFound, Damaged, InvalidRequest where nothing
     can be pruned, Unavailable.
@@ -58,21 +57,21 @@ def prune(store: Store, witness: Witness, dataset: str, *, before: int | datetim
         if totals is not None:
             _begin(guard, totals, seq_before=seq_before, salt=entropy(SALT_BYTES // 8).tobytes())
         elif seq_before == 0:
-            raise InvalidRequest.of("before", "no checkpoint has come so far that an entry could be pruned")
+            raise InvalidRequest.of("before", "no checkpoint covers an entry that could be pruned")
         seq = max(seq, seq_before)
         for after in range(0, seq, STRETCH_ENTRIES):
             _drop(guard, after=after, to=min(after + STRETCH_ENTRIES, seq))
     except (CommitUnclear, HeadMoved, StoreUnavailable) as fault:
-        raise Unavailable("it is not known how far it came; repeat the command") from fault
+        raise Unavailable("the outcome of a commit is not known; run the command again") from fault
     return Pruned(seq=seq, seq_before=seq_before)
 
 
 def _last(transaction: Transaction, before: int | datetime) -> int:
-    """The last sequence that `before` allows, and no farther than checkpoints have come."""
+    """The last sequence that `before` allows, at most the checkpoint's."""
     low, high = 0, transaction.head.checkpoint_seq
     if not isinstance(before, datetime):
         return min(before - 1, high)
-    while low < high:  # sequences are in the order of time
+    while low < high:  # sequences are ordered by time
         middle = (low + high + 1) // 2
         (entry,) = transaction.entry_records(before=middle + 1, limit=1, bytes_max=1)
         low, high = (middle, high) if entry.asked_at < before else (low, middle - 1)
@@ -80,7 +79,7 @@ def _last(transaction: Transaction, before: int | datetime) -> int:
 
 
 def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Totals:
-    """Every individual's totals at `seq`, once the whole ledger is found to be sound."""
+    """Every individual's totals at `seq`. Raises Damaged unless the whole ledger verifies."""
     report, replay = verified(record, transaction, totals_at=seq)
     if report.findings:
         raise Damaged(report)
@@ -88,11 +87,11 @@ def _verified(record: DatasetRecord, transaction: Transaction, seq: int) -> Tota
 
 
 def _begin(guard: RollbackGuard, totals: Totals, *, seq_before: int, salt: bytes) -> None:
-    """Keep the totals, journal them, and have it witnessed: from here on nothing up to their sequence is read.
+    """Store, journal and witness the totals: from here on no quantity up to their sequence is read.
 
-    Raises HeadMoved where the ledger was pruned since it was verified.
+    Raises HeadMoved if the ledger was pruned since it was verified.
     """
-    told = {
+    detail = {
         "seq": totals.seq,
         "hash": totals.hash.hex(),
         "salt": salt.hex(),
@@ -105,7 +104,7 @@ def _begin(guard: RollbackGuard, totals: Totals, *, seq_before: int, salt: bytes
         transaction.keep_totals(totals.pages)
         reach("totals-kept")
         guard.lock(transaction)
-        transaction.journal("prune", told)
+        transaction.journal("prune", detail)
         transaction.prune(totals.seq)
         transaction.commit()
         head = transaction.head

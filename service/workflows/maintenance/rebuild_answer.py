@@ -1,8 +1,8 @@
-"""Rebuilding: a deleted answer, made again from its ledger entry under the key that it was first given to.
+"""Rebuilding: a deleted answer is made again from its ledger entry, under its original key.
 
-An entry of format 2 holds the query and the released numbers, and a digest of the principal and the key. The row
-that goes back is the one that was deleted, byte for byte: the key replays it, nothing is drawn and no individual is
-charged. Whether the request would have taken a stored answer (`reuse`) no entry says; it is for the caller to say.
+An entry of format 2 holds the query, the released numbers, and a digest of the principal and the key. The restored
+row equals the deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The
+entry does not hold the request's `reuse`; the caller states it.
 """
 
 from service.accounting.coverage import coverage_certified
@@ -22,18 +22,18 @@ __all__ = ["rebuild"]
 
 
 def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = True) -> AnswerRecord | None:
-    """Put back the answer to entry `seq`, first given under `key`; None where that very row is there.
+    """Restore the answer to entry `seq`, first given under `key`; None if that row is present.
 
-    Safe to repeat after any failure, and while the dataset is asked: the key is looked up under the dataset's lock.
-    Raises NotFound without the dataset, InvalidRequest naming `sequence` or `key`, LedgerDamaged when the entry is not
-    what was written, and Unavailable when the commit's outcome is not known.
+    Safe to repeat after any failure, and during queries: the key is looked up under the dataset's lock.
+    Raises NotFound without the dataset, InvalidRequest naming `sequence` or `key`, LedgerDamaged when the entry is
+    damaged, and Unavailable when the commit's outcome is not known.
     """
     record = store.dataset(dataset)
     if record is None:
         raise NotFound
     with store.transaction(record.id, lock=False) as snapshot:
         entry = _entry(snapshot, seq)
-        # Keys are ASCII; a terminal may send what has no bytes at all.
+        # Keys are ASCII; a terminal may send text that cannot be encoded.
         if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:
             raise InvalidRequest.of("key", f"ledger row {seq} was not asked under this key")
         answer = _answer(record, entry, key, reuse=reuse)
@@ -50,7 +50,7 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
 
 
 def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
-    """The entry, when it is what was written, and an answer can be made of it."""
+    """The entry, if it is undamaged and an answer can be made of it."""
     found = list(snapshot.entries(after=seq - 1, limit=2))
     if not found or found[0].seq != seq:
         raise InvalidRequest.of("sequence", f"there is no ledger row {seq}")
@@ -86,7 +86,7 @@ def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool)
 
 
 def _refuse_moved(snapshot: Transaction, answer: AnswerRecord) -> None:
-    """Raise InvalidRequest when the answer stands under another key: it was moved, and is not missing."""
+    """Raise InvalidRequest when the answer is stored under another key: it was moved, not deleted."""
     for each in snapshot.answers():
         if each.seq > answer.seq:
             return
@@ -99,7 +99,7 @@ def _commit(transaction: Transaction) -> None:
     try:
         transaction.commit()
     except CommitUnclear as fault:
-        raise Unavailable("the database has not said whether the answer is there now: repeat the command") from fault
+        raise Unavailable("the outcome of the commit is not known: run the command again") from fault
 
 
 def _place(answer: AnswerRecord) -> str:

@@ -1,4 +1,4 @@
-"""Reconciling: open a dataset again whose database is behind its witness, by burning what was lost.
+"""Reconciling: open a dataset whose database is behind its witness, by burning the lost charges.
 
 The most that the lost answers can have cost an individual is the difference of two public numbers: the worst cases
 summed by the witness at its end, and at the last record that is still in this ledger. Every individual is charged that,
@@ -49,9 +49,9 @@ class Reconciled:
 
 
 def reconcile_plan(store: Store, witness: Witness, dataset: str, *, burn_units: int | None) -> ReconcilePlan | None:
-    """The plan that `reconcile` would carry out; None when all that is witnessed is accounted for."""
+    """The plan that `reconcile` would carry out; None when all witness records are accounted for."""
     record = _dataset(store, dataset)
-    history = _history(witness, record)  # before the snapshot, which then holds all of it
+    history = _history(witness, record)  # before the snapshot, which then contains all of it
     with store.transaction(record.id, lock=False) as transaction:
         return _plan(record, transaction, history, burn_units)
 
@@ -59,7 +59,7 @@ def reconcile_plan(store: Store, witness: Witness, dataset: str, *, burn_units: 
 def reconcile(
     store: Store, witness: Witness, dataset: str, *, burn_units: int | None, clock: Callable[[], datetime]
 ) -> Reconciled | None:
-    """Burn, fence off every other copy of the database, journal, commit, and have it witnessed; None: nothing to do.
+    """Burn, fence off every other copy of the database, journal, commit and witness; None if there is nothing to do.
 
     Safe to repeat after any failure. Raises NotFound, InvalidRequest without `burn_units` on a lost witness, and
     Unavailable when the witness cannot be read, or could not be written after the commit.
@@ -76,35 +76,33 @@ def reconcile(
             witness.write(witness_name(record), head)
         except WitnessUnavailable as fault:
             raise Unavailable(
-                "what was burned is in the ledger; the witness cannot be written: mend it, repeat"
+                "the burn is committed, but the witness could not be updated: repair it and run the command again"
             ) from fault
     return done
 
 
 def before(plan: ReconcilePlan | None) -> list[str]:
-    """Lines for the operator: what is wrong and what would be done."""
+    """Lines for the operator: the problem, and the planned burn."""
     if plan is None:
         return []
-    here, registry = plan.stands_at, []
+    here, lines = plan.stands_at, []
     at = f"the database is at sequence {here.seq} under fence {here.fence}, with {here.acts} acts"
     if plan.witnessed is None:
-        registry.append(f"{plan.code}: {at}; no witness is left that could say more")
+        lines.append(f"{plan.code}: {at}; no witness is left that could say more")
     else:
         seen = plan.witnessed
-        registry.append(
-            f"{plan.code}: {at}; sequence {seen.seq}, fence {seen.fence} and {seen.acts} acts were witnessed"
-        )
+        lines.append(f"{plan.code}: {at}; sequence {seen.seq}, fence {seen.fence} and {seen.acts} acts were witnessed")
     if plan.witnessed is not None and plan.shared != here:
         since = "the beginning" if plan.shared is None else f"sequence {plan.shared.seq}"
-        registry.append(f"the last record that witness and database share is at {since}: everything after it is burned")
-    registry.append(f"to burn: {_price(plan.missing_units)} for every individual, up to its limit")
+        lines.append(f"the last record that witness and database share is at {since}: everything after it is burned")
+    lines.append(f"to burn: {_price(plan.missing_units)} for every individual, up to its limit")
     if plan.joining_units > 0:
-        registry.append(f"individuals that join from now on have a limit lower by {_price(plan.joining_units)}")
-    return registry
+        lines.append(f"individuals that join from now on have a limit lower by {_price(plan.joining_units)}")
+    return lines
 
 
 def after(done: Reconciled | None) -> list[str]:
-    """Lines for the operator: what was done."""
+    """Lines for the operator: the result."""
     if done is None:
         return ["nothing to reconcile: all that was witnessed is in the ledger"]
     sum_rho, left = f"{rho_of_units(done.charged_units):f}", done.exhausted_count
@@ -148,7 +146,7 @@ def _rollback(
 ) -> ReconcilePlan:
     head = transaction.head
     lost = unaccounted(record, transaction, history)
-    # What was lost leaves our chain after the last record before it, so its worst cases are in the difference.
+    # Lost entries follow the last record before them on our chain, so their worst cases are in the difference.
     before = [each for each in on_chain(record, transaction, history) if each.position < lost[0].position]
     shared = before[-1] if before else None
     base_units = 0 if shared is None else shared.worst_case_total_units
@@ -176,8 +174,8 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
     state.catch_up(transaction)
     entry = burn(transaction, state, units=plan.missing_units, settled=plan.settled, why=plan.code, at=at)
     transaction.fence_off(plan.fence, plan.joining_units)
-    told = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
-    transaction.journal("reconcile", told | {"fence": plan.fence, "settled": list(plan.settled)})
+    detail = {"why": plan.code, "units": str(plan.missing_units), "joining_units": str(plan.joining_units)}
+    transaction.journal("reconcile", detail | {"fence": plan.fence, "settled": list(plan.settled)})
     accounts, slots = state.accounts, transaction.individuals().slots
     return Reconciled(
         plan=plan,

@@ -1,11 +1,11 @@
-"""The end of a dataset's ledger, held against its head: what a start looks at of what is stored.
+"""The start check: the end of a dataset's ledger is compared with its head.
 
-`sparing ledger verify` derives everything anew, which takes the longer the older a ledger is. This looks at the newest
-ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes of them, whichever is less, and at the head. Its cost goes with the
-number and the sizes of entries; its findings are about stored rows, and tell nothing about individuals.
+`sparing ledger verify` derives everything again, which takes longer as a ledger grows. The start check reads only the
+newest ENTRIES_MAX entries or ENTRIES_BYTES_MAX bytes, whichever is less, and the head. Its cost depends on the number
+and sizes of entries; its findings are about stored rows, and tell nothing about individuals.
 
-It goes from the newest entry backward, piece by piece, and each piece may be read in a snapshot of its own: nothing
-that a ledger has ever changes, so that no snapshot and no session has to be kept for the whole of it.
+It goes backward from the newest entry in pieces, each in a snapshot of its own: hashed contents never change, so that
+no snapshot or session is held throughout.
 """
 
 from typing import Final
@@ -18,36 +18,36 @@ from service.workflows.ports.transaction import Transaction
 
 ENTRIES_MAX: Final = 10_000
 ENTRIES_BYTES_MAX: Final = 2**28
-"""Of charges and values. The newest entry is looked at also if it has more."""
+"""The most bytes of charges and values; the newest entry is checked at any size."""
 PIECE_ENTRIES: Final = 64
 PIECE_BYTES: Final = 2**22
-"""Of a piece of more than one entry: nothing else runs in the interpreter while rows are taken from the driver."""
+"""The most bytes of a piece of several entries: the GIL is held while rows are taken from the driver."""
 _NEWEST: Final = 2**62
 """Greater than every sequence and every number of an act."""
 
 
 class StartCheck:
-    """One look at the end of one dataset's ledger. Passive; one caller of `step` at a time.
+    """One check of the end of one dataset's ledger. Passive; one caller of `step` at a time.
 
-    `finding` names the row that was first found damaged, newest first; None as long as none was. So many `entries`
-    with so many `bytes` were looked at.
+    `finding` names the newest damaged row; None as long as none was found. `entries` and `bytes` count the
+    entries checked and their bytes.
     """
 
     def __init__(
         self, record: DatasetRecord, *, entries_max: int = ENTRIES_MAX, bytes_max: int = ENTRIES_BYTES_MAX
     ) -> None:
-        """Look at nothing yet; then at `entries_max` entries and `bytes_max` bytes at most."""
+        """Check at most `entries_max` entries and `bytes_max` bytes."""
         self.finding: str | None = None
         self.entries = self.bytes = 0
         self._record, self._entries_max, self._bytes_max = record, entries_max, bytes_max
         self._head: Head | None = None  # as it was when the check began
-        # What is looked at next has this sequence and this hash, or else this is wrong.
+        # The sequence and hash that the next entry must have, and the finding if it has another hash.
         self._seq, self._hash, self._otherwise = 0, b"", ""
 
     def step(self, transaction: Transaction) -> bool:
-        """Look at the next piece. False when nothing is left to look at, or a row is damaged. Raises StoreUnavailable.
+        """Check the next piece. False when all is checked, or a row is damaged. Raises StoreUnavailable.
 
-        The transaction is a snapshot that is not older than the one before.
+        The transaction is a snapshot not older than that of the previous step.
         """
         try:
             if self._head is None:
@@ -60,7 +60,7 @@ class StartCheck:
         return self.finding is None and self._seq > 0
 
     def _look_at_head(self, head: Head, transaction: Transaction) -> None:
-        """The end of the ledger, and of the journal, as the head says them."""
+        """Compare the ends of the ledger and of the journal with the head."""
         place = f"heads row {self._record.id}"
         newest = transaction.entry_sizes(before=_NEWEST, limit=1)
         last_seq = newest[0][0] if newest else 0
@@ -75,7 +75,7 @@ class StartCheck:
         self._otherwise = f"{place}: its hash is not that of the last ledger row"
 
     def _look_at_piece(self, head: Head, transaction: Transaction) -> None:
-        """The next entries, newest first; beyond the last of them only the hash of the one before is looked at."""
+        """Check the next entries, newest first; after the last piece only the hash of the entry before is read."""
         seqs = self._next(transaction)
         if not seqs:
             self._expect(transaction.hashes([self._seq]).get(self._seq))
@@ -96,14 +96,14 @@ class StartCheck:
             self._expect(self._record.genesis)
 
     def _expect(self, found: bytes | None) -> None:
-        """Hold the hash that stands in the next place against what comes after it."""
+        """Compare the hash of the next row with the one that its successor states."""
         if found is None:
             raise _Damage(f"ledger row {self._seq}: is missing")
         if found != self._hash:
             raise _Damage(self._otherwise)
 
     def _next(self, transaction: Transaction) -> list[int]:
-        """The sequences of the next piece, newest first; none where none is there, or no more is to be looked at."""
+        """The sequences of the next piece, newest first; empty at the ledger's beginning or at the bounds."""
         seqs: list[int] = []
         piece_bytes = 0
         limit = min(PIECE_ENTRIES, self._entries_max - self.entries)
@@ -118,15 +118,15 @@ class StartCheck:
 
 
 class _Damage(Exception):
-    """A damaged row, and what is wrong with it, in public words."""
+    """The finding about a damaged row; it contains only public facts."""
 
 
 def _read(transaction: Transaction, seqs: list[int]) -> list[LedgerEntry]:
-    """The entries of these sequences, which come newest first, in the order of the ledger."""
+    """The entries of `seqs`, which are newest first, in the order of the ledger."""
     entries: list[LedgerEntry] = []
     try:
         for entry in transaction.entries(after=seqs[-1] - 1, limit=len(seqs)):
-            entries.append(entry)  # noqa: PERF402 - after a fault they say which was the last
+            entries.append(entry)  # noqa: PERF402 - after an error the list tells which was the last
     except StoreUnavailable:
         raise
     except Exception as error:  # an entry that cannot be read is not the one that was written
@@ -138,12 +138,12 @@ def gives_its_hash(entry: LedgerEntry) -> bool:
     """Whether an entry still gives its hash."""
     try:
         return entry.is_itself
-    except Exception:  # noqa: BLE001 - what has no canonical form is not what was hashed
+    except Exception:  # noqa: BLE001 - an entry without a canonical form was not hashed like this
         return False
 
 
 def _look_at_journal(record: DatasetRecord, transaction: Transaction) -> None:
-    """The last act, and what the head says of it."""
+    """Compare the last act with the head."""
     head, place = transaction.head, f"heads row {record.id}"
     newest = transaction.act_records(before=_NEWEST, limit=1, bytes_max=1)
     number = newest[0].number if newest else 0

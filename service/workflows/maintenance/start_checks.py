@@ -1,7 +1,7 @@
 """Start checks, one dataset after the other on a thread of low priority, outside the writer.
 
-A dataset is answered from before its check has ended, so that no client waits for it. When damage is found the guard is
-told, and from then on the dataset is closed.
+Queries are answered before the check has ended, so that no client waits for it. When damage is found, the guard closes
+the dataset.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from service.workflows.writer.low_priority import handing_over_soon
 from service.workflows.writer.threads import WriterThread
 
 SILENT_RETRIES: Final = 30
-"""A database that is away this often is an incident; every retry is a second, and other datasets have their turn."""
+"""A database unavailable this often is an incident; retries are a second apart, after other datasets' turns."""
 LOOKS: Final = 100
 LOOK_EVERY_S: Final = 0.1
-"""A check waits so often and so long for its dataset to be loaded; a client may be waiting for that."""
+"""The wait for a dataset to be loaded, in LOOKS intervals: a client may need the load first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """A dataset whose ledger is to be checked, and how often the store was away when it was its turn."""
+    """A dataset whose ledger is to be checked, and the number of attempts with the store unavailable."""
 
     record: DatasetRecord
     guard: RollbackGuard
@@ -36,12 +36,11 @@ class _Asked:
 
 
 class StartChecks(JobQueue[_Asked]):
-    """The datasets whose ledgers are to be checked; one that was not checked before the end is not."""
+    """The queue of ledgers to check; checks left at the end are dropped."""
 
     name = "start-checks"
 
     def __init__(self, store: Store) -> None:
-        """Nothing waits."""
         super().__init__()
         self._store = store
 
@@ -49,7 +48,7 @@ class StartChecks(JobQueue[_Asked]):
         self.ask(record, guard, is_loaded=lambda: writer.position is not None)
 
     def ask(self, record: DatasetRecord, guard: RollbackGuard, *, is_loaded: Callable[[], bool]) -> None:
-        """Have a dataset's ledger checked, once `is_loaded` or after a while; `guard` is told of damage."""
+        """Queue the check of a dataset's ledger, once `is_loaded()` or after a while; damage closes `guard`."""
         self.put(_Asked(record=record, guard=guard, is_loaded=is_loaded))
 
     def title_of(self, job: _Asked) -> str:
@@ -61,11 +60,11 @@ class StartChecks(JobQueue[_Asked]):
         except StoreUnavailable as fault:
             job.failures += 1
             if job.failures == SILENT_RETRIES:
-                report_incident(fault, f"{self.title_of(job)}: its rows cannot be read; tried on")
+                report_incident(fault, f"{self.title_of(job)}: its rows cannot be read; retrying")
             self.put_again(job)
 
     def _check(self, asked: _Asked) -> None:
-        """To the end, or to the first damage. Raises StoreUnavailable."""
+        """Check to the end, or to the first damage. Raises StoreUnavailable."""
         self._await_load(asked)
         check, is_more = StartCheck(asked.record), True
         with handing_over_soon():

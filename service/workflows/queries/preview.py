@@ -1,4 +1,4 @@
-"""Before a query is asked: what it would come to, and how much an analyst may still ask for. All of it is public."""
+"""The preview of a query and an analyst's remaining allowance; all of it is public."""
 
 import orjson
 

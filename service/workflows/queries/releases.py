@@ -1,4 +1,4 @@
-"""An analyst's own releases, newest first; those of one second in the order of their datasets and sequences."""
+"""An analyst's own releases, newest first; within one second by dataset and sequence."""
 
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,7 @@ _PARTS: Final = len(ReleasePlace._fields)
 
 
 def releases(store: Store, principal: Principal, *, cursor: str | None, limit: int) -> Page[ReleaseRow]:
-    """One page of them. Raises InvalidRequest on a strange cursor."""
+    """One page of releases. Raises InvalidRequest on an unknown cursor."""
     before = None if cursor is None else _place_of(cursor)
     found = store.releases_of(principal.id, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
     has_next = is_full([len(record.canonical) for record in found], limit=limit)
@@ -42,7 +42,7 @@ def _cursor_at(place: ReleasePlace) -> str:
 
 
 def _place_of(cursor: str) -> ReleasePlace:
-    """The place of the last release shown, all of it: many may be of one second."""
+    """The full place of the last release shown, since many may be of one second."""
     at, *numbers, key = cursor.split("/", _PARTS - 1) if cursor.count("/") >= _PARTS - 1 else ("", "")
     try:
         instant = datetime.fromisoformat(at)

@@ -1,8 +1,8 @@
 """Stored answers for requests that would be refused today, although their keys were answered before.
 
-A later version may refuse a query that an earlier one has answered; the answer stays under its key all the same. It is
-looked for only when a request is about to be refused, on threads of this module's own, and in public columns alone: the
-key's reply and the head. How long that takes depends on nothing else.
+A later version may refuse a query that an earlier one has answered; the answer stays under its key. It is looked up
+only when a request is about to be refused, on threads of this module, and reads only public columns: the key's
+answer and the head. Its time depends on nothing else.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ from service.workflows.writer.batch import stored_answer
 from service.workflows.writer.submission import AdmittedUnit, PendingAnswer
 
 THREADS: Final = 2
-REPLY_BYTES: Final = 2**16
-"""The public cost of a look: the read of so many bytes for each key."""
+ANSWER_BYTES: Final = 2**16
+"""The public cost of a lookup, in bytes read for each key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +39,24 @@ class RefusedQuery:
 
 
 class StoredAnswers:
-    """Looks under keys before their requests are refused. Thread-safe."""
+    """Looks up the keys of requests before they are refused. Thread-safe."""
 
     def __init__(self, guard_of: Callable[[DatasetRecord], RollbackGuard], admission: Admission) -> None:
         """The threads start when first needed."""
         self._guard_of, self._admission = guard_of, admission
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="replaying")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="stored-answers")
 
     def close(self) -> None:
-        """Take no new request; what is under way ends by itself."""
+        """Accept no new request; lookups under way end by themselves."""
         self._threads.shutdown(wait=False)
 
     def stored_or_refused(self, record: DatasetRecord, requests: Sequence[RefusedQuery]) -> list[PendingAnswer]:
-        """For each request, all of one principal, the promise of the reply that its key has for this very request.
+        """For each request, all of one principal, the promise of the answer stored under its key for the same request.
 
-        Where there is none it fails with the refusal. Looking is admitted as one unit: the promises fail with Busy when
-        there is no room for it, and with Unavailable or Fenced when nothing can be known. Touches no database itself.
+        Without one the promise fails with the refusal. The lookup is admitted as one unit: the promises fail with Busy
+        when there is no room for it, and with Unavailable or Fenced when the database cannot tell. Returns at once.
         """
-        cost = self._admission.read_cost(REPLY_BYTES * len(requests))
+        cost = self._admission.read_cost(ANSWER_BYTES * len(requests))
         look = _Lookup(requests, cost, self._guard_of(record), self._threads)
         try:
             look.ticket = self._admission.admit(requests[0].address[0], cost, look)
@@ -82,7 +82,7 @@ class _Lookup(AdmittedUnit):
         self._requests, self._guard, self._threads = requests, guard, threads
 
     def begin(self, reservation: Reservation | None = None) -> None:  # noqa: ARG002 - the schedule's port
-        """Hand it to a thread."""
+        """Start the lookup on a thread."""
         try:
             self._threads.submit(self._run)
         except RuntimeError:  # closed meanwhile
@@ -101,7 +101,7 @@ class _Lookup(AdmittedUnit):
         self.settle(outcomes)
 
     def _outcomes(self) -> list[StoredAnswer | Exception]:
-        """Each key's reply, if it answers that very request, once it is witnessed; otherwise the refusal."""
+        """Each key's answer to the same request, once it is witnessed; otherwise the refusal."""
         asked = [Asked(address=each.address, query_hash=None) for each in self._requests]
         with self._guard.transaction(lock=False, asked=asked) as transaction:
             known, head = transaction.known.answers, transaction.head

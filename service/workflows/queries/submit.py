@@ -37,7 +37,7 @@ class QuerySubmitter:
         self._stored_answers = StoredAnswers(registry.guard, admission)
 
     def close(self) -> None:
-        """Take nothing new. The writers must be closed after this."""
+        """Accept no new queries. The writers must be closed after this."""
         if self.lookup is not None:
             self.lookup.close()
         if self._admission.scheduler is not None:
@@ -45,9 +45,9 @@ class QuerySubmitter:
         self._stored_answers.close()
 
     def submit(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> PendingAnswer:
-        """Let a query wait for its turn. Raises Busy; the promise fails with all else.
+        """Queue a query. Raises Busy; all other errors fail the promise.
 
-        A query that is refused today is looked for under its key first.
+        A query that would be refused is first looked up under its key.
         """
         try:
             return self._submit([self._request(principal, record, key, query)], record)[0]
@@ -57,7 +57,7 @@ class QuerySubmitter:
     def submit_all(
         self, principal: Principal, record: DatasetRecord, queries: Sequence[tuple[str, Query]]
     ) -> list[PendingAnswer]:
-        """Let several queries wait as one unit. Raises InvalidRequest or Busy for the unit."""
+        """Queue several queries as one unit. Raises InvalidRequest or Busy for the unit."""
         requests: list[QueryRequest] = []
         refusals: list[RefusedQuery] = []
         is_refused: list[bool] = []

@@ -1,11 +1,10 @@
 """Accounts for individuals and curators: from memory, from the cache of other replicas, or from the database.
 
-The caller's own thread reads a snapshot of the database to learn whose accounts are wanted and where the ledger stands.
-Then it copies those accounts from memory, if no query is worked on and memory has come that far. Otherwise slices of
-accounts may be at hand in the cache. They count only if they were taken at exactly the place at which the database
-stands: the same registration, fence, sequence, hash and version of the records. A slice that is older, or ahead, is as
-good as none. At last an individual's own account is read from the database, outside the writer; for a curator the
-writer catches up.
+The caller's thread reads a snapshot of the database to learn which accounts are wanted and the position of the ledger.
+It copies them from memory, if the writer is idle and caught up with the snapshot. Otherwise it uses slices of accounts
+from the cache, but only slices of exactly the database's position: the same registration, fence, sequence, hash and
+data version. Failing that, an individual's own account is read from the database, outside the writer; for a curator
+the writer catches up.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +28,10 @@ from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
 SLICES_MAX: Final = 16
-"""More slices than this are neither sought nor left: people so scattered are found faster in memory."""
+"""More slices than this are neither read nor shared: accounts so scattered are read faster from memory."""
 
 People = Sequence[tuple[int, str]]
-"""(slot, key) of each."""
+"""(slot, key) of each individual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class AccountNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The individuals whose accounts are wanted, and the head of the snapshot that says so."""
+    """The individuals whose accounts are wanted, and the head of the snapshot that listed them."""
 
     people: People
     place: LedgerPosition
@@ -54,7 +53,7 @@ class Wanted:
 
     @property
     def numbers(self) -> list[int]:
-        """Of the slices in which they stand."""
+        """The numbers of the slices that hold the accounts."""
         return sorted({slot // SLICE_SLOTS for slot, _ in self.people})
 
 
@@ -64,7 +63,7 @@ def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: R
         slot = slot_of(transaction, key)
         promise = promised(record, transaction, slot)
         wanted = _wanted_in(transaction, [(slot, key)], record)
-    found = _at_hand(wanted, writer, exchange)
+    found = _without_waiting(wanted, writer, exchange)
     if found is not None:
         return my_budget_view(record, found[0].own, promise)
     with snapshot(writer.guard) as transaction:
@@ -81,7 +80,7 @@ def budgets(
         return transaction.keys_of(after_slot=after, limit=limit, bytes_max=PAGE_BYTES_MAX)
 
     wanted = _wanted(people, record, writer)
-    found = _at_hand(wanted, writer, exchange)
+    found = _without_waiting(wanted, writer, exchange)
     accounts = _caught_up(wanted, writer, exchange) if found is None else found
     items = tuple(budget_row(account.key, account.own) for account in accounts)
     has_next = is_full([len(key.encode()) for _, key in wanted.people], limit=limit)
@@ -97,19 +96,19 @@ def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) 
     return Wanted(people=people, place=LedgerPosition.of(record, transaction.head), head=transaction.head)
 
 
-def _at_hand(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
-    """From memory or the cache, whichever has them, without waiting for the writer; None where neither does."""
+def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
+    """The accounts from memory or the cache, without waiting for the writer; None if neither has them."""
     copied = writer.peek(partial(_copied, wanted, exchange))
-    return _in_slices(wanted, exchange) if copied is None else _told(wanted, copied, exchange)
+    return _from_cache(wanted, exchange) if copied is None else _share(wanted, copied, exchange)
 
 
 def _caught_up(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers]:
-    """From memory, once that has caught up. Raises Unavailable."""
+    """The accounts from memory, after it has caught up. Raises Unavailable."""
     writer.catch_up()
     copied = writer.look(partial(_copied, wanted, exchange))
     if copied is None:
         raise Unavailable
-    return _told(wanted, copied, exchange)
+    return _share(wanted, copied, exchange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +120,7 @@ class _Copied:
 
 
 def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _Copied | None:
-    """The part of memory that is wanted; None where memory is behind the snapshot."""
+    """A copy of the wanted accounts; None if memory is behind the snapshot."""
     if not state.has_come_to(wanted.head):
         return None
     slots = np.array([slot for slot, _ in wanted.people], dtype=np.int64)
@@ -133,8 +132,8 @@ def _copied(wanted: Wanted, exchange: ReplicaExchange, state: DatasetState) -> _
     )
 
 
-def _told(wanted: Wanted, copied: _Copied, exchange: ReplicaExchange) -> list[AccountNumbers]:
-    """The accounts as copied; the slices are left in the cache."""
+def _share(wanted: Wanted, copied: _Copied, exchange: ReplicaExchange) -> list[AccountNumbers]:
+    """The copied accounts; shares the slices through the cache."""
     exchange.read(copied.slices)
     rows = zip(*(column.tolist() for column in copied.columns), strict=True)
     return [
@@ -143,8 +142,8 @@ def _told(wanted: Wanted, copied: _Copied, exchange: ReplicaExchange) -> list[Ac
     ]
 
 
-def _in_slices(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
-    """The same from the cache; None unless all of it is there, and of now."""
+def _from_cache(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
+    """The accounts from the cache; None unless all are there, at the wanted position."""
     if not exchange.is_open or len(wanted.numbers) > SLICES_MAX:
         return None
     slices = exchange.slices(wanted.place.genesis, wanted.numbers)
@@ -162,7 +161,7 @@ def _in_slices(wanted: Wanted, exchange: ReplicaExchange) -> list[AccountNumbers
 
 
 def _slice(place: LedgerPosition, number: int, state: DatasetState) -> AccountSlice:
-    """A copy: memory goes on."""
+    """A copy of one slice of accounts."""
     copied = state.copy_accounts(slice(number * SLICE_SLOTS, (number + 1) * SLICE_SLOTS))
     return AccountSlice(
         place=place,

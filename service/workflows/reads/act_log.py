@@ -25,7 +25,7 @@ _TOLD_AS_RHO: Final = {
     "limit": {"limit_units": "limit_rho"},
     "reconcile": {"units": "burned_rho", "joining_units": "joining_rho"},
 }
-"""Units by what they are called in rho."""
+"""By act: the name of each amount in units, and its name in rho."""
 
 
 def acts(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[ActRow]:
@@ -49,7 +49,7 @@ def _act_row(record: ActRecord) -> ActRow:
 
 
 def _shown(act: str, detail: Mapping[str, Any]) -> dict[str, object]:
-    """The part of an act's detail that is told; earlier versions kept less of some acts."""
+    """The shown part of an act's detail; earlier versions stored less for some acts."""
     plain = {name: detail[name] for name in _TOLD.get(act, ()) if name in detail}
     in_rho = {
         name: str(rho_of_units(int(detail[units])))

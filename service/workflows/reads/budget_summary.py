@@ -1,4 +1,4 @@
-"""All accounts of a dataset together, copied from memory page by page, and what curators are told of them."""
+"""The summary of a dataset's budgets for curators, from a copy of all accounts made page by page."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +22,10 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AllAccounts:
-    """Copies of accounts by slot, in units, and which slots hold a record.
+    """Copies of accounts by slot, (slots,), in units; `present` tells which slots hold a record.
 
-    A page is of one sequence, later pages of later ones: what was charged while they were copied shows in some.
-    `seq` is the first page's.
+    Each page is of one sequence, not before that of the page before: charges during the copying show in some pages.
+    `seq` is the sequence of the first page.
     """
 
     seq: int
@@ -36,7 +36,7 @@ class AllAccounts:
 
 
 def all_accounts(writer: WriterThread) -> AllAccounts:
-    """A copy of every page, each at or after where the database stood before; queries are answered in between.
+    """A copy of every page, none older than the database at the call; queries are answered in between.
 
     Raises Unavailable, Fenced, Busy.
     """
@@ -58,7 +58,7 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
 
 
 def summary(taken: AllAccounts) -> BudgetSummary:
-    """Shares of the budget that remain: ten bins, quantiles, how many have nothing left, and how many have paused."""
+    """The remaining shares of the budgets in ten bins and as quantiles, and the numbers of exhausted and paused."""
     limit, spent = taken.limit[taken.present], taken.spent[taken.present]
     # An individual that came back with a smaller budget may have spent more: the share is zero, not negative.
     share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
@@ -76,7 +76,7 @@ def summary(taken: AllAccounts) -> BudgetSummary:
 
 
 def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, int]:
-    """A page, and how many there are; memory catches up where it is behind `head`."""
+    """A page, and the number of pages; memory catches up first if it is behind `head`."""
     copied = writer.look(partial(_copied, head, number))
     if copied is None:
         writer.catch_up()

@@ -1,4 +1,4 @@
-"""The ledger as curators, auditors and individuals may read it, from a snapshot; and an individual's own acts."""
+"""Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals."""
 
 import hashlib
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from service.workflows.writer.committer import Operation
 from service.workflows.writer.state import DatasetState
 
 READ_BYTES_MAX: Final = 2**24
-"""The most that a page of receipts may make the database read of charges, in bytes: some ten milliseconds' work."""
+"""The most bytes of charges that the database reads for a page of receipts: about ten milliseconds."""
 
 NEWEST: Final = 2**62
 """Greater than every sequence."""
@@ -42,7 +42,7 @@ def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
 
 
 def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
-    """The entries, newest first; the cursor is the last sequence shown. No charges are read, only their numbers."""
+    """The entries, newest first; the cursor is the last sequence shown. Charges are not read, only their number."""
     before = number_of(cursor, default=NEWEST)
     with snapshot(guard) as transaction:
         found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
@@ -51,9 +51,9 @@ def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[Ledg
 
 
 def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
-    """The cost of each query to the individual, newest first; nothing of the others' charges leaves the database.
+    """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
 
-    A page is shorter where more people may be in an entry: to find one among them, the database reads at most two bits
+    Pages are shorter for larger capacities: to find one slot in an entry, the database reads at most two bits
     for each slot before it, or a list that is no longer.
     """
     before = number_of(cursor, default=NEWEST)
@@ -67,7 +67,7 @@ def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: s
 
 
 def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
-    """Lower one's own limit to `limit_units`, or to what is spent already if that is more. Never raises it.
+    """Lower an individual's limit to `limit_units`, or to its spent total if that is more. Never raises it.
 
     The view is made outside the writer: an epsilon takes ten milliseconds.
     """
@@ -88,7 +88,7 @@ def lowering(key: str, *, limit_units: int) -> Operation[OwnAccount]:
 
 
 def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
-    """Take part in no query from now on, or again. Nothing happens where that is so already.
+    """Pause an individual, or end its pause; without effect if that is its state already.
 
     The limit stays: a burn during the pause charges as much as otherwise, so that a restore gives nothing back
     when the pause ends.
@@ -116,13 +116,13 @@ def slot_of(transaction: Transaction, key: str) -> int:
 
 
 def promised_to(record: DatasetRecord, guard: RollbackGuard, key: str) -> Promised:
-    """The parts that the promise to an individual is made of, from a snapshot. Raises NotFound, Unavailable, Fenced."""
+    """The numbers behind the promise to an individual, from a snapshot. Raises NotFound, Unavailable, Fenced."""
     with snapshot(guard) as transaction:
         return promised(record, transaction, slot_of(transaction, key))
 
 
 def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised) -> MyBudget:
-    """The account in words for its owner; every epsilon is at the dataset's delta."""
+    """The individual's view of its account; every epsilon is at the dataset's delta."""
     limit, spent = account.limit, account.spent
     delta = record.guarantee.delta or DELTA_OF_RHO_GUARANTEE
     statement = statement_of_account(
@@ -152,7 +152,7 @@ def my_budget_view(record: DatasetRecord, account: OwnAccount, promise: Promised
 
 
 def budget_row(key: str, account: OwnAccount) -> BudgetRow:
-    """The account as a curator lists it."""
+    """The curator's view of an account."""
     limit, spent = account.limit, account.spent
     return BudgetRow(
         key=key,

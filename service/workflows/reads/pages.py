@@ -1,7 +1,7 @@
-"""Where a page of a listing ends: after `limit` items, or earlier, so that the memory it takes has a public bound.
+"""The end of a page of a listing: after `limit` items, or earlier, so that its memory has a public bound.
 
-An item is on a page while those before it on the page have fewer than PAGE_BYTES_MAX bytes together. What counts is the
-one part of an item whose size is not bounded closely: the canonical query, or an individual's key.
+An item is on a page if the items before it on the page have fewer than PAGE_BYTES_MAX bytes together. Counted is only
+the part of an item without a close bound: the canonical query, or an individual's key.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def is_full(sizes: Sequence[int], *, limit: int) -> bool:
 
 
 def number_of(cursor: str | None, *, default: int) -> int:
-    """The number that a cursor stands for. Raises InvalidRequest."""
+    """The number in a cursor. Raises InvalidRequest."""
     if cursor is None:
         return default
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
@@ -27,5 +27,5 @@ def number_of(cursor: str | None, *, default: int) -> int:
 
 
 def unknown_cursor() -> InvalidRequest:
-    """The refusal of a cursor that no listing of this kind has given."""
+    """The refusal of a cursor that this kind of listing has not returned."""
     return InvalidRequest.of("cursor", "not a cursor of this listing")

@@ -1,10 +1,10 @@
-"""The largest limit that was ever in force for an individual, on which the promise to it stands.
+"""The largest limit ever in force for an individual, on which the promise to it rests.
 
-The database keeps the limit of now. A limit never rises, so that an earlier one is what an individual joined with:
-the dataset's budget, unless the schema has a column of limits; then it is the limit of now, or what it was before the
-first act in the journal that lowered it. Where that is not known, the dataset's budget is above whatever it was: after
-a restore that may have forgotten what people joined with, after an erasure, since an individual that comes back may do
-so with less, and for limits that were lowered before the journal told from where.
+The database keeps only the present limit. A limit never rises, so the largest is the one at joining: the dataset's
+budget, unless the schema has a column of limits; then it is the present limit, or the one before the first act in the
+journal that lowered it. The dataset's budget is used as a bound where that is unknown: after a restore that may have
+lost limits, after an erasure, since an individual may return with a lower limit, and for limits lowered before the
+journal stored the earlier value.
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from service.workflows.ports.transaction import Transaction
 _LOWERED: Final = "limit"
 _ERASED: Final = "erase"
 _FENCE_FIRST: Final = 1
-"""Only what is done after a restore raises it."""
+"""The fence of a dataset that was never reconciled after a restore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """The parts that a promise is made of, in units.
+    """The numbers behind a promise, in units.
 
-    `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is not known.
-    A restored database may have forgotten charges: up to `joining_units` of individuals that joined afterwards, and
-    what a burn could not take of people whose limit it reached (`is_restored`).
+    `of` says whether the limit is the individual's own largest one, or the dataset's budget because that is unknown.
+    A restored database may have lost charges: up to `joining_units` of individuals that joined afterwards, and
+    the part of a burn that exceeded an individual's limit (`is_restored`).
     """
 
     limit_units: int
@@ -37,14 +37,14 @@ class Promised:
     is_restored: bool = False
 
     def spent_units_max(self, *, limit_units: int, spent_units: int) -> int:
-        """The most that may truly be spent of an account: all there was to spend, or at most the account and a bit."""
+        """A bound on the true spent total: the largest limit after a capped burn, else spent + `joining_units`."""
         if self.is_restored and spent_units >= limit_units:
             return self.limit_units
         return min(spent_units + self.joining_units, self.limit_units)
 
 
 def promised(record: DatasetRecord, transaction: Transaction, slot: int) -> Promised:
-    """As of the transaction; what is done to the limit later changes nothing about it."""
+    """The promise as of the transaction; later changes of the limit do not change it."""
     head = transaction.head
     largest = _largest(record, transaction, slot)
     return Promised(

@@ -226,7 +226,7 @@ def test_an_unclear_commit_is_unavailable_and_may_be_repeated(
         raise CommitUnclear
 
     monkeypatch.setattr(store, "keep", keep_and_fall_silent)
-    with pytest.raises(Unavailable, match="repeat the command"):
+    with pytest.raises(Unavailable, match="run the command again"):
         rebuild(store, "survey", seq=1, key="k")
     monkeypatch.undo()
     assert rebuild(store, "survey", seq=1, key="k") is None

@@ -153,7 +153,7 @@ def test_an_unavailable_store_is_tried_again(
         for _ in range(3):
             assert checks.step()
     assert [code(replica, name) for name in NAMES] == ["ledger-damaged", None]
-    assert ["cannot be read; tried on" in each for each in caplog.messages] == [True, False]
+    assert ["cannot be read; retrying" in each for each in caplog.messages] == [True, False]
 
 
 def test_an_error_affects_that_check_alone(

@@ -27,7 +27,7 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.witness import WitnessUnavailable
 from service.workflows.queries import stored_answers as replaying
-from service.workflows.queries.stored_answers import REPLY_BYTES
+from service.workflows.queries.stored_answers import ANSWER_BYTES
 from service.workflows.replica import Replica
 from service.workflows.writer.submission import PendingAnswer
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
@@ -208,14 +208,14 @@ def test_submitting_waits_for_no_database(store: LaterMemoryStore) -> None:
 
 def test_looking_is_admitted_by_its_public_cost(store: LaterMemoryStore) -> None:
     """A batch is one lookup; it is Busy without room, and refused where there can never be room."""
-    room = MemoryBound(10 * REPLY_BYTES)
+    room = MemoryBound(10 * ANSWER_BYTES)
     with replica_on(store, admission=Admission(memory=room)) as replica:
         who = analyst(replica)
         query = parse_query(orjson.dumps(DOCUMENT | REFUSED))
         first, second = replica.analysts.submit_all(who, "survey", [("a", query), ("b", query)])
         assert first.unit is second.unit
         assert first.unit is not None
-        assert room.kept_bytes == 4 * REPLY_BYTES
+        assert room.kept_bytes == 4 * ANSWER_BYTES
         assert isinstance(submitted(replica, who, "c", REFUSED).exception(timeout=WAIT_S), Busy)
         assert first.unit.ticket is not None
         first.unit.ticket.release()
@@ -305,7 +305,7 @@ def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> N
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **wide)
-    with replica_on(store, admission=Admission(memory=MemoryBound(9 * REPLY_BYTES))) as replica:
+    with replica_on(store, admission=Admission(memory=MemoryBound(9 * ANSWER_BYTES))) as replica:
         assert ask(replica, who, "k", **wide).body == first.body
         with pytest.raises(InvalidRequest, match="public cost"):
             ask(replica, who, "l", **wide, reuse=False)

@@ -42,7 +42,7 @@ def from_slices(world: Replicas, number: int = 1) -> list[AccountNumbers] | None
     """The accounts that a replica finds in the cache."""
     replica = world.replicas[number]
     wanted = accounts._wanted(everybody, replica.registry.record("survey"), world.writer(number))  # type: ignore[arg-type]
-    return accounts._in_slices(wanted, replica._exchange)
+    return accounts._from_cache(wanted, replica._exchange)
 
 
 def leave(world: Replicas, number: int = 0) -> None:
@@ -153,7 +153,7 @@ def test_a_slice_is_shared_once(world: Replicas) -> None:
     assert exchange.wants(place, 1)
     scattered = [(0, "ann"), *((n * SLICE_SLOTS, "x") for n in range(1, SLICES_MAX + 1))]
     head = world.store.head(1)
-    assert accounts._in_slices(Wanted(people=scattered, place=place, head=head), exchange) is None
+    assert accounts._from_cache(Wanted(people=scattered, place=place, head=head), exchange) is None
 
 
 def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Verification of a whole ledger, one module for each thing that is derived again."""
+"""Verification of a whole dataset: one module for each part that is derived again."""

@@ -1,6 +1,6 @@
 """Every account held against the journal, which decides limits, and against the ledger, which gives the spent totals.
 
-Where the journal does not tell a limit, because people bring limits of their own with their rows, it still bounds it.
+If uploads state limits, the journal does not hold them, but still bounds them.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from service.workflows.maintenance.verify.journal import Integers, JournalState
 from service.workflows.model.rows import Head, SlotsInUse
 
 NAMED_MAX: Final = 5
-"""Of the rows that are wrong in one way; the rest are counted."""
+"""The most rows named in findings of one kind; the rest are counted."""
 
 
 def named(slots: Integers, sentence: Callable[[int], str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Amendments held against the journal and against the entries: every content that is not what was written is accounted.
+"""Amendments compared with the journal and the entries: every changed content must be accounted for.
 
-An amendment takes one erased individual out of one entry. Nothing says any more what that individual was charged there;
-the entries together miss as many units as the accounts of the erased hold beyond what is replayed.
+An amendment takes one erased individual out of one entry, whose charge for it is then unknown; all entries together
+miss as many units as the accounts of erased individuals hold beyond the replay.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ class Amended:
     """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
 
     def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
-        """Hold them against the acts."""
+        """Compare the amendments with the acts."""
         self.findings: list[str] = []
         self._by_place: dict[Place, list[Amendment]] = defaultdict(list)
         self._by_erasure: dict[int, list[Amendment]] = defaultdict(list)
@@ -46,11 +46,11 @@ class Amended:
         self._check_rows(stretches)
 
     def count(self, entry: LedgerEntry) -> int:
-        """How many individuals were taken out of an entry."""
+        """The number of individuals taken out of an entry."""
         return sum(len(self._by_place.get((entry.seq, number), ())) for number, _, _ in _parts(entry))
 
     def wrong_with(self, entry: LedgerEntry) -> Iterator[str]:
-        """Findings where an entry's content is not the one that its amendments lead to."""
+        """Findings if an entry's content is not the one that its amendments lead to."""
         for number, written, held in _parts(entry):
             leads_to = written
             for each in self._by_place.get((entry.seq, number), ()):

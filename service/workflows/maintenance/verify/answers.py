@@ -1,7 +1,7 @@
 """Every stored answer made again from its entry and its query, by the function that made it.
 
-An entry is made together with the answer to its analyst, so that one fresh answer belongs to each. Answers
-that were reused are made again too; that one of them is missing, nothing in the ledger tells.
+An entry is made together with the answer to its analyst, so that one fresh answer belongs to each. Reused
+answers are made again too; the ledger cannot tell if one of them is missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,22 +23,22 @@ from service.workflows.writer.batch import Stated, document
 
 _PLANS_KEPT: Final = 64
 _QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
-"""Answers of earlier versions state a half width of so many sigma, whatever the grid."""
+"""The half width in answers of earlier versions, in sigma; independent of the grid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """Facts that only the query could tell, taken from the answer where this version does not read the query."""
+    """Facts from the query, or from the answer if this version cannot read the query."""
 
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
 
 
 class AnswersCheck:
-    """Takes answers by the sequence that they show, entry by entry."""
+    """Checks the answers, in the order of the sequences that they show, entry by entry."""
 
     def __init__(self, record: DatasetRecord, answers: Iterator[AnswerRecord]) -> None:
-        """The first answer is read."""
+        """Reads the first answer."""
         self.findings: list[str] = []
         self.count = self.uncompiled = 0
         self._record, self._answers = record, answers
@@ -58,7 +58,7 @@ class AnswersCheck:
             self.findings.append(f"ledger row {entry.seq}: {fresh} answers say that it was asked for them")
 
     def end(self) -> None:
-        """Report the answers that are left: they show no entry."""
+        """Report the remaining answers, which show no entry."""
         self._orphans(before=None)
 
     def _orphans(self, *, before: int | None) -> None:
@@ -71,7 +71,7 @@ class AnswersCheck:
         self._next = next(self._answers, None)
 
     def _check(self, answer: AnswerRecord, entry: LedgerEntry) -> bool:
-        """Whether the answer says that it is fresh; what is wrong with it is found on the way."""
+        """Whether the answer says that it is fresh; adds findings."""
         said = _read(answer.body)
         is_fresh = said.get("reused") is False
         wrong = list(self._wrong_with_body(answer, entry, said))
@@ -116,7 +116,7 @@ class AnswersCheck:
     def _compiled(self, canonical: bytes) -> Plan | None:
         try:
             return compile_query(parse_query(canonical), self._record.schema, capacity=self._record.capacity)
-        except QueryProblem:  # an earlier version took it, this one would not
+        except QueryProblem:  # an earlier version accepted it, this one does not
             return None
 
 

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(slots=True)
 class JournalState:
-    """The state that the acts so far decide.
+    """The state that follows from the acts so far.
 
     By slot: `limits` in units, exact where `are_exact` and otherwise a bound; `largest` of the limits that were ever in
     force; which slots `are_present`, which `have_paused`, and which `are_plain`: with limits and erasures only.
@@ -42,11 +42,11 @@ class JournalState:
 
     @classmethod
     def of(cls, record: DatasetRecord) -> Self:
-        """Before any act."""
+        """The state before any act."""
         return cls(budget_units=record.budget_units, has_own_limits=record.schema.has_budget_column)
 
     def apply(self, act: JournalAct) -> None:
-        """Follow an act. Raises KeyError, ValueError, TypeError or IndexError when its detail makes no sense."""
+        """Apply an act. Raises KeyError, ValueError, TypeError or IndexError when its detail is invalid."""
         detail = act.detail
         match act.act:
             case "rows":
@@ -59,16 +59,16 @@ class JournalState:
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_present[int(detail["slot"])] = False
             case "amend" | "prune":
-                pass  # of entries, and not of accounts
+                pass  # acts on entries, not on accounts
             case "epoch":
                 self.epoch = int(detail["epoch"])
             case "reconcile":
                 self.fence, self.joining_units = int(detail["fence"]), int(detail["joining_units"])
-            case _ if "slot" in detail:  # it decides about participation, of which a limit says nothing
+            case _ if "slot" in detail:  # a pause or resumption
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_plain[int(detail["slot"])] = False
                 self.have_paused[int(detail["slot"])] = act.act == "pause"
-                if "limit_units" in detail:  # a pause of before there were any, with the limit that it had lowered
+                if "limit_units" in detail:  # a pause of an earlier version, which had lowered the limit
                     self.limits[int(detail["slot"])] = int(detail["limit_units"])
                     self.are_exact[int(detail["slot"])] = True
 
@@ -97,13 +97,13 @@ class JournalState:
         self.slots += count
 
     def make_room(self, slots: int) -> None:
-        """Where slots are not told, count so many; the budget bounds the limits of individuals that joined untold."""
+        """If slots are not told, extend to `slots` slots, with the budget as the bound of the new limits."""
         if slots > self.slots and not self.is_told:
             self._grow(slots - self.slots, limit=self.budget_units, is_exact=False)
 
 
 def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct]) -> tuple[int, JournalState, list[str]]:
-    """(how many acts, what they decide, findings). The head is held against them."""
+    """(number of acts, their state, findings). The head is compared with them."""
     journal_state = JournalState.of(record)
     findings: list[str] = []
     count, number, previous = 0, 0, record.genesis
@@ -121,7 +121,7 @@ def check_journal(record: DatasetRecord, head: Head, acts: Iterable[JournalAct])
 
 
 def _wrong_with_head(head: Head, count: int, last_hash: bytes, journal_state: JournalState) -> list[str]:
-    """Findings where the head says otherwise than the journal."""
+    """Findings where the head differs from the journal."""
     given = {
         "data_version": count,
         "epoch": journal_state.epoch,

@@ -1,4 +1,4 @@
-"""The entries replayed: their chain, what each says of itself, and every individual's spent, held against the pages."""
+"""The replay of the entries: their chain, their fields, and every individual's spent total, compared with the pages."""
 
 import hashlib
 from collections import defaultdict
@@ -29,7 +29,7 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """All that is stored of a dataset beside its entries. `journal_state` is what all of the `acts` decide."""
+    """The stored data of a dataset without its entries. `journal_state` is the state after all `acts`."""
 
     record: DatasetRecord
     head: Head
@@ -44,7 +44,7 @@ class Stored:
     def of(
         cls, record: DatasetRecord, transaction: Transaction, *, journal_state: JournalState, acts: Sequence[JournalAct]
     ) -> Self:
-        """Read the rest of it."""
+        """Read the other rows of the dataset."""
         return cls(
             record=record,
             head=transaction.head,
@@ -61,7 +61,7 @@ class LedgerReplay:
     """One pass over one ledger. `totals` are every individual's, `worst_cases` by analyst in units."""
 
     def __init__(self, stored: Stored, *, totals_at: int | None = None) -> None:
-        """Nothing is replayed yet. The totals at the sequence `totals_at` are copied."""
+        """The totals at the sequence `totals_at` will be copied."""
         record, accounts, journal_state = stored.record, stored.accounts, stored.journal_state
         self.findings: list[str] = []
         self.entries = self.last_seq = self.worst_case_units = 0
@@ -99,7 +99,7 @@ class LedgerReplay:
             self.totals.copy(seq=entry.seq, digest=entry.hash)
 
     def end(self, stored_worst_cases: Mapping[UUID, int]) -> None:
-        """Compare with the head, with the worst cases as stored, and with pages that are ahead."""
+        """Compare with the head, the stored worst cases, and pages that are ahead."""
         head, place = self._head, f"heads row {self._record.id}"
         if head.seq != self.last_seq:
             self.findings.append(f"{place}: says seq {head.seq}, the ledger ends at {self.last_seq}")
@@ -136,7 +136,7 @@ class LedgerReplay:
             yield "its worst_case_total_units is not the sum of worst cases so far"
 
     def _begin_with_totals(self, entry: LedgerEntry) -> Iterator[str]:
-        """Nothing up to here can be replayed any more."""
+        """Begin with the stored totals: the entries up to this one are pruned and cannot be replayed."""
         if entry.hash.hex() != self._pruned.hash:
             yield "its hash is not the one that the journal gives for the pruned ledger's end"
         self.totals.begin_with(self._pruned.pages, ahead_units=self._pruned.ahead_units)
@@ -145,7 +145,7 @@ class LedgerReplay:
         """Add the charges; an individual that could have paid must not be left out."""
         try:
             priced = Priced.of(entry)
-        except (ValueError, IndexError):  # lengths that do not go together
+        except (ValueError, IndexError):  # lengths that do not match
             yield "its charges cannot be read"
             return
         missing_units = entry.charged_units - exact_sum(priced.charges)
@@ -163,7 +163,7 @@ class LedgerReplay:
         self.totals.add(priced, is_query=entry.kind == "query", missing_units=missing_units)
 
     def _compare_pages(self, *, seq: int) -> None:
-        """The pages that stand at `seq`, which a replay has reached: those that say so, and at the checkpoint all."""
+        """Compare the pages at `seq` with the replay: those of that sequence, and at the checkpoint all."""
         for number in range(pages_for(self.totals.spent.size)):
             page = self._pages.get(number)
             own_seq = 0 if page is None else page.seq

@@ -1,8 +1,8 @@
 """Whether the individuals in each entry are those that could pay for it, by the limits and pauses in force then.
 
-Of an entry of format 1 nothing tells what those left out would have been charged; its worst case stands for it. Where
-the journal does not tell a limit, it bounds it: no individual may be charged beyond the bound, and whether one was left
-out rightly is not known.
+An entry of format 1 does not hold the charges of individuals left out; its worst case is used instead. Where the
+journal only bounds a limit, no individual may be charged beyond the bound, and whether one was left out rightly is
+unknown.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ class Priced:
 
     @classmethod
     def of(cls, entry: LedgerEntry) -> Self:
-        """Worked out anew from what is priced. Raises ValueError or IndexError where that cannot be read."""
+        """Compute the charges again from an entry's pieces. Raises ValueError or IndexError if they cannot be read."""
         if entry.format != 1:
             quantities = entry.quantities()
             prices = quantities.prices(entry.sigma_steps)
@@ -54,20 +54,20 @@ class Priced:
 
     @property
     def left_out(self) -> Integers:
-        """The slots that were not."""
+        """The slots that were left out."""
         return kept(~self.active, self.touched)
 
     @property
     def of_left_out(self) -> Integers:
-        """The charge that each slot left out would have had, or at most."""
+        """The charge that each slot left out would have had, or an upper bound."""
         return kept(~self.active, self.prices)
 
 
 class Participation:
-    """The filter's decisions made again, entry by entry, beside the acts that came between."""
+    """The filter's decisions made again, entry by entry, with the acts in between."""
 
     def __init__(self, record: DatasetRecord, acts: Sequence[JournalAct]) -> None:
-        """Before the first entry."""
+        """The state before the first entry."""
         self._then = JournalState.of(record)
         self._acts = deque(acts)
 
@@ -76,7 +76,7 @@ class Participation:
     ) -> Iterator[str]:
         """Findings against the entry from the limits and pauses before it, and the `spent` totals.
 
-        Where a total is not known, (slots,), it is a lower bound.
+        Unknown totals are lower bounds.
         """
         self._follow(before=entry.seq)
         then = self._then
@@ -98,5 +98,5 @@ class Participation:
         while self._acts and self._acts[0].at_seq < before:
             try:
                 self._then.apply(self._acts.popleft())
-            except (KeyError, ValueError, TypeError, IndexError):  # found where the journal is verified
+            except (KeyError, ValueError, TypeError, IndexError):  # reported by the verification of the journal
                 continue

@@ -1,4 +1,4 @@
-"""The totals of a pruning held against the journal, whose last act of the kind `prune` binds them."""
+"""The stored totals of a pruning compared with the journal, whose last `prune` act binds them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from service.workflows.model.rows import Head, StoredPage
 
 @dataclass(slots=True, kw_only=True)
 class PrunedLedger:
-    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 where nothing is pruned.
+    """The pruned part of a ledger: up to `seq`, whose entry has the hash `hash`; 0 if nothing is pruned.
 
-    `pages` are every individual's totals there, in which `ahead_units` of later entries are.
+    `pages` are every individual's totals there, which include `ahead_units` of later entries.
     """
 
     seq: int = 0
@@ -24,7 +24,7 @@ class PrunedLedger:
 
     @classmethod
     def of(cls, head: Head, acts: Sequence[JournalAct], pages: Iterable[StoredPage]) -> Self:
-        """The head, the journal and the kept totals, held against each other."""
+        """Compare the head, the journal and the stored totals."""
         made = cls(pages=tuple(pages))
         for act in acts:
             if act.act == "prune":
@@ -34,7 +34,7 @@ class PrunedLedger:
         return made
 
     def _take(self, act: JournalAct) -> None:
-        """An act, of which the last one counts."""
+        """Read a `prune` act; the last one counts."""
         self.findings.clear()
         try:
             self.seq, self.hash = int(act.detail["seq"]), str(act.detail["hash"])

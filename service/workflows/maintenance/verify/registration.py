@@ -1,8 +1,7 @@
-"""Whether a dataset's row says what was registered: the genesis is made again from it.
+"""The check of a dataset's row against its registration: the genesis is computed again from it.
 
-The genesis binds the name, the guarantee as it was written, the capacity, the tables, the rule and the floor. Of a rho
-the row keeps the units alone; every decimal of up to DIGITS_MAX digits after the point that gives those units is tried,
-so that a budget is bound as well as an epsilon is.
+The genesis binds the name, the guarantee as written, the capacity, the tables, the rule and the floor. For a rho the
+row holds only the units, so every decimal of up to DIGITS_MAX digits after the point that gives those units is tried.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,14 +19,14 @@ from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
 
 DIGITS_MAX: Final = 16
-"""Of a rho after the point: 2^-40 rho is about 10^-12, so that ten thousand decimals are tried at most."""
+"""Digits of a rho after the point: 2^-40 rho is about 10^-12, so that at most ten thousand decimals are tried."""
 _FEW_DIGITS: Final = 12
 _LARGEST_EXPONENT: Final = 6
 _RHO, _FLOOR = "\0rho", "\0floor"
 
 
 def check_registration(record: DatasetRecord) -> list[str]:
-    """Findings about the row, for the operator; empty when it gives its genesis."""
+    """Findings about the row, for the operator; empty if it gives its genesis."""
     place = f"datasets row {record.id}"
     stated = record.guarantee
     if stated.epsilon is not None and stated.delta is not None:
@@ -40,7 +39,7 @@ def check_registration(record: DatasetRecord) -> list[str]:
 
 
 def spellings(units: int, *, digits_max: int = DIGITS_MAX) -> Iterator[str]:
-    """Every decimal that is `units` of 2^-40 rho, rounded down, the shortest first; as decimals are written."""
+    """Every decimal that is `units` of 2^-40 rho, rounded down, as text, the shortest first."""
     for exponent in range(_LARGEST_EXPONENT, -digits_max - 1, -1):
         step = Fraction(10) ** exponent * UNITS_PER_RHO
         for coefficient in range(ceil(units / step), ceil((units + 1) / step)):
@@ -61,7 +60,7 @@ def _stated(record: DatasetRecord, template_of: Callable[..., bytes]) -> Iterato
             yield template.replace(_quoted(_RHO), _quoted(rho))
     template = template_of(has_rho=is_rho, has_floor=True)
     few = list(spellings(record.budget_units, digits_max=_FEW_DIGITS)) if is_rho else [""]
-    for floor in spellings(record.limit_floor_units):  # one after the other: the first few are nearly always right
+    for floor in spellings(record.limit_floor_units):  # tried in order: one of the first few is nearly always right
         stated = template.replace(_quoted(_FLOOR), _quoted(floor))
         yield from (stated.replace(_quoted(_RHO), _quoted(rho)) for rho in few)
 

@@ -1,9 +1,9 @@
-"""`ledger verify`: everything that can be derived from what is stored is derived anew and compared, row by row.
+"""`ledger verify`: everything that can be derived from stored rows is derived again and compared, row by row.
 
-The registration gives the genesis (`verify_registration`); the journal, from the genesis on, the head and what limits
-can be (`verify_journal`); the ledger every individual's spent, the pages and the worst cases (`verify_ledger`), and
-with its queries every answer (`verify_answers`); all of it together the accounts (`verify_accounts`). What is witnessed
-outside the database must be in it. A finding names table and row; docs/known-limits.md says what nothing binds.
+The registration gives the genesis (`verify.registration`); the journal gives the head and bounds of limits
+(`verify.journal`); the ledger gives spent totals, pages and worst cases (`verify.ledger`), and with its queries every
+answer (`verify.answers`); all together give the accounts (`verify.accounts`). Witness records must be in the database.
+A finding names table and row; docs/known-limits.md lists the data that nothing binds.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from service.workflows.rollback.guard import judge, unaccounted, witness_name
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """The findings about one dataset: what was looked at, how much of it, and what is wrong.
+    """The findings about one dataset, and the amount of data checked.
 
-    `uncompiled` counts answers to queries that this version of the service does not read any more: their values are
-    compared with the ledger, their labels are not.
+    `uncompiled` counts answers to queries that this version of the service cannot read: their values are compared with
+    the ledger, their labels are not.
     """
 
     dataset: str
@@ -45,9 +45,9 @@ class Report:
 
 
 def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]:
-    """Replay every dataset, each in one snapshot, and hold it against what is witnessed of it."""
+    """Replay every dataset, each in one snapshot, and compare it with its witness."""
     for record in store.datasets():
-        history = None if witness is None else _history(witness, record)  # before the snapshot, which holds all of it
+        history = None if witness is None else _history(witness, record)  # before the snapshot, which contains it
         with store.transaction(record.id, lock=False) as transaction:
             report, _ = verified(record, transaction)
             if witness is not None:
@@ -78,7 +78,7 @@ def _behind(record: DatasetRecord, transaction: Transaction, history: list[Witne
 def verified(
     record: DatasetRecord, transaction: Transaction, *, totals_at: int | None = None
 ) -> tuple[Report, LedgerReplay]:
-    """One pass over the journal, and one over the entries with their answers, which copies the totals at a sequence."""
+    """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
     head = transaction.head
     journal = transaction.acts(after=0)
     acts, journal_state, findings = check_journal(record, head, journal)

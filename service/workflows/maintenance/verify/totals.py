@@ -1,7 +1,7 @@
-"""Every individual's totals as the entries give them: from nothing, or from the totals that a pruning has kept.
+"""Every individual's totals by the entries, from the beginning or from the stored totals of a pruning.
 
-Amended entries do not tell what an erased individual was charged. Its total is taken from the page that has it; all
-such entries together must miss as many units as all such accounts hold beyond the replay.
+Amended entries do not hold an erased individual's charges. Its total is taken from its page; all amended entries
+together must miss as many units as the accounts of erased individuals hold beyond the replay.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _SAYS: Final = ("holds {} units", "counts {} queries that charged it", "counts {
 class Totals:
     """Every individual's totals at the entry `seq` of hash `hash`, by pages.
 
-    The totals of erased individuals already have `ahead_units`, which amended entries after it charged them.
+    The totals of erased individuals include `ahead_units` of amended entries after it.
     """
 
     seq: int
@@ -41,12 +41,12 @@ class Totals:
 class ReplayedTotals:
     """`spent` units, and queries that `charged` and `left_out` each of the slots, (slots,) each.
 
-    `is_known` (slots,) is False of the `erased` until a page has told their totals. `missing_units` were charged by
-    amended entries, and have not been found in an account yet.
+    `is_known` (slots,) is False for the `erased` until a page gives their totals. `missing_units` were charged by
+    amended entries, and are not found in an account yet.
     """
 
     def __init__(self, slots: int, *, erased: Integers) -> None:
-        """Nothing was charged."""
+        """All totals are zero."""
         self.spent: Integers = np.zeros(slots, dtype=np.int64)
         self.charged, self.left_out = np.zeros((2, slots), dtype=np.uint32)
         self.is_known = np.ones(slots, dtype=np.bool_)
@@ -54,14 +54,14 @@ class ReplayedTotals:
         self.missing_units = 0
         self._all_missing_units = 0
         self._copied: tuple[int, bytes, int, list[NDArray[Any]]] | None = None
-        self._beyond: dict[int, list[int]] = {}  # by slot, what a page had beyond the copy's time
+        self._beyond: dict[int, list[int]] = {}  # by slot, the totals of a page beyond the copy's time
 
     @property
     def _columns(self) -> list[NDArray[Any]]:
         return [self.spent, self.charged, self.left_out]
 
     def begin_with(self, pages: Iterable[StoredPage], *, ahead_units: int) -> None:
-        """Go on from the totals of a pruning."""
+        """Begin with the stored totals of a pruning."""
         for page in pages:
             for column, part in zip(self._columns, _parts(page.totals), strict=True):
                 here = column[slots_on(page.number)]
@@ -69,7 +69,7 @@ class ReplayedTotals:
         self.missing_units -= ahead_units
 
     def add(self, priced: Priced, *, is_query: bool, missing_units: int) -> None:
-        """One more entry, whose amendments have taken out so many units."""
+        """Add an entry, whose amendments have taken out `missing_units`."""
         self.missing_units += missing_units
         self._all_missing_units += missing_units
         self.spent[priced.charged] += priced.charges
@@ -78,7 +78,7 @@ class ReplayedTotals:
             self.left_out[priced.left_out] += 1
 
     def settle(self, page: StoredPage) -> None:
-        """Take the totals of the erased from a page that has every entry that was amended."""
+        """Take the totals of erased individuals from a page that includes every amended entry."""
         slots = slots_on(page.number)
         known = self.is_known[slots]
         places = np.flatnonzero(~known)
@@ -105,12 +105,12 @@ class ReplayedTotals:
                 yield f"slot {slot} {says.format(part[place])}, the ledger gives {given[place]}"
 
     def copy(self, *, seq: int, digest: bytes) -> None:
-        """Keep the totals as they are now, at the entry of this sequence and hash, for `copied`."""
+        """Copy the present totals, at the entry of this sequence and hash, for `copied`."""
         columns = [column.copy() for column in self._columns]
         self._copied, self._beyond = (seq, digest, self._all_missing_units, columns), {}
 
     def copied(self) -> Totals:
-        """The totals as they were copied, with what pages have told since. Raises LookupError without a copy."""
+        """The copied totals, completed from later pages. Raises LookupError without a copy."""
         if self._copied is None:
             raise LookupError("nothing was copied")
         seq, digest, missing_units, columns = self._copied
