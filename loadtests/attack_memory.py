@@ -1,10 +1,10 @@
-"""Requests that are small to send and large to answer: 256 queries of 2^20 numbers each, beside an honest analyst.
+"""Memory attack: 256 small requests for answers of 2^20 numbers each, beside an honest analyst.
 
     python -m loadtests.attack_memory [queries]
 
-In one batch, on as many connections that are closed at once, on connections that read, and on connections that never
-do. Printed are the largest resident memory of the serving process in each attack, and what the honest analyst's counts
-took meanwhile. The server may address 8 GiB, so that it fails before the machine does.
+The attacker sends them in one batch, on connections that it closes at once, on connections that it reads, and on
+connections that it never reads. For each attack the program prints the serving process's peak resident memory and the
+latencies of the honest analyst's counts. The server may address 8 GiB, so that it fails before the machine does.
 """
 
 import resource
@@ -47,7 +47,7 @@ PATH = "/v1/datasets/survey/queries"
 
 @dataclass(kw_only=True)
 class Honest:
-    """An analyst that asks one count after the other: how long those took that were answered, and what was refused."""
+    """An analyst that asks one count after the other: latencies of the answered ones, and all refusals."""
 
     url: str
     key: str
@@ -56,7 +56,7 @@ class Honest:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def ask(self) -> None:
-        """Until the event."""
+        """Ask until the event is set."""
         with client(self.url, self.key) as analyst:
             while not self.ended.is_set():
                 started = time.monotonic()
@@ -78,17 +78,17 @@ class Scene:
     honest: str
 
     def forget_peak(self) -> None:
-        """Let the peak begin anew."""
+        """Reset the peak."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
-        """The largest resident memory of the serving process since then."""
+        """The largest resident memory of the serving process since the reset."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
 
     @contextmanager
     def honest_beside(self, after_s: float = 1.0) -> Iterator[Honest]:
-        """The honest analyst asks for the length of the block, and a little longer."""
+        """Run the honest analyst for the length of the block, and a little longer."""
         honest = Honest(url=self.url, key=self.honest)
         thread = threading.Thread(target=honest.ask)
         thread.start()
@@ -100,12 +100,12 @@ class Scene:
             thread.join()
 
     def begun(self, wire: PeerConnection) -> PeerConnection:
-        """One large query on a connection."""
+        """Begin one large query on a connection."""
         wire.begin(wire.request("POST", PATH, encoded(LARGE), {"Idempotency-Key": uuid4().hex}))
         return wire
 
     def wires(self, count: int) -> list[PeerConnection]:
-        """So many connections of the attacker's with little room for answers, each with a large query on its way."""
+        """So many connections of the attacker with small receive buffers, each with a large query under way."""
         return [self.begun(PeerConnection(self.url, self.attacker, buffer_bytes=BUFFER_BYTES)) for _ in range(count)]
 
 
@@ -126,7 +126,7 @@ def prepared(url: str, pid: int, curator: httpx.Client) -> Scene:
 
 
 def in_a_batch(scene: Scene, count: int) -> None:
-    """All queries in one batch, and the connection closed at once."""
+    """All queries in one batch; the connection is closed at once."""
     entries = [{"idempotency_key": uuid4().hex, "query": LARGE} for _ in range(count)]
     wire = PeerConnection(scene.url, scene.attacker)
     wire.begin(wire.request("POST", f"{PATH}/batch", encoded({"queries": entries})))
@@ -134,13 +134,13 @@ def in_a_batch(scene: Scene, count: int) -> None:
 
 
 def closed_at_once(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own, and all closed at once."""
+    """Each query on a connection of its own; all are closed at once."""
     for wire in scene.wires(count):
         wire.close()
 
 
 def read(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own that takes its answer, or its refusal."""
+    """Each query on a connection of its own that reads its answer or refusal."""
     for wire in scene.wires(count):
         while wire.advance() is None:
             pass
@@ -148,7 +148,7 @@ def read(scene: Scene, count: int) -> None:
 
 
 def never_read(scene: Scene, count: int) -> None:
-    """Each query on a connection of its own that takes nothing, one after the other, and all stay open."""
+    """Each query on a connection of its own that reads nothing; one after the other, and all stay open."""
     wires = []
     for _ in range(count):
         wires += scene.wires(1)
@@ -163,7 +163,7 @@ ATTACKS: Mapping[str, Callable[[Scene, int], None]] = {
 
 
 def main() -> None:
-    """Attack a server with the usual settings, and print what it took."""
+    """Attack a server with the usual settings, and print peak memory and latencies."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else QUERIES
     with throw_away_home() as home, serving(home) as rig:
         scene = prepared(rig.url, rig.process.pid, rig.curator)

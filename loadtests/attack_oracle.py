@@ -1,8 +1,8 @@
-"""Ten thousand requests under load, and every slot, sequence and instant of them recomputed from the public events.
+"""Ten thousand requests under load; every slot, sequence and instant is recomputed from the public events.
 
     python -m loadtests.attack_oracle [requests]
 
-The same as tests/leaks/test_oracle.py, for as long as one likes. The exit status is 1 if anything differs.
+The same as tests/leaks/test_oracle.py with any number of requests. The exit status is 1 if anything differs.
 """
 
 import statistics
@@ -15,7 +15,7 @@ REQUESTS = 10_000
 
 
 def main() -> int:
-    """Ask, recompute, and print what differs and how late answers were."""
+    """Ask, recompute, and print all differences and the lateness of answers."""
     requests = int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS
     with throw_away_home() as home:
         load = loaded(home / "home", requests)

@@ -1,10 +1,10 @@
-"""A timing attack: what an analyst's durations tell of one person, for every pair of neighbours and every probe.
+"""A timing attack: what durations tell an analyst about one person, for every pair of neighbours and every probe.
 
     python -m loadtests.attack_timing [--people 300000] [--tries 500] [--workers 2] [--json attack.json]
 
-For each pair two datasets that differ in one person stand in one fresh server (`loadtests.neighbours`); which of them
-was made first is drawn. The tries of both are shuffled, and each begins at a random phase of the release slot. What a
-try yields are instants and orders as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the
+For each pair two datasets that differ in one person are in one fresh server (`loadtests.neighbours`), made in random
+order. The tries of both are shuffled, and each begins at a random phase of the release slot. A try yields
+instants and orders as the attacker sees them (`loadtests.probes`, `loadtests.polling`). How well the
 best feature tells the worlds apart is judged on tries that did not choose it (`loadtests.separating`), with intervals
 that hold for all pairs together at 99 %. With several workers, one dataset is polled while an individual acts or does
 not.
@@ -98,7 +98,7 @@ HEADER = (
 
 
 def main() -> int:
-    """Attack, print a row for each pair as it comes, and keep all figures."""
+    """Attack, print a row for each pair as it completes, and keep all figures."""
     options = parsed(sys.argv[1:])
     pairs = [*chosen(NEIGHBOURS, options.neighbours), *chosen((EQUAL, PLANTED), options.neighbours)]
     acts = chosen(ACTS, options.neighbours) if POLL in options.probes else []
@@ -114,7 +114,7 @@ def main() -> int:
 
 
 def verdict(cells: Sequence[Cell]) -> int:
-    """2 if a control fails, 1 if any pair is open."""
+    """The exit status: 2 if a control fails, 1 if any pair is open."""
     if any(cell.is_open != (cell.neighbours == PLANTED.name) for cell in cells if is_control(cell)):
         print("a control failed: these figures say nothing")
         return 2
@@ -124,12 +124,12 @@ def verdict(cells: Sequence[Cell]) -> int:
 
 
 def is_late(cell: Cell, cells: Sequence[Cell]) -> bool:
-    """Whether the server was late in one world more often than in the other, of all pairs together at 99 %."""
+    """Whether answers were late more often in one world than in the other, over all pairs together at 99 %."""
     return cell.late_chance < FAMILY_ERROR / len(cells)
 
 
 def is_control(cell: Cell) -> bool:
-    """Whether it says something of the instrument and not of the service."""
+    """Whether the cell tests the instrument and not the service."""
     return cell.neighbours in {EQUAL.name, PLANTED.name}
 
 
@@ -137,7 +137,7 @@ def is_control(cell: Cell) -> bool:
 
 
 def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]:
-    """Every probe on a pair of datasets of their own."""
+    """Attack a pair of datasets of its own with every probe."""
     source = random.Random(f"{options.seed} {pair.name}")
     with served(options) as (rig, late):
         sides = both(rig, pair, options, source)
@@ -154,7 +154,7 @@ def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]
 
 
 def watched(acts: Iterable[Acting], options: Options, error: float) -> Iterator[Cell]:
-    """Every act on one dataset that is polled."""
+    """Poll one dataset while each kind of act is done or not."""
     source = random.Random(f"{options.seed} acts")
     for acting in acts:
         with served(options) as (rig, late):
@@ -178,7 +178,7 @@ class Tries:
 
 
 def judged(name: str, probe: str, tries: Tries, options: Options, error: float) -> Cell:
-    """So many tries of either world in random order, at random phases, and what they tell."""
+    """Make so many tries of either world in random order at random phases, and judge them."""
     source = random.Random(f"{options.seed} {name} {probe}")
     order = [0, 1] * tries.count
     source.shuffle(order)
@@ -208,7 +208,7 @@ def judged(name: str, probe: str, tries: Tries, options: Options, error: float) 
 
 
 def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) -> list[Side]:
-    """Both worlds of a pair; which of them is made first, and what its name is, tells nothing."""
+    """Both worlds of a pair; neither the order in which they are made nor their names depend on the world."""
     names = source.sample(("alpha", "gamma"), 2)
     keys = {}
     for world in source.sample((0, 1), 2):
@@ -229,7 +229,7 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
 
 @contextmanager
 def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
-    """A fresh server under the settings asked for, and how to read how many answers it has sent late."""
+    """A fresh server under the settings asked for, and a reader of its count of late answers."""
     environment = {
         "SPARING_RELEASE_SLOT_MS": str(options.slot_ms),
         "SPARING_WORKERS": str(options.workers),
@@ -287,7 +287,7 @@ Thing = TypeVar("Thing", bound=Named)
 
 
 def chosen(every: Sequence[Thing], names: Sequence[str]) -> list[Thing]:
-    """Those of the names."""
+    """The items of these names."""
     return [each for each in every if each.name in names]
 
 

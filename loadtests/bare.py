@@ -1,8 +1,8 @@
-"""The bare endpoint of bench_hot_path: validate the body, commit one INSERT, answer. It keeps no promise but that.
+"""The bare endpoint of bench_hot_path: validate the body, commit one INSERT, answer. It makes no other promise.
 
-With the path of a file it is the bare minimum that the service's promises cost without any of its work: the same
-statement also moves a head and keeps an entry and a reply, and before anything leaves a record of 128 bytes is synced
-to the file. Nothing is evaluated, charged, hashed or shared.
+Given the path of a file, it is the floor for the service's durability without any of its work: the same statement
+also moves a head and keeps an entry and an answer, and before a response leaves a record of 128 bytes is synced to
+the file. Nothing is evaluated, charged, hashed or shared.
 """
 
 import os

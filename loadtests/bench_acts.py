@@ -2,10 +2,10 @@
 
     python -m loadtests.bench_acts
 
-In milliseconds, medians. `..._writer` is for how long an act occupies the writer, `..._processor` the processor time
-of that, `..._follow` how long another replica's memory takes to come to its head; `everything_follow` is what following
-cost while a replica knew only that something had changed. `..._late` is by how much a thread that sleeps for a
-millisecond is late, at the 99.9th percentile, while the act is prepared; `nothing_late` is that without any act.
+In milliseconds, medians. `..._writer` is the time for which an act occupies the writer, `..._processor` the processor
+time of that, `..._follow` the time for another replica's memory to reach the new head; `everything_follow` is the time
+to follow when a replica knew only that something had changed. `..._late` is the lateness of a thread that sleeps for a
+millisecond, at the 99.9th percentile, while the act is prepared; `nothing_late` is that without any act.
 """
 
 import io
@@ -67,7 +67,7 @@ class Rig:
     replica: Replica
     store: PostgresStore
     follower: DatasetState
-    line_s: list[tuple[float, float]] = field(default_factory=list)  # and of the processor
+    line_s: list[tuple[float, float]] = field(default_factory=list)  # processor time of the same
 
     def __post_init__(self) -> None:
         """Measure what acts take of the writer."""
@@ -88,7 +88,7 @@ class Rig:
         self.replica.curators.append_rows("million", table, ARROW, io.BytesIO(arrow_bytes(rows)))
 
     def follow_ms(self) -> float:
-        """Bring the follower to the head."""
+        """Bring the follower to the head; returns the milliseconds."""
         with self.store.transaction(self.follower.record.id, lock=False) as transaction:
             began = time.perf_counter()
             self.follower.catch_up(transaction)
@@ -129,7 +129,7 @@ def newcomers(first: int, count: int) -> pa.Table:
 
 
 def lateness_ms(task: Callable[[], object]) -> float:
-    """By how much a thread that sleeps for a millisecond is late while a task runs, at the 99.9th percentile."""
+    """The lateness of a thread that sleeps for a millisecond while a task runs, at the 99.9th percentile."""
     late: list[float] = []
     is_over = threading.Event()
 

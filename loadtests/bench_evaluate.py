@@ -2,8 +2,8 @@
 
     python -m loadtests.bench_evaluate
 
-The two run in turn, so that a busy machine slows both, and the ratio of the medians is what counts. The bare evaluation
-knows nothing of charges, limits, NULLs or individuals: it is a floor, not a peer. What is promised is the ratio to the
+The two run in turn, so that a busy machine slows both, and the ratio of the medians is the result. The bare evaluation
+has no charges, limits, NULLs or individuals: it is a floor, not a peer. The promised ratio is to the
 same predicate and sum on int64 columns. The ratios to columns in the smallest dtypes that numpy has for them, and to a
 sum by `count_nonzero`, are harder and given as well: the accounts alone are sixteen times the bytes of those columns.
 """
@@ -75,7 +75,7 @@ def run() -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the figures; exit with 1 when the promised ratio is not kept."""
+    """Print the figures; exit with 1 when the promised ratio is exceeded."""
     figures = run()
     print(json.dumps(figures, indent=2))
     if max(figures[f"count_{name}_ratio_to_int64"] for name in _WHERES) > RATIO_MAX:
@@ -162,7 +162,7 @@ Mask = Callable[[], NDArray[np.bool_]]
 
 
 def _masks(age: NDArray[np.integer], district: NDArray[np.integer]) -> dict[str, Mask]:
-    """The predicates as one writes them on bare columns."""
+    """The predicates as plain numpy on bare columns."""
     return {
         "few": lambda: (age >= 40) & (district == 3),
         "some": lambda: (age >= 40) & (district < 10),

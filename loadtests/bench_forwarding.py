@@ -65,7 +65,7 @@ def _alone(home: Path) -> dict[str, float]:
 
 @contextmanager
 def _both(home: Path) -> Iterator[tuple[Rig, Rig]]:
-    """The process that started first has loaded the dataset and owns it."""
+    """The first process has loaded the dataset and owns it."""
     with ExitStack() as stack:
         owner = stack.enter_context(serving(home))
         load(_target(owner), connections=1, seconds=1)
@@ -105,7 +105,7 @@ def _target(rig: Rig) -> Target:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the figures."""
     figures = run()
     extra_ms = figures["other_ms"] - figures["owner_ms"]
     print(f"one connection: {figures['owner_ms']:.2f} ms at the owner, {extra_ms:.2f} ms more at its neighbour")

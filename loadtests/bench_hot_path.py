@@ -2,15 +2,15 @@
 
     python -m loadtests.bench_hot_path
 
-A sparse count on a million people, slots off. The bare endpoint is what anybody would write: FastAPI, a pydantic model
+A sparse count on a million people, slots off. The bare endpoint is the usual code: FastAPI, a pydantic model
 of the body, a psycopg pool of the same size, one INSERT of the body, one COMMIT, one worker. Both servers run side by
 side; the load alternates between them in short rounds, at 1, 16 and 64 connections, and medians give the ratios. No two
 requests are alike: the values of the condition go round.
 
-Beside them runs a floor: the bare endpoint with nothing added but what has to be durable before an answer may leave,
-an entry, a reply, a head and a synced record outside the database (`loadtests.bare`).
+Beside them runs a floor: the bare endpoint plus everything that has to be durable before an answer may leave:
+an entry, an answer, a head and a synced record outside the database (`loadtests.bare`).
 
-Then the dense query, in which everybody is charged a different amount, against bare numpy and an INSERT of the same
+Then the dense query, in which each person is charged a different amount, against bare numpy and an INSERT of the same
 eight megabytes. Recovery and bytes in the ledger are in the report of `loadtests.bench_restart`.
 """
 
@@ -41,7 +41,7 @@ DENSE = {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 500_000.0}}
 
 @dataclass(frozen=True)
 class Server:
-    """One of them, and its process."""
+    """A server and its process."""
 
     target: Target
     pid: int
@@ -49,7 +49,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Round:
-    """One round: requests a second, milliseconds of the slowest in a hundred, and of the server's processor each."""
+    """One round: requests a second, milliseconds of the slowest in a hundred, and processor milliseconds of each."""
 
     per_s: float
     p99_ms: float
@@ -71,7 +71,7 @@ def run() -> dict[str, float]:
 
 
 def compare(servers: dict[str, Server], connections: int) -> dict[str, float]:
-    """Interleaved rounds of all servers."""
+    """Alternating rounds of all servers."""
     rounds: dict[str, list[Round]] = {name: [] for name in servers}
     for _ in range(ROUNDS):
         for name, server in servers.items():
@@ -98,7 +98,7 @@ def measured(server: Server, connections: int) -> Round:
 
 
 def dense(rig: Rig, database_url: str) -> dict[str, float]:
-    """Medians of the dense query and of what anybody would have to do for it, in turn."""
+    """Medians of the dense query and of its bare equivalent, in turn."""
     ages = people()["age"].to_numpy().astype(np.int64)
     with psycopg.connect(database_url) as connection:
         connection.execute("CREATE TABLE bare_charges (charges bytea)")
@@ -157,7 +157,7 @@ def bare(database_url: str, *witness: str) -> Iterator[Server]:
 
 
 def sparse(number: int) -> bytes:
-    """A count of about 165 people, others for every number."""
+    """A count of about 165 people; its condition depends on the number."""
     country, age = number * 7919 % 50, number * 104_729 % 121
     where = {"and": [{"eq": [{"col": "country"}, country]}, {"eq": [{"col": "age"}, age]}]}
     return json.dumps(count_query(where=where)).encode()

@@ -1,6 +1,6 @@
-"""One count over a million people, end to end: request, charges for everybody it touches, commit, answer.
+"""One count over a million people, end to end: request, charges for each touched individual, commit, answer.
 
-Interleaved in one run: a count that touches few, a count that touches everybody, and the smallest HTTP reply there is.
+Interleaved in one run: a count that touches few, one that touches all, and the smallest HTTP response of the service.
 
     python -m loadtests.bench_http
 """
@@ -17,7 +17,7 @@ ROUNDS = 30
 
 
 def run() -> dict[str, float]:
-    """Median milliseconds of each, and how long the upload took in seconds."""
+    """Median milliseconds of each, and the seconds that the upload took."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         started = time.perf_counter()
         register_million(rig)

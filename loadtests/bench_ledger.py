@@ -1,9 +1,9 @@
-"""The ledger at rest: migrations of many entries, erasures and prunings, receipts among dense ones, bytes of an entry.
+"""The ledger at rest: migrations of many entries, erasures and prunings, receipts among dense entries, entry sizes.
 
     python -m loadtests.bench_ledger
 
 A receipt is read as the service reads it, from a snapshot of the database: of one individual among a million, in a
-ledger of a hundred entries of which each charges everybody something else.
+ledger of a hundred entries, each of which charges every individual a different amount.
 """
 
 import io
@@ -74,7 +74,7 @@ def database() -> Iterator[str]:
 
 
 def dataset(store: PostgresStore) -> DatasetRecord:
-    """A registration, kept."""
+    """A stored registration."""
     people = {"kind": "individuals", "key": "id", "columns": {"age": {"type": "integer", "lower": 0, "upper": 120}}}
     return store.add_dataset(
         DatasetRecord(
@@ -208,7 +208,7 @@ def first_start() -> dict[str, float]:
 
 
 def rewriting() -> dict[str, float]:
-    """Seconds to bring erasures to their end in an aged ledger, and to prune it; bytes of an entry before and after.
+    """Seconds to amend an aged ledger for erasures, and to prune it; bytes of an entry before and after.
 
     One erased individual was charged by every entry, the other by none.
     """
@@ -248,7 +248,7 @@ def rewriting() -> dict[str, float]:
 
 
 def bytes_of_an_entry(url: str) -> float:
-    """Of the whole table with its indexes, dead rows left out, a share."""
+    """The share of one entry in the whole table with its indexes, without dead rows."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM FULL ledger")
         size = connection.execute("SELECT pg_total_relation_size('ledger')").fetchall()[0][0]

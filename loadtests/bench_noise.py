@@ -1,6 +1,6 @@
 """How long a million coordinates of noise take: ours, numpy's plain normal, OpenDP's discrete Gaussian; and entropy.
 
-Everything is measured in turns within one run, so that what else the machine does falls on all alike, and reported as
+The samplers run in turn within one run, so that other load affects all alike; the figures are
 medians. OpenDP's exact sampler works through coordinates one by one; it is measured on fewer and scaled up.
 """
 

@@ -4,8 +4,8 @@
 
 Two classes of work in random order: 1.0 ms of arithmetic and 2.5 ms, about what a careless evaluation takes for 40,000
 people of whom 5 % can pay, and for 95 %. It runs on a thread of its own, as the service's writer does, behind uvicorn
-and the service's own layer; the client is another process on the loopback. A third class is the first once more:
-between those two there is nothing to see, and a rig that sees something (|t| > 4.5) has measured itself.
+and the service's own layer; the client is another process on the loopback. A third class repeats the first:
+these two must not differ, and a rig that finds a difference (|t| > 4.5) has measured itself.
 
 Reported are medians, their difference, and the largest |t| of Welch's test over crops of the slow tail, as in dudect:
 above 4.5 is suspicious, above 10 certain.
@@ -94,7 +94,7 @@ def measured(port: int, requests: int) -> Times:
 
 def exchange(connection: socket.socket, name: str) -> float:
     """One request on an open connection."""
-    # A pause that has nothing to do with the class, so that no response's leaving shapes the next request's arrival.
+    # A pause that does not depend on the class, so that no response shapes the next request's arrival.
     time.sleep(random.uniform(0.0005, 0.0015))
     request = f"GET /{name.split(maxsplit=1)[0]} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
     started = time.perf_counter_ns()
@@ -114,7 +114,7 @@ def largest_t(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 def welch_t(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Welch's t: the difference of the means in its own standard errors."""
+    """Welch's t: the difference of the means in units of its own standard error."""
     error = np.sqrt(one.var(ddof=1) / one.size + other.var(ddof=1) / other.size)
     return float((other.mean() - one.mean()) / error)
 
@@ -124,7 +124,7 @@ def welch_t(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 @contextmanager
 def served(policy: str) -> Iterator[int]:
-    """The server under a policy, as a process: its port."""
+    """A server process under a policy; its port."""
     command = [sys.executable, "-m", "loadtests.bench_release", "serve", policy]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -135,7 +135,7 @@ def served(policy: str) -> Iterator[int]:
 
 
 def serve(policy: str) -> None:
-    """Serve until a signal comes; the port stands on the first line printed."""
+    """Serve until a signal comes; the first line printed holds the port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -166,19 +166,19 @@ def application(policy: str) -> ASGIApp:
 
 
 class Named:
-    """Gives each request the state that the service's outermost layer gives it."""
+    """Gives each request the state that the service's outermost layer would give it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
+        """Set the state and pass the request on."""
         scope["state"] = {}
         await self.app(scope, receive, send)
 
 
 class Sleeping:
-    """The deadline that is none: `asyncio.sleep` for what is left of the slot."""
+    """The naive deadline: `asyncio.sleep` for the rest of the slot."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -196,7 +196,7 @@ class Sleeping:
 
 
 def work(milliseconds: float) -> Callable[[], None]:
-    """Arithmetic on arrays, as an evaluation is, for so long."""
+    """Arithmetic on arrays, as in an evaluation, for so many milliseconds."""
     numbers = np.random.default_rng(1).integers(0, 2**30, 20_000)
 
     def evaluate() -> None:

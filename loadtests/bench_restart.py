@@ -2,11 +2,11 @@
 
     python -m loadtests.bench_restart
 
-The dataset has a life behind it: eight thousand commits, so that its witness is about as long as it ever gets.
+The dataset has a long history: eight thousand commits, so that its witness is about as long as it ever gets.
 
-After a clean stop, after kill -9 with a thousand entries since the last checkpoint, and without loading ahead, each
-five times: until connections are taken, from there to the first answer, and both together; the processor time of the
-process says the same on a busy machine. Then what a person takes in memory, and a query in the ledger.
+After a clean stop, after kill -9 with a thousand entries since the last checkpoint, and without preloading, each
+five times: until connections are accepted, from there to the first answer, and both together; the processor time of the
+process does not depend on other load. Then the memory per person, and the bytes of a query in the ledger.
 """
 
 import json
@@ -77,7 +77,7 @@ def run() -> dict[str, float]:
 
 
 def start(home: Path, key: str, *, preload: bool = True, tail: int = 0) -> Start:
-    """Start, ask once, and stop in good order; or ask `tail` times, and kill: what was asked stays to be replayed."""
+    """Start, ask once, and stop cleanly; or ask `tail` times and kill, so that these entries have to be replayed."""
     environment = {**os.environ, **SWITCHES, "SPARING_PRELOAD": str(int(preload))}
     command = [sys.executable, "-m", "service", "serve", "--home", str(home), "--port", "0"]
     began = time.perf_counter()
@@ -102,7 +102,7 @@ def ask(analyst: httpx.Client, query: dict[str, object], key: str) -> None:
 
 
 def medians(name: str, starts: list[Start]) -> dict[str, float]:
-    """The figures of one way to stop."""
+    """The medians of one way to stop."""
     return {
         f"{name}_ready_s": statistics.median(each.ready_s for each in starts),
         f"{name}_answer_s": statistics.median(each.answer_s for each in starts),

@@ -1,4 +1,4 @@
-"""Sparse counts under the default slots: how many a second over 64 connections, and how long one alone takes.
+"""Sparse counts under the default slots: throughput over 64 connections, and the latency of a single one.
 
     python -m loadtests.bench_slots
 
@@ -36,7 +36,7 @@ def run() -> dict[str, float]:
 
 
 def register(rig: Rig, capacity: int) -> None:
-    """As many people as there may be."""
+    """Register a dataset and fill it to its capacity."""
     rig.curator.post("/v1/datasets", json={**DATASET, "capacity": capacity}).raise_for_status()
     rig.curator.post(
         "/v1/datasets/million/tables/people/rows",
@@ -46,7 +46,7 @@ def register(rig: Rig, capacity: int) -> None:
 
 
 def ask_ms(rig: Rig, number: int) -> float:
-    """One count, after which nothing else waits."""
+    """One count, after which no other request waits."""
     headers = {"Idempotency-Key": os.urandom(12).hex(), "Content-Type": "application/json"}
     began = time.perf_counter()
     rig.analyst.post("/v1/datasets/million/queries", content=sparse(number), headers=headers).raise_for_status()

@@ -1,7 +1,7 @@
-"""A load of keep-alive connections that costs next to nothing, so that two cores measure the server and not its client.
+"""A load of keep-alive connections with almost no client cost, so that two cores measure the server and not its client.
 
-An HTTP client of the ordinary kind takes two milliseconds of processor time a request, which is more than the endpoint
-it would be measuring. This one writes bytes that were made beforehand and reads as far as Content-Length says.
+An ordinary HTTP client takes two milliseconds of processor time a request, which is more than the measured
+endpoint. This one writes prepared bytes and reads as far as Content-Length says.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to send, and what."""
+    """The address of a server and the bytes to send."""
 
     url: str
     headers: Mapping[str, str]
@@ -33,7 +33,7 @@ class Target:
 
 
 def load(target: Target, *, connections: int, seconds: float) -> list[float]:
-    """Keep `connections` busy for `seconds`, each asking one after the other: the seconds of every request."""
+    """Keep `connections` busy for `seconds`, each with one request after the other: the seconds of every request."""
     return uvloop.run(_load(target, connections, seconds))
 
 
@@ -51,7 +51,7 @@ async def _load(target: Target, connections: int, seconds: float) -> list[float]
 
 
 class _Asker(asyncio.Protocol):
-    """One connection that sends the next request when it has the last one's answer."""
+    """One connection that sends the next request when it has the response to the last."""
 
     def __init__(self, target: Target, until: float, number: int) -> None:
         parts = urlsplit(target.url)
@@ -71,7 +71,7 @@ class _Asker(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def ask(self) -> None:
-        """Send one request with a key of its own."""
+        """Send one request with an idempotency key of its own."""
         self._place += 1
         body, key = self._body(self._place), os.urandom(12).hex()
         self._started = time.perf_counter()

@@ -1,7 +1,7 @@
 """Pairs of datasets that are equal but for one person.
 
-Everybody has k = 1, one row of events and an age below 119; the one person is 119. All queries that are asked of them
-cost everybody one unit or a few, so that no account but the one person's is ever near its limit.
+Every other person has k = 1, one row of events and an age below 119; the one person is 119. All queries asked of them
+cost each person one unit or a few, so that only the one person's account is ever near its limit.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ HISTOGRAMS: list[dict[str, Any]] = [{"histogram": {"column": letter}} for letter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """The one person. `limit` is a limit in rho that came with the record."""
+    """The differing person. `limit` is a limit in rho that came with the record."""
 
     k: int | None = 1
     age: int | None = AGE
@@ -52,12 +52,12 @@ Act = Callable[[Rig, str], None]
 
 
 def nothing(_rig: Rig, _dataset: str) -> None:
-    """It stays as it was uploaded."""
+    """No act: the person stays as uploaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One dataset: the one person, None for none, and what happens to it."""
+    """One dataset: the differing person, None if absent, and the act on it."""
 
     person: Person | None = field(default_factory=Person)
     act: Act = nothing
@@ -81,31 +81,31 @@ def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
 
 
 def erase(rig: Rig, dataset: str) -> None:
-    """The curator erases the one person."""
+    """The curator erases the person."""
     rig.curator.delete(f"/v1/datasets/{dataset}/individuals/the-one").raise_for_status()
 
 
 def pause(rig: Rig, dataset: str) -> None:
-    """The one person pauses."""
+    """The person pauses."""
     key = individual_key(rig, dataset, "the-one")
     headers = {"Authorization": f"Bearer {key}"}
     rig.analyst.post(f"/v1/me/budgets/{dataset}/lower", json={"pause": True}, headers=headers).raise_for_status()
 
 
 def pause_and_resume(rig: Rig, dataset: str) -> None:
-    """The one person pauses, and takes part again."""
+    """The person pauses, and takes part again."""
     pause(rig, dataset)
     headers = {"Authorization": f"Bearer {individual_key(rig, dataset, 'the-one')}"}
     rig.analyst.post(f"/v1/me/budgets/{dataset}/resume", headers=headers).raise_for_status()
 
 
 def join(rig: Rig, dataset: str) -> None:
-    """The one person joins, after everybody else."""
+    """The person joins, after all others."""
     append(rig, dataset, "people", people(0, Person()))
 
 
 def exhaust(rig: Rig, dataset: str) -> None:
-    """Ask once, which is more than a limit of one unit affords twice."""
+    """Ask once: the charge leaves less of the limit of one unit than a second one takes."""
     headers = {"Idempotency-Key": "exhausting", "Authorization": f"Bearer {analyst_key(rig, dataset, 'first')}"}
     rig.analyst.post(f"/v1/datasets/{dataset}/queries", json=query(SUM), headers=headers).raise_for_status()
 
@@ -134,7 +134,7 @@ PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
 
 
 def make(rig: Rig, dataset: str, world: World, count: int) -> str:
-    """Register, upload and let happen what happens; the key of an analyst of this dataset alone."""
+    """Register, upload and act; returns an analyst's key for this dataset alone."""
     rig.curator.post("/v1/datasets", json=registration(dataset, count)).raise_for_status()
     append(rig, dataset, "people", people(count - 1, world.person))
     rows = world.person.rows if world.person is not None else 0
@@ -144,7 +144,7 @@ def make(rig: Rig, dataset: str, world: World, count: int) -> str:
 
 
 def registration(dataset: str, count: int) -> dict[str, Any]:
-    """The same for both worlds but for the name."""
+    """The registration, the same for both worlds but for the name."""
     bits = {letter: {"type": "integer", "lower": 0, "upper": 1} for letter in LETTERS}
     columns = {
         VALUE: {"type": "integer", "lower": 0, "upper": 2},
@@ -169,7 +169,7 @@ def registration(dataset: str, count: int) -> dict[str, Any]:
 
 
 def people(others: int, person: Person | None) -> pa.Table:
-    """So many others, the same every time, and the one person among them."""
+    """So many others, the same every time, and the differing person among them."""
     source = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {
         "person_id": [f"p{n}" for n in range(others)],
@@ -188,14 +188,14 @@ def people(others: int, person: Person | None) -> pa.Table:
 
 
 def visits(others: int, rows: int) -> pa.Table:
-    """One event of everybody else, and so many of the one person."""
+    """One event of each other person, and so many of the differing one."""
     items = np.random.default_rng(2).integers(0, 64, others + rows)
     keys = [*(f"p{n}" for n in range(others)), *(["the-one"] * rows)]
     return pa.table({"person_id": pa.array(keys), "item": pa.array(items)})
 
 
 def append(rig: Rig, dataset: str, table: str, rows: pa.Table) -> None:
-    """Upload."""
+    """Upload rows."""
     path, headers = f"/v1/datasets/{dataset}/tables/{table}/rows", {"Content-Type": PEOPLE_TYPE}
     rig.curator.post(path, content=arrow_bytes(rows), headers=headers).raise_for_status()
 
@@ -207,7 +207,7 @@ def analyst_key(rig: Rig, dataset: str, name: str) -> str:
 
 
 def individual_key(rig: Rig, dataset: str, individual: str) -> str:
-    """A key of an individual's own."""
+    """The key of an individual."""
     wish = {"role": "individual", "name": individual, "dataset": dataset, "individual": individual}
     return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
 

@@ -1,6 +1,6 @@
-"""An analyst polls while an individual acts, or does not: with several workers the act reaches the others some time.
+"""An analyst polls while an individual acts, or does not: with several workers the act reaches the others later.
 
-The other asks whether the service is alive at the same moment, so that a request as such is no
+In the other world the client requests the liveness page at the same moment, so that a request as such is no
 difference.
 """
 
@@ -38,21 +38,21 @@ class Deed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """One kind of act; `deeds` makes so many of them, each of another person."""
+    """One kind of act; `deeds` makes so many of them, each by another person."""
 
     name: str
     deeds: Callable[[Rig, str, int], Sequence[Deed]]
 
 
 def pausing(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """Each pauses once."""
+    """Each person pauses once."""
     path = f"/v1/me/budgets/{dataset}/lower"
     keys = [individual_key(rig, dataset, f"p{n}") for n in range(count)]
     return [Deed(key=key, method="POST", path=path, body=b'{"pause":true}') for key in keys]
 
 
 def joining(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """Each joins by an upload of one row."""
+    """Each person joins by an upload of one row."""
     path, key = f"/v1/datasets/{dataset}/tables/people/rows", key_of(rig.curator)
     row = people(0, Person())
     others = [row.set_column(0, "person_id", [[f"new{n}"]]) for n in range(count)]
@@ -62,7 +62,7 @@ def joining(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
 
 
 def erasing(rig: Rig, dataset: str, count: int) -> Sequence[Deed]:
-    """The curator erases each."""
+    """The curator erases each person."""
     path, key = f"/v1/datasets/{dataset}/individuals", key_of(rig.curator)
     return [Deed(key=key, method="DELETE", path=f"{path}/p{count + n}") for n in range(count)]
 
@@ -95,7 +95,7 @@ def polled(deeds: Sequence[Deed]) -> Attempt:
 
 
 def _watched(side: Side, other: PeerConnection, deed: bytes, source: random.Random) -> Features:
-    """Poll on four connections, two of them with counts and two with free reads, and send the deed on another."""
+    """Poll on four connections, two with counts and two with free reads, and send the act on another."""
     wires = side.wires(4)
     counts = wires[:2]
     taken: dict[str, list[Reply]] = {"count": [], "read": []}
@@ -152,5 +152,5 @@ def _refuse_refusals(reply: Reply) -> None:
 
 
 def key_of(client: httpx.Client) -> str:
-    """The key that a client has."""
+    """The API key of a client."""
     return str(client.headers["Authorization"]).removeprefix("Bearer ")

@@ -52,12 +52,12 @@ class Side:
             wire.close()
 
     def post(self, wire: PeerConnection, question: dict[str, Any], *, key: str | None = None) -> bytes:
-        """A query under a key of its own."""
+        """The bytes of a query under an idempotency key of its own."""
         headers = {"Idempotency-Key": key or self.fresh_key()}
         return wire.request("POST", f"/v1/datasets/{self.dataset}/queries", encoded(query(question)), headers)
 
     def affordable(self, question: dict[str, Any]) -> int:
-        """How many such queries take `BATCH_MS` together by their public cost, at least one."""
+        """The number of such queries that take `BATCH_MS` together by their public cost, at least one."""
         known = encoded(question)
         if known not in self._affordable:
             (wire,) = self.wires(1)
@@ -67,7 +67,7 @@ class Side:
         return self._affordable[known]
 
     def fresh_key(self) -> str:
-        """A key that was never used."""
+        """An unused idempotency key."""
         self._asked += 1
         return f"q{self._asked}"
 
@@ -87,7 +87,7 @@ class Refused(Exception):
 
 
 def encoded(document: object) -> bytes:
-    """JSON as short as can be."""
+    """Compact JSON."""
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -116,7 +116,7 @@ def answered(reply: Reply) -> Reply:
 
 
 def sequence_of(reply: Reply) -> int:
-    """Which of its dataset's releases an answer is."""
+    """The sequence of the release that an answer shows."""
     return int(json.loads(answered(reply).body)["sequence"])
 
 
@@ -124,7 +124,7 @@ def sequence_of(reply: Reply) -> int:
 
 
 def asking(question: dict[str, Any]) -> Callable[[Side], Features]:
-    """A query, alone."""
+    """A single query."""
 
     def attempt(side: Side) -> Features:
         (wire,) = side.wires(1)
@@ -159,13 +159,13 @@ def ask_some(side: Side) -> None:
 
 
 def ask_once(side: Side) -> None:
-    """Ask what is asked again."""
+    """Ask the query that will be repeated."""
     (wire,) = side.wires(1)
     answered(wire.exchange(side.post(wire, SUM, key="again")))
 
 
 def retry(side: Side) -> Features:
-    """The sum once more under the key it was asked with."""
+    """The sum again under the idempotency key of the first time."""
     (wire,) = side.wires(1)
     return instants(side, wire.exchange(side.post(wire, SUM, key="again")))
 
@@ -174,7 +174,7 @@ def retry(side: Side) -> Features:
 
 
 def beside(side: Side) -> Features:
-    """A sum, and a free read that comes while it is worked on."""
+    """A sum, and a free read that arrives while it is worked on."""
     asker, reader = side.wires(2)
     requests = [side.post(asker, SUM), reader.request("GET", f"/v1/datasets/{side.dataset}")]
     answer, read = together([asker, reader], requests, pause_s=side.source.uniform(0, 0.005))
@@ -242,5 +242,5 @@ PROBES: Sequence[Probe] = (
 
 
 def pause_before(source: random.Random, slot_ms: float) -> None:
-    """Wait for a part of a slot that has nothing to do with any world."""
+    """Wait for a part of a slot that does not depend on the world."""
     time.sleep(source.uniform(0, max(slot_ms, 2.0)) / 1000)

@@ -48,7 +48,7 @@ class Rig:
 
 
 def people(count: int = PEOPLE) -> pa.Table:
-    """Made-up people: ages and countries, uniform, the same every time."""
+    """Generated people: ages and countries, uniform, the same every time."""
     source = np.random.default_rng(1)
     return pa.table(
         {
@@ -69,7 +69,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
 
 @contextmanager
 def throw_away_home() -> Iterator[Path]:
-    """A folder that an unprivileged account can pass through, gone at the end."""
+    """A folder that an unprivileged account can pass through, deleted at the end."""
     home = Path(tempfile.mkdtemp(prefix="sparing-bench-"))
     home.chmod(0o711)
     yield home
@@ -123,6 +123,6 @@ def count_query(**more: object) -> dict[str, Any]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of all threads of a process, so far."""
+    """Processor seconds of all threads of a process, so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 """How well a guess from durations tells two worlds apart, with an interval that holds although the guess was chosen.
 
 The tries of a pair are divided at random. One half chooses: which feature, which direction, whether large values speak
-for a world or certain values do, and which threshold. The other half judges what was chosen, once. So neither the
+for a world or certain values do, and which threshold. The other half judges that choice, once. So neither the
 choice among features nor that of a direction can find a difference where there is none.
 
 Two figures are judged. The area under the ROC curve (AUC) of the chosen score has DeLong's interval (DeLong, DeLong and
@@ -45,7 +45,7 @@ class Separation:
 
     @property
     def low(self) -> float:
-        """No smaller, within the error allowed."""
+        """Whether the figure is at least this, within the error allowed."""
         return max(self.auc.low, self.guess.low)
 
 
@@ -120,7 +120,7 @@ def _halves(worlds: Flags, source: np.random.Generator) -> tuple[NDArray[np.intp
 def _chosen(
     worlds: Flags, features: Mapping[str, Numbers], learning: NDArray[np.intp], source: np.random.Generator
 ) -> _Candidate:
-    """The candidate that, learned on one part of the learning half, does best on the other, and the other way round."""
+    """The candidate that, learned on one part of the learning half, does best on the other, and vice versa."""
     one, other = _halves(worlds[learning], source) if learning.size >= 32 else (np.arange(learning.size),) * 2
     folds = [(learning[one], learning[other]), (learning[other], learning[one])]
 

@@ -1,7 +1,7 @@
-"""The faults of tests/faults for as long as one likes, with seeds drawn anew: `make soak ARGS="--minutes 60"`.
+"""The faults of tests/faults for any length of time, with new seeds: `make soak ARGS="--minutes 60"`.
 
-Every round draws a scenario and a seed, lives through it on a database of its own, and audits what was seen against
-the ledger. One line is appended to tests/records/soak.jsonl, whatever came of it, so that the counts add up.
+Every round draws a scenario and a seed, runs it on a database of its own, and audits the clients' observations against
+the ledger. One line is appended to tests/records/soak.jsonl after every soak, also a failed one, so that counts add up.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class BaseVersion:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """A fresh database, gone afterwards."""
+        """A fresh database, dropped afterwards."""
         name = f"soak_{uuid.uuid4().hex}"
         self._run("CREATE DATABASE {} TEMPLATE {}", name, TEMPLATE)
         try:
@@ -64,7 +64,7 @@ class BaseVersion:
             self._run("DROP DATABASE {} WITH (FORCE)", name)
 
     def make_template(self) -> None:
-        """The database that all others are copies of."""
+        """The template database of all others."""
         self._run("CREATE DATABASE {}", TEMPLATE)
         migrate(self.server.url_of(TEMPLATE))
 
@@ -111,7 +111,7 @@ def cuts_together(ground: BaseVersion, seed: int) -> int:
 
 
 def races(ground: BaseVersion, seed: int) -> int:
-    """Replicas want one person's last unit."""
+    """Several replicas compete for one person's last unit."""
     with ground.database() as url:
         charges, refusals = race(url, RACES, rivals=2 + seed % 3)
     if (charges, refusals) != (RACES, 0):
@@ -120,7 +120,7 @@ def races(ground: BaseVersion, seed: int) -> int:
 
 
 def stops(ground: BaseVersion, seed: int) -> int:
-    """Replicas stand still and go on."""
+    """Replicas are stopped and continued."""
     with ground.stage(60, is_witnessed=True) as (stage, servers):
         return stop_under_load(stage, servers, STOPS, seed)
 
@@ -136,7 +136,7 @@ def killed_databases(ground: BaseVersion, seed: int) -> int:
 
 
 def power_cuts(ground: BaseVersion, seed: int) -> int:
-    """The power goes."""
+    """A power cut."""
     folder = ground.folder / f"disk-{uuid.uuid4().hex[:8]}"
     with mounted(folder, ground.image) as disk, machine(ground.nursery, ground.redis_url, disk.mount) as fallible:
         ground.counts["answers"] += lose_power(disk, fallible, FALLS, seed).answered()
@@ -160,12 +160,12 @@ class Tally:
     failures: list[dict[str, str | int]] = field(default_factory=list)
 
     def live_through(self, name: str, seed: int, ground: BaseVersion) -> None:
-        """One round; a failure is written down, and the soak goes on."""
+        """Run one round; a failure is recorded, and the soak goes on."""
         self.seeds.append(seed)
         self.rounds[name] += 1
         try:
             self.faults[name] += SCENARIOS[name](ground, seed)
-        except Exception as error:  # noqa: BLE001 - whatever it is
+        except Exception as error:  # noqa: BLE001 - every failure is recorded
             traceback.print_exc()
             said = f"{type(error).__name__}: {error}"[:2000]
             self.failures.append({"scenario": name, "seed": seed, "error": said})
@@ -194,7 +194,7 @@ class Tally:
 
 
 def main() -> int:
-    """Soak; 1 if anything failed."""
+    """Soak; the exit status is 1 if any round failed."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--only", choices=sorted(SCENARIOS), default=None)
@@ -214,7 +214,7 @@ def main() -> int:
 
 @contextmanager
 def grounds() -> Iterator[BaseVersion]:
-    """Servers in a folder that is gone afterwards."""
+    """Servers in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="sparing-soak-"))
     folder.chmod(0o711)
     private = folder / "private"

@@ -1,7 +1,6 @@
-"""Connections of an attacker: requests are bytes made beforehand, and every answer has its instants.
+"""Connections of an attacker: requests are prepared bytes, and every answer has its instants.
 
-A blocking socket and `select`, without an event loop or an HTTP library: what these add to a duration is larger than
-what some leaks are made of.
+A blocking socket and `select`, without an event loop or an HTTP library, whose delays are larger than some leaks.
 """
 
 import selectors
@@ -19,7 +18,7 @@ IDLE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer: when its request was sent, and the milliseconds from then to its first and to its last byte."""
+    """An answer: the instant of its request, and the milliseconds from then to its first and to its last byte."""
 
     status: int
     sent_ns: int
@@ -46,12 +45,12 @@ class PeerConnection:
         return self._socket.fileno()
 
     def refresh(self) -> None:
-        """Connect anew if the connection has been idle for long; never while a request is under way."""
+        """Reconnect if the connection has been idle for long; never while a request is under way."""
         if time.monotonic_ns() - self._used_ns > IDLE_S * 1e9:
             self.reconnect()
 
     def reconnect(self) -> None:
-        """Disconnect, whatever is under way, and connect anew."""
+        """Disconnect, whatever is under way, and connect again."""
         self._socket.close()
         self._socket = self._connected()
 
@@ -72,7 +71,7 @@ class PeerConnection:
         self._socket.sendall(request)
 
     def advance(self) -> Reply | None:
-        """Take what has come, waiting for it; the answer when it is whole. Raises ConnectionError."""
+        """Receive what has arrived, waiting for it; the answer when it is complete. Raises ConnectionError."""
         received = self._socket.recv(RECEIVED_MAX)
         now_ns = self._used_ns = time.monotonic_ns()
         if not received:
@@ -109,7 +108,7 @@ class PeerConnection:
 
 
 def together(wires: Sequence[PeerConnection], requests: Sequence[bytes], *, pause_s: float = 0.0) -> list[Reply]:
-    """One request on each wire, sent one after the other with a pause between them, and all answers."""
+    """One request on each connection, sent one after the other with a pause between them, and all answers."""
     replies: dict[PeerConnection, Reply] = {}
     waiting = list(zip(wires, requests, strict=True))
     due = time.monotonic()

@@ -1,4 +1,4 @@
-"""A service that keeps the filter's promise and adds no noise: what the demo says about it must be exact."""
+"""A service that filters exactly and adds no noise, so that the demo's figures can be checked exactly."""
 
 import csv
 import io
@@ -171,7 +171,7 @@ def _page(rows: Iterable[dict[str, Any]], request: httpx.Request, limit: int) ->
 
 @pytest.fixture(scope="session")
 def make_service() -> Callable[[], FakeService]:
-    """Makes an empty service."""
+    """A factory of empty services."""
     return FakeService
 
 
@@ -183,11 +183,11 @@ def service() -> FakeService:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client tries again at once."""
+    """The client repeats requests without waiting."""
     monkeypatch.setattr("sparing._retry.RETRY_WAIT_BASE_S", 0.0)
 
 
 @pytest.fixture(scope="session")
 def web_visits() -> WebVisits:
-    """The data that travels with the demo."""
+    """The data that ships with the demo."""
     return read_web_visits()

@@ -1,4 +1,4 @@
-"""The pictures made of characters."""
+"""Charts of block characters."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from sparing_demo.console import bar, chart
 
 
 def test_bars() -> None:
-    """Eighths of a character; a little is not nothing."""
+    """Eighths of a character; a small value is still visible."""
     assert [bar(share, 4) for share in (0.0, 1e-9, 0.25, 0.5 + 1 / 32, 1.0, 7.0, -1.0)] == [
         "", "▏", "█", "██▏", "████", "████", "",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The copy of the data is whole."""
+"""The copy of the data is complete."""
 
 import csv
 import io

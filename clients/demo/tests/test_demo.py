@@ -1,4 +1,4 @@
-"""The whole conversation, against a service that filters and adds no noise."""
+"""The whole demo, against a service that filters and adds no noise."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ def first(served: Any, tmp_path_factory: pytest.TempPathFactory) -> DemoReport:
 
 
 def test_294_questions_where_worst_case_accounting_stops_at_18(first: DemoReport) -> None:
-    """The main claim, and how the guarantee gets there."""
+    """The main claim, and how the guarantee reaches it."""
     assert (first.answered, first.worst_case_answered) == (294, 18)
     assert first.promise == "(ε = 1, δ = 1e-6)"
     assert first.half_width_95 == 35
@@ -54,8 +54,8 @@ def test_294_questions_where_worst_case_accounting_stops_at_18(first: DemoReport
     assert first.reused == 0
 
 
-def test_everything_found_is_what_the_filter_does(first: DemoReport, web_visits: WebVisits) -> None:
-    """Without noise an answer is the truth less those left out; a person pays for 18 areas and no more."""
+def test_the_figures_follow_from_the_filter_alone(first: DemoReport, web_visits: WebVisits) -> None:
+    """Without noise an answer is the truth less the people left out; a person pays for 18 areas and no more."""
     visited = web_visits.areas_visited.values()
 
     assert all(result.answer == result.charged == result.truth - result.left_out for result in first.results)
@@ -126,7 +126,7 @@ def test_a_stranger_of_the_same_name_is_left_alone(service: Any, tmp_path: Path)
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_the_words_fit_any_terminal(first: DemoReport, width: int) -> None:
-    """Nothing is wider than the terminal, and the paths are there to be copied."""
+    """No line is wider than the terminal, and the paths can be copied."""
     console = Console(file=io.StringIO(), width=width, record=True)
     show(first, console)
     text = console.export_text()
@@ -137,8 +137,8 @@ def test_the_words_fit_any_terminal(first: DemoReport, width: int) -> None:
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_a_service_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
-    """The command line shows it as it is."""
+def test_an_unreachable_service_is_one_clear_error(tmp_path: Path) -> None:
+    """The command line shows the error as it is."""
 
     def nobody(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)

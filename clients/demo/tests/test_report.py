@@ -84,7 +84,7 @@ def row(sequence: int, charged: int, left_out: int) -> LedgerRow:
     ("budget", "charge", "queries"), [("0.03", "0.0015", 20), ("0.02999", "0.0015", 19), ("0.001", "0.0015", 0)]
 )
 def test_worst_case_accounting_stops_where_the_budget_ends(budget: str, charge: str, queries: int) -> None:
-    """Exactly: a budget that is just enough pays for the last one."""
+    """Exactly: a budget that is just enough pays for the last query."""
     assert worst_case_queries(budget_rho=Decimal(budget), worst_case_rho=Decimal(charge)) == queries
 
 
@@ -122,14 +122,14 @@ def test_answers_meet_their_ledger_rows_by_sequence() -> None:
 
 
 def test_those_left_out_are_in_the_truth_and_not_in_what_was_counted() -> None:
-    """The error bar is about the latter."""
+    """The error bar is about the counted people."""
     found = result(charged=1_000, left_out=60, answer=1_010.0)
 
     assert (found.is_inside_counted, found.is_inside) == (True, False)
 
 
 def test_an_answer_that_the_ledger_lacks_is_an_error() -> None:
-    """It must never happen, and is not papered over."""
+    """It must never happen, so it is not hidden."""
     with pytest.raises(LookupError):
         area_results([(Area(id="1", title="", path="/"), answer(8, 1.0))], ledger=[row(9, 1, 0)], truth={})
 

@@ -1,4 +1,4 @@
-"""The plan asks about every area once, follows the answers, and sees nothing that is not public."""
+"""The plan asks about every area once, follows the answers, and uses public information alone."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ AREAS = read_web_visits().areas
 
 
 def order(areas: tuple[Area, ...], answers: dict[str, float]) -> list[Area]:
-    """The whole conversation, with these answers."""
+    """The order of all areas, given these answers."""
     chooser, asked = Chooser(areas), []
     while (area := chooser.next_area()) is not None:
         asked.append(area)
@@ -41,7 +41,7 @@ def test_each_topic_is_scouted_first() -> None:
 
 
 def test_the_answers_steer() -> None:
-    """After the scouts the topic with the highest answers is asked about until it disappoints."""
+    """After the scouting queries the topic with the highest answers comes next until its answers fall."""
     answers = {area.id: 1000.0 if topic_of(area) == "countries" else 10.0 for area in AREAS}
     asked = order(AREAS, answers)[len(TOPICS) + 1 :]
     countries = sum(topic_of(area) == "countries" for area in AREAS) - 1
@@ -77,5 +77,5 @@ def test_it_finds_the_visits_sooner_than_chance(web_visits: WebVisits) -> None:
     ],
 )
 def test_topics(title: str, path: str, topic: str) -> None:
-    """The first topic that knows a word of title or address."""
+    """The first topic with a word of the title or address."""
     assert topic_of(Area(id="1", title=title, path=path)) == topic

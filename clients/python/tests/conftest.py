@@ -1,4 +1,4 @@
-"""A service that says what it is told to say, and remembers what it was asked."""
+"""A scripted service that records its requests."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
 @dataclass
 class Script:
-    """Answers the n-th request with the n-th step; a request too many is a mistake of the client."""
+    """Answers the n-th request with the n-th step; a request beyond the script is an error of the client."""
 
     steps: list[Step] = field(default_factory=list)
     requests: list[httpx.Request] = field(default_factory=list)
@@ -42,7 +42,7 @@ def script() -> Script:
 
 @pytest.fixture
 def client(script: Script) -> Iterator[Client]:
-    """A client of `script` whose chance always says a half and whose sleep takes no time."""
+    """A client of `script` whose random numbers are one half and whose sleep takes no time."""
     with Client(
         base_url="https://sparing.test",
         api_key="sparing_1_secret",
@@ -56,7 +56,7 @@ def client(script: Script) -> Iterator[Client]:
 
 @pytest.fixture
 def answer() -> dict[str, Any]:
-    """An answer as it stands on the wire."""
+    """An answer as the service sends it."""
     return {
         "id": "0190-a",
         "sequence": 7,
@@ -78,7 +78,7 @@ def answer() -> dict[str, Any]:
 
 @pytest.fixture
 def problem() -> Callable[..., httpx.Response]:
-    """Makes a reply that carries a problem document."""
+    """A factory of responses that carry a problem document."""
 
     def made(status: int, slug: str = "busy", *, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
         body = {

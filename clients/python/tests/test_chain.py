@@ -17,7 +17,7 @@ GENESIS = "11" * 32
 
 
 def row(sequence: int, previous_hash: str, **other: Any) -> dict[str, Any]:
-    """An entry as the service lists it, made by a library for canonical JSON."""
+    """An entry as the service lists it, encoded by a library for canonical JSON."""
     query: dict[str, Any] = {"version": 1, "noise": {"sigma": 18.5}, "where": {"eq": [{"col": "ø"}, "\u2028"]}}
     made: dict[str, Any] = {
         "format": 2,
@@ -54,12 +54,12 @@ def ledger(count: int, start: str = GENESIS, first: int = 1) -> list[dict[str, A
 
 
 def broken(rows: Sequence[object]) -> tuple[int, ...]:
-    """The sequences that are found."""
+    """The sequences found broken."""
     return chain_of(rows).broken
 
 
 def test_a_whole_ledger_is_checked(client: Client, script: Any) -> None:
-    """Page by page; of an empty one there is nothing to check."""
+    """Page by page; an empty ledger has no entry to check."""
     rows = ledger(5)
     pages = [{"items": rows[:3], "next": "c"}, {"items": rows[3:], "next": None}, {"items": [], "next": None}]
     script.steps = [httpx.Response(200, json=page) for page in pages]
@@ -71,15 +71,15 @@ def test_a_whole_ledger_is_checked(client: Client, script: Any) -> None:
     "name", [name for name in row(1, GENESIS) if name not in {"worst_case_rho", "is_checkable", "sequence", "query"}]
 )
 def test_every_field_is_bound(name: str) -> None:
-    """A change of one is found in its row, or in the row after it."""
+    """A changed field is found in its row, or in the row after it."""
     rows = ledger(5)
     other = {"sigma": 7.25, "hash": "33" * 32, "previous_hash": "33" * 32, "private_digest": "33" * 32}
     rows[2] = rows[2] | {name: other.get(name, "x")}
     assert set(broken(rows)) & {3, 4}
 
 
-def test_what_was_asked_is_bound() -> None:
-    """By its canonical form."""
+def test_the_query_is_bound() -> None:
+    """The hash binds the canonical form of the query."""
     rows = ledger(3)
     rows[1] = rows[1] | {"query": {"version": 1}}
     assert broken(rows) == (2,)
@@ -94,7 +94,7 @@ def test_rows_that_are_missing_are_named() -> None:
 
 
 def test_entries_of_the_first_format_show_no_hashes() -> None:
-    """And the first after them its own alone."""
+    """The first row after them lists only its own."""
     hidden = {"is_checkable": False, "previous_hash": None, "private_digest": None}
     later = ledger(3, first=3)
     later[-1] |= hidden
@@ -107,7 +107,7 @@ def test_entries_of_the_first_format_show_no_hashes() -> None:
 
 @pytest.mark.parametrize("shown", [[], {}, {"sequence": 1, "hash": "00"}])
 def test_a_service_that_does_not_show_enough_is_refused(shown: object) -> None:
-    """Rather than taken for whole."""
+    """It is not reported as sound."""
     with pytest.raises(APIReplyError, match="does not show"):
         chain_of([shown])
 
@@ -128,5 +128,5 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_canonical_json_is_that_of_the_standard(value: Any) -> None:
-    """Byte for byte what another library writes."""
+    """Byte for byte the output of another library."""
     assert _canonical(value).encode() == rfc8785.dumps(value)

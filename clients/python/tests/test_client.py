@@ -1,4 +1,4 @@
-"""The client itself: where address and key come from, and that the key never shows."""
+"""The client itself: the sources of address and key, and that the key is never shown."""
 
 import logging
 from typing import Any
@@ -11,7 +11,7 @@ from sparing import Client
 
 
 def test_address_and_key_come_from_the_environment(script: Any) -> None:
-    """As in every SDK people know; arguments win."""
+    """As in other SDKs; arguments take precedence."""
     script.steps = [httpx.Response(200, json=[])] * 2
     environ = {"SPARING_URL": "https://env.test/base/", "SPARING_API_KEY": "from-env\n"}
     transport = httpx.MockTransport(script)
@@ -37,8 +37,8 @@ def test_address_and_key_come_from_the_environment(script: Any) -> None:
         ({"base_url": "https://sparing.test", "api_key": "k", "max_retries": -1}, "max_retries"),
     ],
 )
-def test_what_is_missing_is_named(given: dict[str, Any], complaint: str) -> None:
-    """At once, not with the first request."""
+def test_a_missing_address_or_key_is_named(given: dict[str, Any], complaint: str) -> None:
+    """The error comes at once, not with the first request."""
     with pytest.raises(ValueError, match=complaint):
         Client(**given, environ={})
 
@@ -53,7 +53,7 @@ def test_a_key_that_cannot_be_sent_is_refused_without_being_quoted(key: str) -> 
 
 
 def test_the_key_shows_nowhere(client: Client, script: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Not in repr, not in an error, not in the log."""
+    """Neither in repr, nor in an error, nor in the log."""
     script.steps = [httpx.ConnectError("refused")] * 5
 
     with caplog.at_level(logging.DEBUG), pytest.raises(sparing.APIConnectionError) as failure:
@@ -75,7 +75,7 @@ def test_a_new_key_is_masked_in_repr(client: Client, script: Any) -> None:
 
 
 def test_a_closed_client_is_closed(script: Any) -> None:
-    """The `with` statement gives the connections back; closing twice does no harm."""
+    """The `with` statement closes the connections; closing twice is harmless."""
     with Client(base_url="https://x.test", api_key="k", transport=httpx.MockTransport(script), environ={}) as client:
         pass
     client.close()
@@ -85,6 +85,6 @@ def test_a_closed_client_is_closed(script: Any) -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    """`__all__` is the public surface: what is not in it may change."""
+    """`__all__` is the public surface: all other names may change."""
     assert [name for name in sparing.__all__ if not hasattr(sparing, name)] == []
     assert Client.__module__ == "sparing"

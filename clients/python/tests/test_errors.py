@@ -1,4 +1,4 @@
-"""One class for each kind of trouble, whatever the reply looks like."""
+"""One class for each kind of failure, for any form of response."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,8 +48,8 @@ def test_a_message_says_nothing_twice(problem: Callable[..., httpx.Response]) ->
 
 
 @pytest.mark.parametrize("body", [b"<html>Bad gateway</html>", b"", b"[1]", b"null"])
-def test_a_proxy_that_speaks_html_is_still_understood(body: bytes) -> None:
-    """Between client and service there are machines that know nothing of problem documents."""
+def test_an_html_response_of_a_proxy_is_understood(body: bytes) -> None:
+    """Proxies between client and service do not send problem documents."""
     error = error_of(httpx.Response(502, content=body, headers={"X-Request-Id": "r-9"}))
 
     assert type(error) is sparing.UnavailableError
@@ -57,7 +57,7 @@ def test_a_proxy_that_speaks_html_is_still_understood(body: bytes) -> None:
 
 
 def test_every_error_of_the_http_library_becomes_ours() -> None:
-    """A map with a hole would let a foreign exception through; walk all that httpx can raise for a request."""
+    """Every exception that httpx can raise for a request is mapped; none reaches the caller."""
     pending, seen = [httpx.RequestError], set()
     while pending:
         kind = pending.pop()
@@ -71,8 +71,8 @@ def test_every_error_of_the_http_library_becomes_ours() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"name": 3}', b'{"items": 3}'])
-def test_a_reply_of_something_else_says_so(body: bytes, client: Client, script: Any) -> None:
-    """A wrong address is the usual reason; a KeyError from inside would not tell."""
+def test_a_response_of_another_service_is_reported(body: bytes, client: Client, script: Any) -> None:
+    """A wrong address is the usual reason; a bare KeyError would not say so."""
     script.steps = [httpx.Response(200, content=body)] * 2
 
     with pytest.raises(APIReplyError):
@@ -83,7 +83,7 @@ def test_a_reply_of_something_else_says_so(body: bytes, client: Client, script: 
 
 
 def test_a_redirect_is_not_followed(client: Client, script: Any) -> None:
-    """The key would travel to wherever the reply points."""
+    """The key would be sent to the redirect's address."""
     script.steps = [httpx.Response(307, headers={"Location": "https://elsewhere.test/"})]
 
     with pytest.raises(APIStatusError) as error:

@@ -1,4 +1,4 @@
-"""The README is the first thing people run."""
+"""The examples of the README run."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys: Any) -> None:
-    """Executed as printed, against a service that answers."""
+    """Executed as printed, against a fake service."""
     script.steps = [
         httpx.Response(
             200, json=answer | {"values": [41.5, 900.0], "labels": [{"select": "count"}, {"select": "sum(spend)"}]}
@@ -29,7 +29,7 @@ def test_the_quickstart_runs(script: Any, answer: Any, monkeypatch: Any, capsys:
 
 
 def test_every_exception_of_the_tree_is_in_the_readme() -> None:
-    """A name that is not written down is not public."""
+    """A name that is not documented is not public."""
     text = README.read_text(encoding="utf-8")
 
     assert [name for name in sparing.__all__ if name.endswith("Error") and name not in text] == []

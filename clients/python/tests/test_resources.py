@@ -1,4 +1,4 @@
-"""Each verb sends the documented request and reads the documented reply."""
+"""Each verb sends the documented request and reads the documented response."""
 
 import gzip
 import io
@@ -40,7 +40,7 @@ def sent(script: Any, number: int = 0) -> tuple[str, str, Any]:
 
 
 def test_create_a_dataset(client: Client, script: Any) -> None:
-    """Decimals travel as text: a guarantee is not rounded on the way."""
+    """Decimals are sent as text, so that a guarantee is not rounded."""
     script.steps = [httpx.Response(201, json=DATASET)]
     tables = {"people": {"kind": "individuals", "key": "person_id", "columns": {}}}
 
@@ -76,7 +76,7 @@ def test_create_a_dataset(client: Client, script: Any) -> None:
 
 @pytest.mark.parametrize("guarantee", [{}, {"epsilon": 1}, {"epsilon": 1, "delta": 0.1, "rho": 1}])
 def test_a_guarantee_is_stated_in_one_of_two_ways(guarantee: dict[str, Any], client: Client) -> None:
-    """Half a guarantee is none; nothing is sent."""
+    """A partial guarantee is refused before a request is sent."""
     with pytest.raises(ValueError, match="epsilon and delta, or rho"):
         client.datasets.create(name="d", tables={}, **guarantee)
 
@@ -130,7 +130,7 @@ def test_upload_a_file_in_any_shape(
 
 
 def test_an_upload_tried_again_starts_anew(client: Client, script: Any, tmp_path: Path) -> None:
-    """The second try sends the whole file, not what the first had left over; a plain file's length is announced."""
+    """The second try sends the whole file, not the rest left by the first; a plain file's length is announced."""
     script.steps = [httpx.ConnectError("refused"), httpx.Response(200, json={"rows": 1, "individuals": 1})]
     where = tmp_path / "rows.csv"
     where.write_bytes(CSV)
@@ -165,7 +165,7 @@ def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> 
 
 
 def test_acts_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
-    """Newest first, whatever kinds of acts the service knows by then."""
+    """Newest first, for known and unknown kinds of acts."""
     limit = {"number": 3, "act": "limit", "sequence": 8, "at": "2026-11-21T09:30:00Z", "individual": "ann"}
     erasure = {"number": 2, "act": "erase", "sequence": 7, "at": "2026-11-21T09:29:00Z", "individual": None}
     script.steps = [
@@ -191,7 +191,7 @@ def test_acts_turn_their_pages_by_themselves(client: Client, script: Any) -> Non
 
 
 def test_budget_summary(client: Client, script: Any) -> None:
-    """Bins are called from and to on the wire, which Python keeps for itself."""
+    """The JSON members `from` and `to` are renamed, since `from` is a Python keyword."""
     script.steps = [
         httpx.Response(
             200,
@@ -217,7 +217,7 @@ def test_budget_summary(client: Client, script: Any) -> None:
 
 
 def test_ledger(client: Client, script: Any) -> None:
-    """Times are aware, charges exact."""
+    """Times are timezone-aware, charges exact."""
     row = {
         "sequence": 1,
         "query_id": "q",
@@ -243,7 +243,7 @@ def test_ledger(client: Client, script: Any) -> None:
 
 
 def test_epochs_and_erasure(client: Client, script: Any) -> None:
-    """An individual's key may hold anything; it stays one part of the path."""
+    """An individual's key may hold any character; it stays one part of the path."""
     script.steps = [httpx.Response(201, json={"epoch": 2}), httpx.Response(204)]
 
     assert client.datasets.open_epoch(dataset="d") == 2
@@ -394,8 +394,8 @@ def test_my_own_account(client: Client, script: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"limit_rho": 0, "pause": True}])
-def test_lower_needs_one_wish(given: dict[str, Any], client: Client) -> None:
-    """Zero is a limit, not an absence."""
+def test_lower_takes_a_limit_or_a_pause(given: dict[str, Any], client: Client) -> None:
+    """Zero is a limit, not an absent one."""
     with pytest.raises(ValueError, match="either limit_rho or pause"):
         client.me.lower(dataset="d", **given)
 
@@ -415,7 +415,7 @@ Wrong = Callable[[dict[str, Any]], dict[str, Any]]
         (lambda body: body | {"reused": 1}, "reused is a int"),
     ],
 )
-def test_a_misshapen_reply_names_the_member(
+def test_a_misshapen_response_names_the_member(
     change: Wrong, complaint: str, client: Client, script: Any, answer: Any
 ) -> None:
     """A response is as documented, or an error that names the place."""

@@ -1,4 +1,4 @@
-"""Asking again: the same key on every try, only where it is safe, never for ever."""
+"""Retries: the same key on every try, only where it is safe, and a bounded number of times."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def ask(client: Client, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("status", [409, 429, 502, 503, 504])
-def test_a_question_is_asked_again_with_the_same_key_and_bytes(
+def test_a_query_is_retried_with_the_same_key_and_bytes(
     status: int, client: Client, script: Any, answer: Any, problem: Problem
 ) -> None:
     """Every try of one query is the same request to the service."""
@@ -50,8 +50,8 @@ def test_a_question_is_asked_again_with_the_same_key_and_bytes(
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda error: type(error).__name__)
-def test_a_lost_reply_is_fetched_by_asking_again(lost: Exception, client: Client, script: Any, answer: Any) -> None:
-    """The service stores the answer under the key it first saw; a client that made a new key would be charged twice."""
+def test_a_lost_answer_is_fetched_by_asking_again(lost: Exception, client: Client, script: Any, answer: Any) -> None:
+    """The service stores the answer under the first key; a client that made a new key would be charged twice."""
     stored: dict[str, Any] = {}
 
     def first(request: httpx.Request) -> httpx.Response:
@@ -115,7 +115,7 @@ def test_no_retry_when_none_is_wanted(script: Any, problem: Problem) -> None:
 
 
 def test_waits_grow_with_full_jitter_up_to_a_bound(client: Client, script: Any) -> None:
-    """The n-th wait is uniform below 0.25 s times 2^n; here chance says one half."""
+    """The n-th wait is uniform below 0.25 s times 2^n; the random number here is one half."""
     script.steps = [httpx.ReadTimeout("slow")] * 5
 
     with pytest.raises(APITimeoutError):
@@ -128,7 +128,7 @@ def test_waits_grow_with_full_jitter_up_to_a_bound(client: Client, script: Any) 
 def test_retry_after_is_honoured_and_bounded(
     header: str, wait_s: float, client: Client, script: Any, answer: Any, problem: Problem
 ) -> None:
-    """Jitter comes on top, so that clients told the same number do not come back together."""
+    """Jitter comes on top, so that clients told the same number do not retry together."""
     script.steps = [problem(503, headers={"Retry-After": header}), httpx.Response(200, json=answer)]
 
     ask(client)
@@ -153,7 +153,7 @@ def test_an_upload_is_sent_again_only_if_it_never_left(lost: Exception, client: 
 
 @pytest.mark.parametrize("status", [409, 502, 503, 504])
 def test_making_a_key_is_not_repeated(status: int, client: Client, script: Any, problem: Problem) -> None:
-    """It may have been made, and a second one would be a stranger in the list; 409 here means that a name is taken."""
+    """It may have been made, and a second principal would be left over; 409 here means that a name is taken."""
     script.steps = [problem(status)]
 
     with pytest.raises(APIStatusError):

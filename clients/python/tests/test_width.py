@@ -1,4 +1,4 @@
-"""Half widths that an analyst works out."""
+"""Half widths computed by an analyst."""
 
 import math
 
@@ -21,7 +21,7 @@ from sparing import half_width
     ],
 )
 def test_a_half_width_is_whole_steps_of_the_grid(sigma: float, grid: float, confidence: float, width: float) -> None:
-    """The least that holds enough of the rounded noise, and one step less does not."""
+    """The least one that holds enough of the rounded noise; one step less does not."""
     assert half_width(sigma=sigma, grid=grid, confidence=confidence) == width
     assert math.erf((width + grid / 2) / sigma / math.sqrt(2)) >= confidence
     assert width == 0 or math.erf((width - grid / 2) / sigma / math.sqrt(2)) < confidence
@@ -37,6 +37,6 @@ def test_the_confidence_is_95_per_cent_unless_another_is_given() -> None:
     [(0, 1, 0.9), (math.inf, 1, 0.9), (1, 0, 0.9), (1, math.nan, 0.9), (1, 1, 0), (1, 1, 1), (1, 1, math.nan)],
 )
 def test_mistakes_are_named(sigma: float, grid: float, confidence: float) -> None:
-    """Rather than answered with a number."""
+    """Invalid arguments raise errors instead of returning a number."""
     with pytest.raises(ValueError, match="must be"):
         half_width(sigma=sigma, grid=grid, confidence=confidence)

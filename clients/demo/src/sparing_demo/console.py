@@ -1,4 +1,4 @@
-"""The report on a terminal: words, one table and pictures made of block characters."""
+"""The report on a terminal: text, one table and charts of block characters."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +22,7 @@ INK, WARM, FAINT = "bold cyan", "yellow", "bright_black"
 
 
 def show(report: DemoReport, console: Console) -> None:
-    """Print all of it."""
+    """Print the whole report."""
     parts = (_headline, _table, _comparison, _trend, _budgets, _account, _files)
     console.print(Group(*(piece for part in parts for piece in (part(report), Text()))))
 

@@ -1,4 +1,4 @@
-"""The web-visits data that travels with the demo (its licence and source are in `data/README.md`)."""
+"""The web-visits data that ships with the demo (its licence and source are in `data/README.md`)."""
 
 import csv
 import gzip
@@ -34,17 +34,17 @@ class WebVisits:
 
     @cached_property
     def people(self) -> tuple[str, ...]:
-        """Everybody, in order of first appearance."""
+        """All people, in order of first appearance."""
         return tuple(dict.fromkeys(person for person, _ in self.visits))
 
     @cached_property
     def visitors(self) -> Counter[str]:
-        """The true answer for each area: how many people visited it."""
+        """The true answer for each area: the number of people that visited it."""
         return Counter(area for _, area in self.visits)
 
     @cached_property
     def areas_visited(self) -> Counter[str]:
-        """How many areas each person visited."""
+        """The number of areas that each person visited."""
         return Counter(person for person, _ in self.visits)
 
     def people_csv(self) -> bytes:

@@ -42,12 +42,12 @@ def run_demo(
     Args:
         base_url: the service's address.
         curator_key: a curator's API key; the demo makes an analyst's and an individual's key with it.
-        out_dir: where the files go; made if it is not there.
-        console: where the words go; by default the standard output.
-        transport: what carries requests instead of the network, for tests.
+        out_dir: where the files go; created if missing.
+        console: where the text is printed; by default the standard output.
+        transport: replaces the network in tests.
 
     Raises:
-        SparingError: the service refuses, or is not there.
+        SparingError: the service refuses, or cannot be reached.
         NotTheDemo: another dataset has the demo's name.
         OSError: `out_dir` cannot be written.
     """

@@ -26,7 +26,7 @@ def write_csv(report: DemoReport, where: Path) -> None:
 
 
 def write_json(report: DemoReport, where: Path) -> None:
-    """The findings."""
+    """All figures of the report."""
     findings = {
         "dataset": report.dataset,
         "guarantee": {"epsilon": str(report.guarantee.epsilon), "delta": str(report.guarantee.delta)},

@@ -1,4 +1,4 @@
-"""The report as one picture: the answers beside the truth, the error of every answer, and who could still pay."""
+"""The report as one picture: the answers beside the truth, the errors, and the shares that could still pay."""
 
 import math
 from pathlib import Path

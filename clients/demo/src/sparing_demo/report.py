@@ -35,12 +35,12 @@ class AreaResult:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the error bar covers the truth: less often than it says, as those left out are missing."""
+        """Whether the error bar covers the truth: less often than its confidence, as left-out people are missing."""
         return abs(self.error) <= self.half_width_95
 
     @property
     def is_inside_counted(self) -> bool:
-        """Whether the error bar covers what was counted, a person at a time: what it is for."""
+        """Whether the error bar covers what was counted, which is its promise."""
         return abs(self.answer - self.charged) <= self.half_width_95
 
     @property
@@ -54,7 +54,7 @@ class Budgets:
     """Every individual's accounts when all was asked."""
 
     people: int
-    spent_share_mean: float  # of the own budget
+    spent_share_mean: float  # of each person's own budget
     spent_share_max: float
     out_of_budget: int  # people who cannot afford another query that touches them
     remaining_share: tuple[int, ...]  # people per tenth of the budget that is left, least first
@@ -84,7 +84,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoReport:
-    """All that the demo shows."""
+    """All figures that the demo shows."""
 
     dataset: str
     guarantee: Guarantee
@@ -134,17 +134,17 @@ class DemoReport:
 
     @property
     def inside(self) -> int:
-        """How many error bars cover the truth."""
+        """The number of error bars that cover the truth."""
         return sum(result.is_inside for result in self.results)
 
     @property
     def inside_counted(self) -> int:
-        """How many error bars cover what was counted."""
+        """The number of error bars that cover what was counted."""
         return sum(result.is_inside_counted for result in self.results)
 
     @property
     def reused(self) -> int:
-        """How many answers had been released before, and cost nothing now."""
+        """The number of answers that had been released before, and cost nothing now."""
         return sum(result.reused for result in self.results)
 
     @property

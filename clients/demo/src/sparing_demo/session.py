@@ -1,4 +1,4 @@
-"""Curator, analyst and individual, each with a key of its own, speaking only through the client."""
+"""Curator, analyst and individual, each with a key of its own, using the Python client alone."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -29,11 +29,11 @@ class NotTheDemo(Exception):
 
 
 def prepare(curator: Client, data: WebVisits) -> Dataset:
-    """Register the dataset and upload its rows, whatever of this was not done before.
+    """Register the dataset and upload its rows, as far as this was not done before.
 
     Raises:
         NotTheDemo: the name is taken by another dataset.
-        SparingError: the service refuses, or is not there.
+        SparingError: the service refuses, or cannot be reached.
     """
     try:
         dataset = curator.datasets.get(dataset=DATASET)
@@ -62,7 +62,7 @@ def make_keys(curator: Client, *, individual: str) -> Keys:
 def ask_everything(
     analyst: Client, areas: Iterable[Area], *, heard: Callable[[Area, Answer], None]
 ) -> Iterator[tuple[Area, Answer]]:
-    """One count for each area, most promising first; each answer decides what is asked next. `heard` sees each one."""
+    """One count for each area, most promising first; each answer decides the next query. `heard` gets each one."""
     chooser = Chooser(areas)
     while (area := chooser.next_area()) is not None:
         answer = analyst.queries.ask(

@@ -1,12 +1,12 @@
-"""Which area the analyst asks about next: a plan that only ever looks at public titles and at answers already released.
+"""The choice of the next area: a plan that uses only public titles and answers already released.
 
 The plan is small enough to say in three sentences. The 294 areas fall into a dozen topics by the words of their
-titles. The analyst first scouts each topic once, by its area with the shortest address, because short addresses are
-given to what matters. From then on the next query goes to the topic whose latest three answers were highest on
-average, so that a topic that disappoints goes to the back of the writer.
+titles. The analyst first scouts each topic once, by its area with the shortest address, because important areas tend
+to have short addresses. From then on the next query goes to the topic whose latest three answers were highest on
+average, so that a topic with low answers moves to the end of the queue.
 
-The ids of the areas would be a better guide: low ids are much visited, as if they had been given in the order in which
-the log met the areas. What was read off the data is not public, so the plan does not look at them.
+The ids of the areas would predict better: low ids are much visited, as if they had been given in the order in which
+the log met the areas. That was learned from the data and is not public, so the plan does not use them.
 """
 
 import re
@@ -18,9 +18,9 @@ from sparing_demo.dataset import Area
 
 __all__ = ["TOPICS", "Chooser", "topic_of"]
 
-MEMORY = 3  # answers of a topic that count; more would let one popular area carry many empty ones
+MEMORY = 3  # number of a topic's answers that count; with more, one popular area could carry many empty ones
 
-# An area belongs to the first topic that knows a word of its title or its address.
+# An area belongs to the first topic with a word of its title or its address.
 TOPICS: dict[str, frozenset[str]] = {
     topic: frozenset(words.split())
     for topic, words in {
@@ -55,7 +55,7 @@ OTHER = "everything else"
 
 
 class Chooser:
-    """Says which area comes next, and is told each answer; every area comes exactly once."""
+    """Chooses the next area from the answers so far; every area comes exactly once."""
 
     def __init__(self, areas: Iterable[Area]) -> None:
         """Sort the areas into their topics, short addresses first."""
@@ -74,7 +74,7 @@ class Chooser:
         return self._waiting[topic].pop(0)
 
     def learn(self, area: Area, answer: float) -> None:
-        """Take in a released answer."""
+        """Record a released answer."""
         self._answers[topic_of(area)].append(answer)
 
     def _promise(self, topic: str) -> float:

@@ -1,4 +1,4 @@
-"""Ask questions about people, and let their privacy be spent sparingly: the Python client of a Sparing service.
+"""The Python client of Sparing, a service that answers queries about people and spends their privacy sparingly.
 
 from sparing import Client, col, count
 
@@ -92,7 +92,7 @@ __all__ = [
     "sum_",
 ]
 
-# Tracebacks and `repr` say where a thing is imported from, not where it is written.
+# Tracebacks and `repr` name the module an object is imported from, not the one that defines it.
 for _name in __all__:
     if getattr(globals()[_name], "__module__", "").startswith("sparing."):
         globals()[_name].__module__ = "sparing"

@@ -1,4 +1,4 @@
-"""The chain of a ledger, checked from what an auditor is shown; the service is not believed."""
+"""The chain of a ledger, checked from an auditor's listing without trusting the service."""
 
 import hashlib
 import json
@@ -26,19 +26,19 @@ class Chain:
     Keep `hash` and compare it with the row of `entries` the next time: a rewritten ledger has another one.
     """
 
-    entries: int  # rows shown
-    checked: int  # of these, rows whose hash was worked out anew; entries of format 1 show none
+    entries: int  # rows listed
+    checked: int  # of these, rows whose hash was recomputed; entries of format 1 do not list the parts of their hash
     hash: str | None  # of the newest entry
-    broken: tuple[int, ...]  # sequences of rows that are missing, or do not give their hash, or do not follow
+    broken: tuple[int, ...]  # sequences of rows that are missing, do not give their hash, or do not follow
 
 
 def chain_of(rows: Iterable[object]) -> Chain:
-    """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are none."""
+    """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are misshapen."""
     entries = checked = 0
     newest: str | None = None
     broken: set[int] = set()
     sequence: int | None = None
-    wanted: str | None = None  # the hash that the next row, an older one, has to have
+    wanted: str | None = None  # the hash required of the next, older row
     for row in rows:
         told = _row(row)
         if sequence is None:
@@ -76,7 +76,7 @@ def _query_hash(row: Mapping[str, object]) -> str:
 
 
 def _canonical(value: object) -> str:
-    """RFC 8785."""
+    """Canonical JSON (RFC 8785)."""
     match value:
         case Mapping():
             members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))

@@ -1,4 +1,4 @@
-"""The client: an address, a key, one pool of connections, and the resources that speak over it."""
+"""The client: an address, a key, one pool of connections, and the resources that use it."""
 
 import os
 import random
@@ -31,8 +31,8 @@ class Client:
         datasets: register, fill and watch datasets (curators).
         principals: make and revoke keys (curators).
         queries: ask (analysts).
-        allowances: how much may still be asked (analysts).
-        me: one's own account (individuals).
+        allowances: the worst-case charges that may still be caused (analysts).
+        me: an individual's own account (individuals).
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class Client:
         rng: Callable[[], float] = random.random,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Nothing is sent yet.
+        """Make a client; no request is sent yet.
 
         Args:
             base_url: the service's address; default: the environment variable SPARING_URL.
             api_key: default: the environment variable SPARING_API_KEY.
             timeout: seconds that one try may take.
-            max_retries: how often a failed request is sent again, where that is safe.
-            transport: what carries requests instead of the network, for tests.
-            sleep: waits for some seconds, for tests.
+            max_retries: the number of retries of a failed request, where that is safe.
+            transport: replaces the network in tests.
+            sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
-            environ: the environment.
+            environ: the environment variables.
 
         Raises:
             ValueError: no address or no key is given, or one that cannot be sent.
@@ -69,7 +69,7 @@ class Client:
             headers={"Authorization": f"Bearer {key}", "User-Agent": f"sparing-client/{__version__}"},
             timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT_S)),
             transport=transport,
-            trust_env=self._url.host not in _LOOPBACK,  # a proxy never leads to this very machine
+            trust_env=self._url.host not in _LOOPBACK,  # a proxy cannot reach this machine
         )
         sender = Sender(self._http, RetryPolicy(max_retries=max_retries, sleep=sleep, rng=rng))
         self.datasets = Datasets(sender)
@@ -79,7 +79,7 @@ class Client:
         self.me = Me(sender)
 
     def close(self) -> None:
-        """Give the connections back. Calling it twice does no harm."""
+        """Close the connections. Calling it twice is harmless."""
         self._http.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The numbers a caller may want to know or change, in one place."""
+"""The constants of the client, in one place."""
 
 ENV_URL = "SPARING_URL"
 ENV_API_KEY = "SPARING_API_KEY"
@@ -8,9 +8,9 @@ CONNECT_TIMEOUT_S = 5.0
 MAX_RETRIES = 4  # five tries in all
 
 # Full jitter: the n-th wait is uniform on [0, min(RETRY_WAIT_MAX_S, RETRY_WAIT_BASE_S * 2**n)], so that clients which
-# failed together do not come back together (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+# failed together do not retry together (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 RETRY_WAIT_BASE_S = 0.25
 RETRY_WAIT_MAX_S = 8.0
-RETRY_AFTER_MAX_S = 30.0  # a server may ask for patience, not for the caller's afternoon
+RETRY_AFTER_MAX_S = 30.0  # longest wait that a server's Retry-After can cause
 
 PAGE_SIZE = 500

@@ -52,7 +52,7 @@ def _fields(model: type) -> tuple[tuple[dataclasses.Field[Any], str, Reader], ..
     return tuple((field, field.metadata.get("wire", field.name), _reader(hints[field.name])) for field in fields)
 
 
-def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation is whatever `typing` made of it
+def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrower type
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if kind in _LEAVES:
         return _LEAVES[kind]

@@ -1,9 +1,9 @@
-"""Everything this library raises about a call.
+"""All exceptions of this library.
 
     SparingError
-    ├── APIConnectionError        no reply: refused, cut off, name not found
-    │   └── APITimeoutError       no reply in time
-    ├── APIReplyError             a reply, but not one of this service: wrong address, or versions too far apart
+    ├── APIConnectionError        no response: refused, cut off, name not found
+    │   └── APITimeoutError       no response in time
+    ├── APIReplyError             a response that is not this service's: wrong address, or versions too far apart
     └── APIStatusError            the service refused; carries its problem document
         ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
         ├── AuthenticationError   401: no key, or not a valid one
@@ -40,22 +40,22 @@ __all__ = [
 
 
 class SparingError(Exception):
-    """Anything that this library raises about a call."""
+    """Any exception of this library."""
 
-    idempotency_key: str | None = None  # the key the request was sent with, for asking again
+    idempotency_key: str | None = None  # the idempotency key of the request, for asking again
     retry_after_s: float | None = None  # how long the service asked to wait, in seconds
 
 
 class APIConnectionError(SparingError):
-    """The service could not be reached, or the connection broke before the reply."""
+    """The service could not be reached, or the connection broke before the response."""
 
 
 class APITimeoutError(APIConnectionError):
-    """The reply did not come in time. The request may have been carried out."""
+    """The response did not come in time. The request may have been carried out."""
 
 
 class APIReplyError(SparingError):
-    """The reply is not what this version of the client knows how to read."""
+    """The response is not of a form that this version of the client can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Wrong:
 
 
 class APIStatusError(SparingError):
-    """The service refused, and said why.
+    """The service refused, with its reason.
 
     Attributes: `status` (the HTTP status), `type` (a stable URN), `title` and `detail` (for people), `request_id`
     (quote it to the operator), `errors` (one `Wrong` per field, on 422).
@@ -91,7 +91,7 @@ class APIStatusError(SparingError):
         return self.type.rpartition(":")[2]
 
     def _message(self) -> str:
-        # The service's detail usually has the first few already.
+        # The service's detail usually names the first few already.
         unsaid = (item for item in self.errors if item.message not in self.detail)
         where = "".join(f"\n  {item.field}: {item.message}" for item in unsaid)
         quote = f" (request {self.request_id})" if self.request_id is not None else ""
@@ -107,7 +107,7 @@ class AuthenticationError(APIStatusError):
 
 
 class NotFoundError(APIStatusError):
-    """There is no such thing, or it is not this key's to see."""
+    """The thing does not exist, or this key may not see it."""
 
 
 class ConflictError(APIStatusError):
@@ -135,7 +135,7 @@ APIStatusError.by_status.update(
 
 
 def error_of(response: httpx.Response) -> APIStatusError:
-    """The exception for a reply that is not a success."""
+    """The exception for a response that is not a success."""
     try:
         body = response.json()
     except ValueError:
@@ -149,7 +149,7 @@ def error_of(response: httpx.Response) -> APIStatusError:
 
 
 def failure_of(error: httpx.RequestError) -> APIConnectionError:
-    """The exception for a request that got no reply. It names the address and never a header."""
+    """The exception for a request without a response. It names the address and never a header."""
     url = error.request.url.copy_with(query=None, username=None, password=None)
     if isinstance(error, httpx.TimeoutException):
         return APITimeoutError(f"No reply in time from {url}")

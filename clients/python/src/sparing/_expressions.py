@@ -39,7 +39,7 @@ class Condition:
 
 
 class Column:
-    """A column of the table asked; comparing it with a literal gives a `Condition`."""
+    """A column of the table; comparing it with a literal gives a `Condition`."""
 
     __slots__ = ("name",)
     __hash__ = None  # type: ignore[assignment]  # `==` builds a condition, so equality cannot find it in a set
@@ -90,7 +90,7 @@ def col(name: str) -> Column:
 
 
 def count() -> Item:
-    """How many individuals (or, from an event table, events)."""
+    """The number of individuals (or, from an event table, of events)."""
     return Item({"count": {}})
 
 

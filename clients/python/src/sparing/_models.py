@@ -42,11 +42,11 @@ class Dataset:
 
     name: str
     guarantee: Guarantee
-    budget_rho: Decimal  # what each individual can spend at most
+    budget_rho: Decimal  # the most that can be spent on each individual
     budget_units: int  # the same in units of 2^-40 rho, as the ledger counts
     mu: float  # the same as Gaussian differential privacy: mu^2 = 2 rho
     capacity: int  # public upper bound on the number of individuals
-    rule: str  # what happens to an individual who cannot afford a query
+    rule: str  # the rule for an individual that cannot afford a query
     tables: Mapping[str, object]  # the public schema, as registered
     epoch: int | None = None  # identical queries within one epoch get the same released answer
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
@@ -76,8 +76,8 @@ class BudgetRow:
     remaining_rho: Decimal
     spent_units: int
     budget_units: int
-    paused: bool = False  # takes part in no query until the individual resumes; not told by a server before that
-    queries_charged: int | None = None  # None: a server of before does not tell; burns are in neither number
+    paused: bool = False  # takes part in no query until the individual resumes; False from older servers
+    queries_charged: int | None = None  # None from older servers; burns are in neither number
     queries_left_out: int | None = None
 
 
@@ -99,7 +99,7 @@ class BudgetSummary:
     exhausted: int  # individuals with nothing left
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: Mapping[str, float]  # of the remaining share, by probability: {"0.05": 0.4, ...}
-    paused: int = 0  # individuals who take part in no query for now, whatever they have left
+    paused: int = 0  # individuals that pause, whatever they have left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class LedgerRow:
     sigma: float
     grid: float
     dimension: int
-    worst_case_rho: Decimal  # what one individual could have been charged at most
+    worst_case_rho: Decimal  # the most that one individual could have been charged
     charged: int  # individuals who contributed and paid
     left_out: int  # individuals who would have contributed and could not pay, or had paused
     asked_at: datetime
@@ -130,7 +130,7 @@ class ActRow:
     act: str  # "rows", "limit", "pause", "resume", "erase", "epoch", "reconcile", "amend", "prune"; more may come
     sequence: int  # queries in the ledger when it was done
     at: datetime
-    individual: str | None = None  # the key of whom it concerns; None once that person is erased
+    individual: str | None = None  # the key of the individual concerned; None once that person is erased
     detail: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -149,7 +149,7 @@ class PrincipalKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A released answer: the exact sum over everybody who could afford the query, clipped, plus noise.
+    """A released answer: the exact clipped sum over all individuals that could afford the query, plus noise.
 
     That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
     further off than `half_width_95`; while `coverage_certified`, no individual with the dataset's limit was left out.
@@ -166,11 +166,11 @@ class Answer:
     dimension: int
     half_width_95: float  # value ± this covers what was counted with probability 0.95 or more; not always the truth
     worst_case_rho: Decimal
-    coverage_certified: bool  # public arithmetic alone proves that nobody was left out
+    coverage_certified: bool  # public arithmetic alone proves that no one was left out
     reused: bool  # released before; nothing was charged again
     epoch: int
     released_at: datetime
-    idempotency_key: str | None = None  # the key it was asked with; None when it was fetched
+    idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
 
     @property
     def value(self) -> float:
@@ -244,13 +244,13 @@ class IndividualBudget:
     remaining_rho: Decimal
     share_spent: float  # of the limit in force now
     promise_rho: Decimal
-    promise_epsilon: float  # when one's record is blanked
-    promise_epsilon_replace_one: float  # when it is replaced by any other
-    promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where one's own is not known
+    promise_epsilon: float  # when the individual's record is blanked
+    promise_epsilon_replace_one: float  # when it is replaced by any other record
+    promise_of: str  # "largest_limit", or "dataset_budget", an upper bound where the individual's own is not known
     epsilon_so_far_time_uniform: float | None  # None where it is not below the promise
     delta: Decimal
     paused: bool = False  # takes part in no query until `resume`; the limit stays
-    queries_charged: int | None = None  # None: a server of before does not tell; burns are in neither number
+    queries_charged: int | None = None  # None from older servers; burns are in neither number
     queries_left_out: int | None = None
 
 

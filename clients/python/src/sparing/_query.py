@@ -11,9 +11,9 @@ __all__ = ["QueryRequest", "question_json"]
 class QueryRequest(TypedDict, total=False):
     """The keyword arguments that make a query. Exactly one of `sigma`, `rho` and `half_width` is required."""
 
-    dataset: Required[str]  # which dataset is asked; in the address, not in the document
+    dataset: Required[str]  # the dataset; part of the address, not of the document
     select: Item | Sequence[Item]  # default: count()
-    where: Condition | None  # default: everybody
+    where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
     group_by: str | Sequence[str]  # one group per declared value, empty ones included
     l2_clip: float | None  # bound on one individual's vector (L2 norm); default: the query's natural bound

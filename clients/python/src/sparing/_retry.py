@@ -1,4 +1,4 @@
-"""When to send a request again, and after how long. Pure: sleep and chance come in from the client.
+"""When to send a request again, and after how long. Pure: sleep and randomness are the client's.
 
 Sending twice is only harmless when the server can tell that it is the same request. A query carries an idempotency
 key, so it may be repeated after anything. Reading changes nothing. Everything else (registering, uploading, making a
@@ -23,11 +23,11 @@ class Repeat(enum.Enum):
     """How far a request may be repeated."""
 
     KEYED = "keyed"  # the idempotency key makes it one request, however often it is sent
-    READ = "read"  # doing it twice leaves what doing it once leaves
+    READ = "read"  # doing it twice has the effect of doing it once
     ONCE = "once"  # only while it certainly has not been carried out
 
     def after_status(self, status: int) -> bool:
-        """Whether a reply with this status is worth another try."""
+        """Whether a response with this status is worth another try."""
         match self:
             case Repeat.KEYED:
                 return status in _AWAY or status == httpx.codes.CONFLICT  # 409: the same key is still running
@@ -37,7 +37,7 @@ class Repeat(enum.Enum):
                 return status == httpx.codes.TOO_MANY_REQUESTS
 
     def after_failure(self, error: httpx.RequestError) -> bool:
-        """Whether a request without a reply is worth another try."""
+        """Whether a request without a response is worth another try."""
         if self is Repeat.ONCE:
             return isinstance(error, _NEVER_SENT)
         return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
@@ -45,24 +45,24 @@ class Repeat(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often to try again (`max_retries` times after the first), and how long to wait in between."""
+    """The number of retries (`max_retries` after the first try), and the waits between them."""
 
     max_retries: int
     sleep: Callable[[float], None]  # seconds
     rng: Callable[[], float]  # uniform on [0, 1)
 
     def __post_init__(self) -> None:
-        """Refuse a negative number of retries with ValueError."""
+        """Raises ValueError for a negative number of retries."""
         if self.max_retries < 0:
             raise ValueError("max_retries must be 0 or more")
 
     def wait(self, retry: int, asked_s: float | None) -> None:
-        """Wait before retry number `retry` (0, 1, ...): full jitter, on top of what the server asked for, bounded."""
+        """Wait before retry number `retry` (0, 1, ...): full jitter, on top of the server's Retry-After, bounded."""
         jitter_s = self.rng() * min(RETRY_WAIT_MAX_S, RETRY_WAIT_BASE_S * 2.0**retry)
         self.sleep(jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S))
 
 
 def retry_after_s(response: httpx.Response) -> float | None:
-    """The `Retry-After` of a reply in seconds; None when absent or written as a date, which only proxies do."""
+    """The `Retry-After` of a response in seconds; None when absent or written as a date, which only proxies do."""
     value = response.headers.get("Retry-After", "").strip()
     return float(value) if value.isascii() and value.isdigit() else None

@@ -1,4 +1,4 @@
-"""The one place where requests leave: it repeats them where that is safe, and turns every failure into ours."""
+"""The only sender of requests: it repeats them where that is safe, and turns every failure into our exceptions."""
 
 import contextlib
 import json
@@ -47,7 +47,7 @@ class Sender:
         self._retry = retry
 
     def send(self, request: Request) -> object:
-        """The JSON document of the reply (None when it has no body).
+        """The JSON document of the response (None when it has no body).
 
         Raises:
             SparingError: a member of the tree in `sparing._errors`, carrying the request's idempotency key.
@@ -69,7 +69,7 @@ class Sender:
         return self.send(Request(method="GET", path=where, repeat=Repeat.READ, params=params))
 
     def post(self, where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE, key: str | None = None) -> object:
-        """The JSON document of the reply to posting `body`; `key` is the idempotency key."""
+        """The JSON document of the response to posting `body`; `key` is the idempotency key."""
         content = None if body is None else document(body)
         kind = None if body is None else "application/json"
         return self.send(
@@ -109,7 +109,7 @@ class Sender:
 
 
 def path(*parts: str) -> str:
-    """`/v1/` and the parts, each escaped: the names and keys of others' making may hold anything."""
+    """`/v1/` and the parts, each escaped: names and keys may hold any character."""
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

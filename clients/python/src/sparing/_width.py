@@ -1,4 +1,4 @@
-"""How far a released number may be from what was counted."""
+"""The half width of a released number around what was counted."""
 
 from math import ceil, isfinite, nextafter
 from statistics import NormalDist
@@ -12,8 +12,8 @@ def half_width(*, sigma: float, grid: float, confidence: float = 0.95) -> float:
     """The least multiple of the grid within which a number is of what was counted, with at least this confidence.
 
     `sigma` and `grid` as an answer or a preview states them. The noise is whole grid steps, a Gaussian rounded, so it
-    is within k steps with probability 2 Phi((k + 1/2) grid / sigma) - 1. What was counted is the sum over those who
-    could pay, clipped; the truth, which those left out belong to, may be further off.
+    is within k steps with probability 2 Phi((k + 1/2) grid / sigma) - 1. What was counted is the clipped sum over the
+    individuals that could pay; the truth, which also includes those left out, may be further off.
 
     Raises:
         ValueError: sigma or grid is not positive and finite, or the confidence not above 0 and below 1.

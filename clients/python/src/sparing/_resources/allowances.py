@@ -15,5 +15,5 @@ class Allowances:
         self._sender = sender
 
     def list(self) -> tuple[Allowance, ...]:
-        """Per dataset, how much worst-case charge the analyst may cause, has caused, and has left."""
+        """For each dataset, the worst-case charge that the analyst may cause, has caused, and has left."""
         return tuple(read(Allowance, item) for item in self._sender.pages(path("allowances")))

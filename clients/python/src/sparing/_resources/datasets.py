@@ -1,4 +1,4 @@
-"""Datasets, for curators: register, fill, watch what was spent."""
+"""Datasets, for curators: register, fill, and watch the spending."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Datasets:
         limit_floor_rho: Number | None = None,
         rule: str = "skip",
     ) -> Dataset:
-        """Register a dataset: its public schema and what each individual is guaranteed.
+        """Register a dataset: its public schema and the guarantee for each individual.
 
         Args:
             name: lower-case letters, digits and hyphens.
@@ -104,15 +104,15 @@ class Datasets:
         return read(BudgetSummary, self._sender.get(path("datasets", dataset, "budgets", "summary")))
 
     def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[LedgerRow]:
-        """Every query ever answered, newest first, with how many individuals it charged and left out."""
+        """Every answered query, newest first, with the numbers of individuals charged and left out."""
         pages = self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size)
         return (read(LedgerRow, item) for item in pages)
 
     def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
-        """Read the whole ledger and check its chain of hashes, for auditors and curators; the service is not believed.
+        """Read the whole ledger and check its chain of hashes without trusting the service, for auditors and curators.
 
         Raises:
-            APIReplyError: the service is of a version that does not show what its hashes are made of.
+            APIReplyError: the service's version does not list the parts of its hashes.
         """
         return chain_of(self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size))
 
@@ -127,7 +127,7 @@ class Datasets:
         return read(_Epoch, reply).epoch
 
     def erase(self, *, dataset: str, individual: str) -> None:
-        """Erase an individual's record. What was spent on them stays, so that they cannot be spent on twice."""
+        """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
         where = path("datasets", dataset, "individuals", individual)
         self._sender.send(Request(method="DELETE", path=where, repeat=Repeat.READ))
 
@@ -142,6 +142,6 @@ def _guarantee(epsilon: Number | None, delta: Number | None, rho: Number | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Epoch:
-    """The reply to opening an epoch."""
+    """The response to opening an epoch."""
 
     epoch: int

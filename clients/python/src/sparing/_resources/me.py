@@ -1,4 +1,4 @@
-"""An individual's own account: what was spent on me, by what, and how to stop it."""
+"""An individual's own account: budgets, receipts, and the means to stop further spending."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -32,7 +32,7 @@ class Me:
     ) -> IndividualBudget:
         """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`.
 
-        Nothing is spent during a pause: one takes part in no query.
+        Nothing is spent during a pause: the individual takes part in no query.
 
         Raises:
             ValueError: neither, or both, are given.
@@ -40,11 +40,11 @@ class Me:
         if (limit_rho is None) != pause:
             raise ValueError("give either limit_rho or pause=True")
         body: dict[str, object] = {"pause": True} if limit_rho is None else {"limit_rho": str(limit_rho)}
-        # Lowering to the same limit twice is lowering once.
+        # A repeated request has no further effect.
         reply = self._sender.post(path("me", "budgets", dataset, "lower"), body, repeat=Repeat.READ)
         return read(IndividualBudget, reply)
 
     def resume(self, *, dataset: str) -> IndividualBudget:
-        """End a pause. A limit that was lowered stays lowered; without a pause nothing changes."""
+        """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
         reply = self._sender.post(path("me", "budgets", dataset, "resume"), repeat=Repeat.READ)
         return read(IndividualBudget, reply)

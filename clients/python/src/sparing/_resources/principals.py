@@ -29,13 +29,13 @@ class Principals:
         individual: str | None = None,
         allowance_rho: float | Decimal | str | None = None,
     ) -> PrincipalKey:
-        """Make a principal. Its key is in the reply, this once.
+        """Make a principal. The response holds its key, which is never shown again.
 
         Args:
-            role: what it may do.
-            name: for people; it stands in the ledger.
+            role: the role, which decides its rights.
+            name: a name for people; the ledger shows it.
             dataset: the only dataset it may touch; an individual needs one.
-            individual: whose own budget an individual's key shows.
+            individual: the individual whose account the key shows.
             allowance_rho: an analyst's bound on the sum of worst-case charges; None for no bound.
         """
         given = {"role": role, "name": name, "dataset": dataset, "individual": individual}

@@ -25,7 +25,7 @@ class Queries:
     def ask(self, *, idempotency_key: str | None = None, **question: Unpack[QueryRequest]) -> Answer:
         """Ask a query and wait for its answer.
 
-        The key is made before anything is sent, and every try carries it, so that a lost reply is fetched and not
+        The key is made before anything is sent, and every try carries it, so that a lost answer is fetched and not
         charged again. When all tries fail, the exception carries the key: ask the same with
         `idempotency_key=error.idempotency_key`.
 
