@@ -244,3 +244,12 @@ def _bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.attr
         elif isinstance(node, ast.alias) and node.asname:
             yield node.lineno, node.asname
+
+
+def no_import_from_a_test_module(module: Module) -> list[str]:
+    """Helpers of tests are modules of their own: a test module imports from no other."""
+    return [
+        f"{module.path}:{line} imports {name}"
+        for line, name in imports(module)
+        if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")
+    ]

@@ -36,6 +36,11 @@ def test_everything_we_write_keeps_the_rule(rule: rules.Rule) -> None:
     assert complaints(rule, "service", "clients", "migrations", "tests", "loadtests", ".ci", "docs") == []
 
 
+def test_no_test_module_imports_from_another() -> None:
+    """A helper that two modules need is a module without `test_`."""
+    assert complaints(rules.no_import_from_a_test_module, "tests", "loadtests", "clients") == []
+
+
 def test_no_two_classes_share_a_name() -> None:
     """A class is found by its name alone."""
     assert rules.one_class_for_each_name(modules("service")) == []
@@ -87,6 +92,7 @@ def test_every_room_is_there(room: str) -> None:
         (rules.short_files, "service/core/charge.py", "f()\n" * 301),
         (rules.short_functions, "tests/core/test_charge.py", "def f():\n" + "    f()\n" * 70),
         (rules.memory_behind_the_state, "service/workflows/uploads.py", "self.state.memory.accounts"),
+        (rules.no_import_from_a_test_module, "tests/core/test_charge.py", "from tests.core.test_noise import x"),
         (rules.no_assert, "service/core/charge.py", "assert True"),
         (
             rules.no_base_http_middleware,

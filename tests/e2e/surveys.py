@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.e2e.http_calls import analyst_of, client, register
 from tests.e2e.processes import Served, new_key, served
-from tests.e2e.test_process import analyst_of, client, register
 from tests.e2e.workers import await_that
 
 QUERY = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 2000.0}, "reuse": False}

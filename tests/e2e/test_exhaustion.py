@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from loadtests.attack_memory import ATTACKS, COUNT, LARGE, NUMBERS, PATH, Scene, prepared
+from tests.e2e.http_calls import client
 from tests.e2e.processes import new_key, served
-from tests.e2e.test_process import client
 from tests.e2e.workers import await_that
 
 pytestmark = pytest.mark.slow

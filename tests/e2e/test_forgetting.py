@@ -16,8 +16,8 @@ from service.workflows.model.api_keys import Pepper
 from service.workflows.model.pieces import WHOLE
 from tests.contracts.stores import ANALYST, answer, entry
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
+from tests.e2e.http_calls import analyst_of, client
 from tests.e2e.processes import new_key, served
-from tests.e2e.test_process import analyst_of, client
 from tests.e2e.workers import await_that
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from service.workflows.replication.ownership import LEASE_S
+from tests.e2e.http_calls import client
 from tests.e2e.processes import sparing
 from tests.e2e.surveys import Survey, ask, insist, surveyed
-from tests.e2e.test_process import client
 from tests.e2e.workers import await_that, clients_of_all, owner_of, workers_of
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 
 from service.embedded import EmbeddedPostgres
 from service.settings import Settings
+from tests.e2e.http_calls import analyst_of, ask, register
 from tests.e2e.processes import new_key, served, sparing
 from tests.e2e.surveys import spent_units
-from tests.e2e.test_process import analyst_of, ask, register
 
 pytestmark = pytest.mark.slow
 

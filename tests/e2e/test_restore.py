@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from service.embedded.home import data_directories, find_home
+from tests.e2e.http_calls import QUERY, analyst_of, client, register
 from tests.e2e.processes import new_key, served, sparing
-from tests.e2e.test_process import QUERY, analyst_of, client, register
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import pytest
 
 from service.embedded import EmbeddedPostgres
 from service.settings import Settings
+from tests.e2e.http_calls import DATASET, QUERY, client
 from tests.e2e.processes import new_key, served, sparing
-from tests.e2e.test_process import DATASET, QUERY, client
 
 pytestmark = pytest.mark.slow
 

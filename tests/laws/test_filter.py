@@ -38,14 +38,12 @@ from service.workflows.model.errors import InvalidRequest, KeyConflict
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
 from tests.keys import LEDGER_KEY
+from tests.laws.filter_world import AREAS, DATASETS, registration
 from tests.laws.reference import UNIT, ReferenceDataset
 from tests.sealed_accounts import spent_in
 
-DATASETS = ("north", "south")
 KEYS = st.sampled_from([f"p{n}" for n in range(6)])
 SIGMAS = st.sampled_from([1.0, 3.0, 0.7, 20.0])
-BUDGET_RHO = "2"
-AREAS = 4
 
 
 class RecordedEntropy:
@@ -247,28 +245,6 @@ class FilterMachine(RuleBasedStateMachine):
             rows = [(each.dataset, each.spent_units, each.limit_units) for each in spent_in(connection, LEDGER_KEY)]
         people = [(name, p.spent, p.limit) for name, model in self.models.items() for p in model.people.values()]
         assert sorted(rows) == sorted(people)
-
-
-def registration(name: str) -> dict[str, Any]:
-    """Ages 0 to 9, four areas, a limit of one's own, a budget of two rho: two queries at sigma 0.7 exhaust it."""
-    return {
-        "name": name,
-        "guarantee": {"rho": BUDGET_RHO},
-        "capacity": 1000,
-        "tables": {
-            "people": {
-                "kind": "individuals",
-                "key": "person_id",
-                "columns": {"age": {"type": "integer", "lower": 0, "upper": 9}, "limit_rho": {"type": "budget"}},
-            },
-            "visits": {
-                "kind": "events",
-                "key": "person_id",
-                "rows_per_individual": 1000,
-                "columns": {"area": {"type": "category", "size": AREAS}},
-            },
-        },
-    }
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from tests.laws.test_restore import RestoreMachine
+from tests.laws.restore_machine import RestoreMachine
 
 WHO = st.sampled_from(["p0", "p1"])
 

@@ -14,7 +14,7 @@ from service.workflows.maintenance.amend import amend_erased
 from service.workflows.maintenance.prune import prune
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.writer.threads import WriterThread
-from tests.laws.test_restore import KEYS, NAME, RestoreMachine
+from tests.laws.restore_machine import KEYS, NAME, RestoreMachine
 
 
 class RewritingMachine(RestoreMachine):

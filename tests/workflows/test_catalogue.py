@@ -9,7 +9,7 @@ from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, upload
 
 
-class CountingStore(MemoryStore):
+class RowCountingStore(MemoryStore):
     """A store that records how often it counted, and can act during a count."""
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ def rows() -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def store() -> CountingStore:
+def store() -> RowCountingStore:
     """A store that the test can inspect."""
-    return CountingStore()
+    return RowCountingStore()
 
 
 def seen(replica: Replica) -> tuple[int, int, int]:
@@ -40,7 +40,7 @@ def seen(replica: Replica) -> tuple[int, int, int]:
     return counts.sequence, counts.individuals, counts.rows["people"]
 
 
-def test_counts_are_computed_once_for_a_version_of_the_data(replica: Replica, store: CountingStore) -> None:
+def test_counts_are_computed_once_for_a_version_of_the_data(replica: Replica, store: RowCountingStore) -> None:
     """A query changes the sequence and no record."""
     assert seen(replica) == (0, 2, 2)
     before = store.counted
@@ -49,7 +49,7 @@ def test_counts_are_computed_once_for_a_version_of_the_data(replica: Replica, st
     assert store.counted == before
 
 
-def test_uploads_and_erasures_change_the_counts(replica: Replica, store: CountingStore) -> None:
+def test_uploads_and_erasures_change_the_counts(replica: Replica, store: RowCountingStore) -> None:
     """An append and an erasure change the counts, also when another replica commits them."""
     assert seen(replica) == (0, 2, 2)
     upload(replica, "people", [("eve", "NO", 71, 0)])

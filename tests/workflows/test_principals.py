@@ -13,7 +13,7 @@ from service.workflows.principals import REMEMBERED_FOR, Principals
 from tests.factories import CLOCK
 
 
-class CountingStore(MemoryStore):
+class LookupCountingStore(MemoryStore):
     """A store that counts look-ups of principals."""
 
     looked_up = 0
@@ -27,7 +27,7 @@ class World:
     """Principals over a counting store, and a clock that can be moved."""
 
     def __init__(self) -> None:
-        self.store = CountingStore()
+        self.store = LookupCountingStore()
         self.now = CLOCK
         self.principals = Principals(store=self.store, pepper=Pepper(bytes(32)), clock=lambda: self.now)
 

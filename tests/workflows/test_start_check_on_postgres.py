@@ -10,7 +10,7 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.start_check import StartCheck
 from tests.factories import open_replica
 from tests.keys import LEDGER_KEY
-from tests.workflows.maintenance.verify.test_report import history
+from tests.workflows.maintenance.verify.histories import history
 
 pytestmark = pytest.mark.slow
 

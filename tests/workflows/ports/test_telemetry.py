@@ -11,7 +11,7 @@ import pytest
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Commit, NullTelemetry, Telemetry
 from service.workflows.writer.threads import WriterThread
 from tests.factories import SeededEntropy, analyst, ask, open_replica, register, upload
-from tests.workflows.writer.test_queue import FaultyStore
+from tests.workflows.stores import FaultyStore
 
 
 class Tally(NullTelemetry):

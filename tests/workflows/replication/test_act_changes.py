@@ -18,7 +18,7 @@ from tests.factories import ask
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
 
 
-class CountingStore(MemoryStore):
+class ReadCountingStore(MemoryStore):
     """A store that counts reads of ledger entries."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class CountingStore(MemoryStore):
 @pytest.fixture
 def world() -> Iterator[Replicas]:
     """Two replicas of a counting store."""
-    with replicas(CountingStore()) as made:
+    with replicas(ReadCountingStore()) as made:
         yield made
 
 

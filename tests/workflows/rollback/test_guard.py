@@ -23,7 +23,7 @@ from service.workflows.ports.witness import Witness, WitnessUnavailable
 from service.workflows.replica import Replica
 from service.workflows.rollback.guard import witness_name
 from tests.factories import CLOCK, THREE_PEOPLE, analyst, ask, open_replica, register, upload
-from tests.workflows.writer.test_queue import FaultyStore
+from tests.workflows.stores import FaultyStore
 
 COST = 61_083_979_321  # of a count at sigma 3 for each individual in it: ceil(2^40 / 18)
 

@@ -22,7 +22,7 @@ from tests.contracts.stores import totals
 from tests.factories import THREE_PEOPLE, analyst, ask, open_replica, register, upload, values
 
 
-class CountingStore(MemoryStore):
+class CommitCountingStore(MemoryStore):
     """A store that counts locked and optimistic commits; `faults` decides the outcome of the next optimistic ones."""
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ def _break(conditional_append: MemoryConditionalAppend, fault: Exception) -> Non
 
 
 @pytest.fixture
-def store() -> CountingStore:
+def store() -> CommitCountingStore:
     """A counting store."""
-    return CountingStore()
+    return CommitCountingStore()
 
 
 @pytest.fixture
-def replica(store: CountingStore) -> Iterator[Replica]:
+def replica(store: CommitCountingStore) -> Iterator[Replica]:
     """Three registered people, and a first query answered."""
     with open_replica(store) as opened:
         register(opened)
@@ -77,7 +77,7 @@ def replica(store: CountingStore) -> Iterator[Replica]:
         yield opened
 
 
-def test_a_single_replica_uses_one_round_trip_a_batch(replica: Replica, store: CountingStore) -> None:
+def test_a_single_replica_uses_one_round_trip_a_batch(replica: Replica, store: CommitCountingStore) -> None:
     """From the second query on."""
     who = analyst(replica)
     answers = [ask(replica, who, f"k{n}", reuse=False) for n in range(5)]
@@ -86,7 +86,7 @@ def test_a_single_replica_uses_one_round_trip_a_batch(replica: Replica, store: C
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_a_repeated_key_or_query_is_looked_up(replica: Replica, store: CountingStore) -> None:
+def test_a_repeated_key_or_query_is_looked_up(replica: Replica, store: CommitCountingStore) -> None:
     """An idempotency key, and a query that may be reused; a query that must be fresh is not looked up."""
     who = analyst(replica)
     first = ask(replica, who, "k", noise={"sigma": 9})
@@ -100,7 +100,7 @@ def test_a_repeated_key_or_query_is_looked_up(replica: Replica, store: CountingS
     assert store.ways() == (0, 1)
 
 
-def test_an_answer_of_another_replica_refuses_the_optimistic_commit_alone(store: CountingStore) -> None:
+def test_an_answer_of_another_replica_refuses_the_optimistic_commit_alone(store: CommitCountingStore) -> None:
     """An idempotency key or query answered by another replica: the stored bytes, no charge, and then locked commits."""
     with open_replica(store) as one, open_replica(store) as two:
         register(one)
@@ -117,7 +117,7 @@ def test_an_answer_of_another_replica_refuses_the_optimistic_commit_alone(store:
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_after_a_refusal_batches_use_locked_commits_for_a_while(replica: Replica, store: CountingStore) -> None:
+def test_after_a_refusal_batches_use_locked_commits_for_a_while(replica: Replica, store: CommitCountingStore) -> None:
     """A dataset shared with another replica does not cost wasted noise for every batch."""
     who = analyst(replica)
     store.faults = [HeadMoved()]
@@ -130,13 +130,13 @@ def test_after_a_refusal_batches_use_locked_commits_for_a_while(replica: Replica
     assert store.ways() == (0, 1)
 
 
-def test_an_allowance_is_judged_by_the_database(replica: Replica, store: CountingStore) -> None:
+def test_an_allowance_is_judged_by_the_database(replica: Replica, store: CommitCountingStore) -> None:
     """Including what other replicas have spent of it."""
     ask(replica, analyst(replica, allowance_rho=Decimal(1)), "k", reuse=False)
     assert store.ways() == (1, 0)
 
 
-def test_an_act_does_not_change_how_the_next_query_commits(replica: Replica, store: CountingStore) -> None:
+def test_an_act_does_not_change_how_the_next_query_commits(replica: Replica, store: CommitCountingStore) -> None:
     """An upload and an epoch: optimistic where the head was known, and with a look where it was not."""
     who = analyst(replica)
     for act in (
@@ -154,7 +154,7 @@ def test_an_act_does_not_change_how_the_next_query_commits(replica: Replica, sto
         assert store.ways() == (1, 0)
 
 
-def test_an_unclear_commit_is_followed_by_a_look(replica: Replica, store: CountingStore) -> None:
+def test_an_unclear_commit_is_followed_by_a_look(replica: Replica, store: CommitCountingStore) -> None:
     """A commit whose outcome is unknown."""
     who = analyst(replica)
     ask(replica, who, "a", reuse=False)
@@ -167,7 +167,7 @@ def test_an_unclear_commit_is_followed_by_a_look(replica: Replica, store: Counti
     assert [report.findings for report in verify_all(store)] == [[]]
 
 
-def test_a_head_that_is_not_witnessed_is_not_assumed(replica: Replica, store: CountingStore) -> None:
+def test_a_head_that_is_not_witnessed_is_not_assumed(replica: Replica, store: CommitCountingStore) -> None:
     """A head that the guard has not confirmed recorded is read again."""
     guard = replica.registry.guard(replica.registry.record("survey"))
     assert guard.is_confirmed(store.head(1))
@@ -203,7 +203,7 @@ def test_a_refused_optimistic_commit_leaves_memory_as_it_was(
     refused: list[Exception | None], sigmas: list[int]
 ) -> None:
     """However much was debited, and repeatedly: memory and its pages equal the ledger's replay."""
-    store = CountingStore()
+    store = CommitCountingStore()
     with open_replica(store) as replica:
         register(replica)
         upload(replica, "people", THREE_PEOPLE)

@@ -1,8 +1,6 @@
 """The writer of one dataset: batches, retries, reuse, allowances, and commits with unknown outcome."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -10,45 +8,11 @@ import orjson
 import pytest
 
 from service.query.parse import parse_query
-from service.testing.store import MemoryStore
-from service.testing.transaction import MemoryTransaction
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.errors import AllowanceExceeded, Busy, KeyConflict, NotFound, Unavailable
-from service.workflows.model.rows import Asked
-from service.workflows.ports.store import CommitUnclear, StoreUnavailable
 from service.workflows.replica import Replica
 from tests.factories import THREE_PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload, values
-
-
-class FaultyStore(MemoryStore):
-    """The in-memory store with faults: `faults` sets the outcome of each locked transaction's commit."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.faults: list[str] = []
-        self.locked = 0
-
-    @contextmanager
-    def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[MemoryTransaction]:
-        self.locked += lock
-        with super().transaction(dataset_id, lock=lock, asked=asked) as transaction:
-            if lock and self.faults:
-                _break_commit(transaction, self.faults.pop(0))
-            yield transaction
-
-
-def _break_commit(transaction: Any, fault: str) -> None:
-    commit = transaction.commit
-
-    def broken() -> None:
-        if fault in {"lost-reply", "fine"}:
-            commit()
-        if fault in {"lost-reply", "lost-request"}:
-            raise CommitUnclear
-        if fault == "gone":
-            raise StoreUnavailable
-
-    transaction.commit = broken
+from tests.workflows.stores import FaultyStore
 
 
 @pytest.fixture

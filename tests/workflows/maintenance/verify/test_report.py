@@ -22,30 +22,12 @@ from service.workflows.maintenance.verify.report import Report, verify_all
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing
-from service.workflows.replica import Replica
 from tests.factories import PEOPLE, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.keys import LEDGER_KEY
 from tests.workflows.damages import DAMAGES, Damage
+from tests.workflows.maintenance.verify.histories import history
 
 pytestmark = pytest.mark.slow
-
-HALF = 2**38
-"""Half of the budget of 0.5 rho, in units."""
-
-
-def history(replica: Replica) -> Principal:
-    """Three individuals, one with a lowered limit and one erased; three entries and a reused answer."""
-    register(replica)
-    upload(replica, "people", [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5), ("eve", "NO", 50, 1)])
-    replica.registry.writer(replica.registry.record("survey")).act(lowering("bob", limit_units=HALF))
-    who = analyst(replica)
-    ask(replica, who, "a", reuse=False)
-    ask(replica, who, "b", noise={"sigma": 5.0})
-    ask(replica, who, "b2", noise={"sigma": 5.0})
-    replica.curators.erase_individual("survey", "eve")
-    replica.curators.open_epoch("survey")
-    ask(replica, who, "c", noise={"sigma": 5.0})
-    return who
 
 
 @pytest.fixture
