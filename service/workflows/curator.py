@@ -3,21 +3,27 @@
 from collections.abc import Callable
 from typing import BinaryIO
 
+import numpy as np
+
 from service.workflows.datasets import Counts, Registration, dataset_view, register
-from service.workflows.erasure import erasing
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, DatasetView, Page, UploadReport
 from service.workflows.ports.store import Store
+from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.principals import Principals
 from service.workflows.reads import accounts
 from service.workflows.reads.act_log import acts
 from service.workflows.reads.budget_summary import all_accounts, summary
+from service.workflows.reads.ledger import slot_of
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.uploads import placing, read_upload
+from service.workflows.writer.committer import Operation
 from service.workflows.writer.low_priority import in_background
-from service.workflows.writer.operations import Result, act_beside, next_epoch
+from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
+from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.registry import DatasetRegistry
+from service.workflows.writer.state import DatasetState
 
 
 class Curators:
@@ -88,3 +94,22 @@ class Curators:
 
     def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")
+
+
+def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:
+    """Delete an individual's rows. No other individual gets its slot; if it returns, it keeps its spent total."""
+
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[None]:
+        slot = slot_of(transaction, key)
+        transaction.delete_records(slot)
+        change = base.memory.changed(emptied=np.array([slot]))
+
+        def act(transaction: Transaction, state: DatasetState) -> None:
+            # Not earlier: an act that lowers this limit holds the dataset's lock and waits for the account's row.
+            transaction.erase(slot, pepper.tombstone(record.id, key))
+            transaction.journal("erase", {"slot": slot})
+            state.after_commit(lambda: state.put_records(change))
+
+        return act
+
+    return prepare

@@ -253,3 +253,15 @@ def no_import_from_a_test_module(module: Module) -> list[str]:
         for line, name in imports(module)
         if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")
     ]
+
+
+def misplaced_tests(tests: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """Test files with the name of a module of the same room, but not at its mirrored path."""
+    known = set(sources)
+    modules = {(path.split("/")[1], path.rpartition("/")[2]): path for path in known}
+    return [
+        f"{test} has the name of {modules[key]}"
+        for test in tests
+        if (key := (test.split("/")[1], test.rpartition("/")[2].removeprefix("test_"))) in modules
+        and test.replace("tests/", "service/", 1).replace("/test_", "/") not in known
+    ]

@@ -41,6 +41,16 @@ def test_no_test_module_imports_from_another() -> None:
     assert complaints(rules.no_import_from_a_test_module, "tests", "loadtests", "clients") == []
 
 
+def test_a_test_file_named_after_a_module_lies_where_the_module_does() -> None:
+    """Tests mirror the source; a file of another name is named after a behaviour of several modules."""
+    sources = [each.path for each in modules("service")]
+    tests = [each.path for each in modules("tests") if "/test_" in each.path]
+    assert rules.misplaced_tests(tests, sources) == []
+    assert rules.misplaced_tests(["tests/core/test_plan.py"], ["service/core/deep/plan.py"]) == [
+        "tests/core/test_plan.py has the name of service/core/deep/plan.py"
+    ]
+
+
 def test_no_two_classes_share_a_name() -> None:
     """A class is found by its name alone."""
     assert rules.one_class_for_each_name(modules("service")) == []

@@ -89,7 +89,7 @@ MUTANTS = [
         file="service/workflows/writer/batch.py",
         find="if entry.query_hash == plan.query_hash)",
         put="if entry.dimension == plan.dimension)",
-        killed_by="tests/workflows/test_batch.py::test_only_the_same_query_is_answered_from_the_batch",
+        killed_by="tests/workflows/test_batched_charges.py::test_only_the_same_query_is_answered_from_the_batch",
     ),
     Mutant(
         name="allowance forgets the batch",
@@ -97,7 +97,7 @@ MUTANTS = [
         file="service/workflows/writer/batch.py",
         find=" + self.worst_cases.get(analyst.id, 0)\n        if",
         put="\n        if",
-        killed_by="tests/workflows/test_batch.py::test_an_allowance_is_spent_by_every_query_of_the_batch",
+        killed_by="tests/workflows/test_batched_charges.py::test_an_allowance_is_spent_by_every_query_of_the_batch",
     ),
     Mutant(
         name="a dataset's analyst asks another",

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 CONTRACT = "tests/contracts/test_witness.py"
-GUARD = "tests/workflows/test_guard.py"
+GUARD = "tests/workflows/rollback/test_guards_of_two_replicas.py"
 WITNESSING = "tests/workflows/rollback/test_guard.py"
 STORES = "tests/store/witness"
 
@@ -54,7 +54,7 @@ MUTANTS = [
         file="service/workflows/rollback/guard.py",
         find="if told is None or told.fence != head.fence or told.seq < seq:",
         put="if told is None or told.fence != head.fence or told.seq < seq or told.acts < head.data_version:",
-        killed_by="tests/leaks/test_vouching.py::test_every_read_of_an_analyst_is_confirmed_alike[paused]",
+        killed_by="tests/leaks/test_confirming.py::test_every_read_of_an_analyst_is_confirmed_alike[paused]",
     ),
     Mutant(
         name="another history of the same length",
@@ -182,7 +182,7 @@ MUTANTS = [
     Mutant(
         name="a clear record needs no pepper",
         incident="Whoever reaches Redis closes every dataset, and has everybody's budget burned.",
-        file="service/store/witness/plain_records.py",
+        file="service/store/witness/redis.py",
         find="if not compare_digest(held[end:], mac(held[:end])):",
         put="if not compare_digest(held, held):",
         killed_by=f"{STORES}/test_redis.py::test_a_clear_record_of_another_pepper_is_left_where_it_is",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from hmac import compare_digest
 from typing import Final
 
 from redis import Redis, RedisError
@@ -20,8 +21,7 @@ from redis.retry import Retry
 
 from service.store.redis.deadline_socket import deadline_connections
 from service.store.redis.sealing import STAMP_BYTES, Seal
-from service.store.witness.plain_records import clear_name, clear_record
-from service.store.witness.record_format import decode, encode
+from service.store.witness.record_format import RECORD_BYTES, decode, encode
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 
@@ -38,6 +38,7 @@ return held and 1 or 0
 """
 # What carries the script by name spares the client's and the pool's ways, which take as long as all else that is done.
 _DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
+_POSITION_BYTES: Final = 60  # fence, sequence and acts, written out for a script that compared them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,3 +220,18 @@ def _digest(data: bytes) -> str:
 
 def _position(record: WitnessRecord) -> tuple[int, int, int]:
     return record.position
+
+
+def clear_name(dataset: str) -> str:
+    """The key of a record of an earlier version: authenticated, and readable to every reader of Redis."""
+    return f"sparing:witness:{dataset}"
+
+
+def clear_record(dataset: str, held: object, mac: Callable[[bytes], bytes]) -> WitnessRecord | None:
+    """The record in a value that may be anything; None where it was not made with this pepper, for this dataset."""
+    if not isinstance(held, bytes):
+        return None
+    end = _POSITION_BYTES + RECORD_BYTES
+    if not compare_digest(held[end:], mac(held[:end])):
+        return None
+    return decode(dataset, held[_POSITION_BYTES:end])
