@@ -67,7 +67,7 @@ def amended(store: Store, record: DatasetRecord) -> list[Amendment]:
 
 
 def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, record: DatasetRecord) -> None:
-    """In both formats; no other slot's content changes, and no size."""
+    """Entries of both formats change in no other slot and in no size."""
     before = written(store, record)
     noted = amended(store, record)
     assert [(each.seq, each.number) for each in noted] == [(1, CHARGES), (2, WHOLE), (3, WHOLE), (4, 1)]

@@ -59,7 +59,7 @@ def test_an_answer_is_found_by_dataset_principal_and_key_alone(make: Make) -> No
     assert theirs.answer(OTHER, address) is None
 
 
-def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -> None:
+def test_hints_differ_by_address_and_agree_between_replicas(make: Make) -> None:
     """A hint only says which keys are worth a lookup."""
     addresses = [(genesis, (UUID(int=n), key)) for genesis in (GENESIS, OTHER) for n in (7, 8) for key in ("a", "b")]
     ours, theirs = make(), make()
@@ -69,7 +69,7 @@ def test_hints_tell_addresses_apart_and_are_alike_for_all_replicas(make: Make) -
 
 
 def test_entries_come_back_whole_and_in_order(make: Make) -> None:
-    """Between the given sequences, with gaps where entries are missing."""
+    """A read gives the entries between two sequences, with gaps where entries are missing."""
     entries = chain(6)
     make().share([SharedEntry(genesis=GENESIS, entry=entries[n]) for n in (4, 0, 1, 3)], [])
     cache = make()
@@ -93,7 +93,7 @@ def test_a_value_that_is_too_large_is_not_shared(cache: Cache) -> None:
 
 
 def test_a_slice_moves_only_forward(make: Make) -> None:
-    """In (fence, sequence, version of the records); a late writer changes nothing."""
+    """Slices are replaced only in the order of (fence, sequence, data version); a late writer changes nothing."""
     cache = make()
     order = [account_slice(3), account_slice(3, data_version=2), account_slice(11), account_slice(4, fence=2)]
     for each in order:
@@ -105,7 +105,7 @@ def test_a_slice_moves_only_forward(make: Make) -> None:
     assert found.place == order[-1].place
 
 
-def test_a_slice_is_not_put_over_one_that_came_meanwhile(make: Make) -> None:
+def test_a_slice_does_not_overwrite_a_concurrent_one(make: Make) -> None:
     """Another replica may store its own slice between our read and our write."""
     ours, theirs = make(), make()
     ours.share([account_slice(3)], [])

@@ -1,4 +1,4 @@
-"""Checkpoints, in the in-memory twin and in Postgres: page by page, only forward, only of the ledger that is there."""
+"""Checkpoints, in memory and on Postgres: written page by page, only forward, and only of the stored ledger."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +105,7 @@ def test_a_checkpoint_is_finished_only_on_top_of_the_one_that_it_was_copied_afte
     assert store.head(record.id).checkpoint_seq == 3
 
 
-def test_a_page_waits_for_no_lock_and_outlives_what_happens_under_it(store: Store, record: DatasetRecord) -> None:
+def test_a_page_is_written_without_the_datasets_lock(store: Store, record: DatasetRecord) -> None:
     """It is written while a transaction holds the dataset's lock, and survives that one's commit or rollback."""
     [digest] = charge(store, record, 1)
     written = checkpoint(1, digest, {0: 1, 1: 4})

@@ -38,7 +38,7 @@ def leases(request: pytest.FixtureRequest) -> Iterator[Open]:
         yield lambda replica: opened.enter_context(closing(PostgresLeases(url, replica)))
 
 
-def test_a_dataset_is_the_first_claimants(leases: Open) -> None:
+def test_a_dataset_belongs_to_the_first_claimant(leases: Open) -> None:
     """A later claim returns the owner, its URL and a time in the future; the owner's own claim prolongs the lease."""
     mine, theirs = leases(ONE), leases(OTHER)
 
@@ -52,7 +52,7 @@ def test_a_dataset_is_the_first_claimants(leases: Open) -> None:
     assert theirs.claim(2, OTHER, lease_s=LONG_S).replica == OTHER
 
 
-def test_an_expired_lease_is_the_next_claimants(leases: Open) -> None:
+def test_an_expired_lease_goes_to_the_next_claimant(leases: Open) -> None:
     """No release is needed; the former owner's next claim returns the new owner."""
     mine, theirs = leases(ONE), leases(OTHER)
     mine.claim(1, ONE, lease_s=SHORT_S)

@@ -152,7 +152,7 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
 
 @pytest.mark.parametrize("is_second", [False, True])
 @pytest.mark.parametrize("checkpoint", ["none", "half", "whole"])
-def test_an_account_is_the_page_and_the_entries_since(
+def test_an_account_is_its_page_plus_later_entries(
     store: Store, record: DatasetRecord, checkpoint: str, *, is_second: bool
 ) -> None:
     """Two pages, one of them written: with the checkpoint finished or not, no charge counts twice."""
@@ -228,7 +228,7 @@ def test_keys_are_listed_by_number_and_by_bytes(store: Store, record: DatasetRec
 
 
 def acted(store: Store, record: DatasetRecord) -> None:
-    """Three people join, one lowers a limit twice and is erased, another lowers one, and an epoch is opened."""
+    """Three individuals join, one lowers its limit twice and is erased, another lowers its own, an epoch is opened."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.arange(3), ["ann", "é" * 5, "eve"], np.full(3, 9))
         transaction.journal("rows", {"table": "people", "joined": {"bits": "x"}, "slots": {"bits": "y"}}, slots=3)
@@ -245,7 +245,7 @@ def acted(store: Store, record: DatasetRecord) -> None:
 
 
 def test_acts_are_listed_newest_first_with_their_individuals(store: Store, record: DatasetRecord) -> None:
-    """Without the slots kept for replicas; only keys of individuals present, and no key in an erasure."""
+    """The slots kept for replicas are not listed, and only keys of individuals present, none in an erasure."""
     acted(store, record)
     before = datetime.now(UTC) - timedelta(minutes=1)
     with store.transaction(record.id, lock=False) as transaction:

@@ -54,7 +54,7 @@ def test_queries_and_limits_go_on_while_a_long_act_writes(store: Store, record: 
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
-def test_a_long_act_that_is_left_has_written_nothing(store: Store, record: DatasetRecord, is_locked: bool) -> None:
+def test_an_abandoned_long_act_has_written_nothing(store: Store, record: DatasetRecord, is_locked: bool) -> None:
     """Left before or after it took its lock: the next act finds the dataset unchanged and unlocked."""
     with store.long_act(record.id) as act:
         act.add_individuals(np.array([0]), ["ann"], np.array([9]))

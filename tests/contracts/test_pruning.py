@@ -67,7 +67,7 @@ def dropped(store: Store, record: DatasetRecord, *, after: int = 0, to: int = PR
 
 @pytest.mark.parametrize("drops", [0, 1, 2])
 def test_pruned_entries_keep_their_hash_and_hold_no_individual(store: Store, record: DatasetRecord, drops: int) -> None:
-    """With their bytes not dropped yet, dropped in part, or dropped twice."""
+    """Reads are the same with the bytes not dropped yet, dropped in part, or dropped twice."""
     hashes = written(store, record)
     pruned(store, record)
     for _ in range(drops):
@@ -87,7 +87,7 @@ def test_pruned_entries_keep_their_hash_and_hold_no_individual(store: Store, rec
 
 
 def test_dropping_frees_space(store: Store, record: DatasetRecord) -> None:
-    """For every kind of entry; the last entry keeps its bytes."""
+    """Entries of every kind shrink; the last entry keeps its bytes."""
     written(store, record)
     with store.transaction(record.id, lock=False) as transaction:
         before = dict(transaction.entry_sizes(before=9, limit=9))

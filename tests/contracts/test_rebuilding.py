@@ -1,4 +1,4 @@
-"""An answer put back under its key, in memory and in Postgres: the row is added, and nothing else moves."""
+"""An answer restored under its key, in memory and on Postgres: the row is added, and nothing else changes."""
 
 import numpy as np
 import orjson
@@ -38,7 +38,7 @@ def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
     return first
 
 
-def test_the_row_is_added_and_nothing_else_moves(store: Store, record: DatasetRecord) -> None:
+def test_the_row_is_added_and_nothing_else_changes(store: Store, record: DatasetRecord) -> None:
     """The key has its answer, the head and the worst cases are unchanged, and a second call finds nothing to do."""
     entry = without_an_answer(store, record)
     head, costs = store.head(record.id), store.worst_cases_of(ANALYST)
@@ -56,7 +56,7 @@ def test_the_row_is_added_and_nothing_else_moves(store: Store, record: DatasetRe
     assert rebuild(store, "survey", seq=1, key=KEY) is None
 
 
-def test_a_process_that_took_the_key_for_free_learns_that_it_is_not(store: Store, record: DatasetRecord) -> None:
+def test_a_conditional_append_under_a_rebuilt_key_is_refused(store: Store, record: DatasetRecord) -> None:
     """The head has not moved, and still its conditional append is refused: no individual is charged."""
     without_an_answer(store, record)
     head = store.head(record.id)

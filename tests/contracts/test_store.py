@@ -238,7 +238,7 @@ def test_acts_are_read_back_in_order_and_chained(store: Store, record: DatasetRe
     assert again == acts[1]
 
 
-def test_accounts_read_back_whether_they_are_as_most_or_not(store: Store, record: DatasetRecord) -> None:
+def test_accounts_with_usual_and_unusual_limits_read_back(store: Store, record: DatasetRecord) -> None:
     """The dataset's limit, a lower one, zero, and an erased record; with gaps between the slots and without."""
     usual = record.budget_units
     with store.transaction(record.id, lock=True) as transaction:
@@ -376,7 +376,7 @@ def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, 
 
 
 def test_a_limit_only_falls(store: Store, record: DatasetRecord) -> None:
-    """Lowering sticks; an attempt to raise changes nothing."""
+    """A lowered limit stays; an attempt to raise it changes nothing."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0]), ["ann"], np.array([10]))
         transaction.set_limit(0, 4)
@@ -419,7 +419,7 @@ def test_a_pause_lasts_until_it_is_ended(store: Store, record: DatasetRecord) ->
         assert transaction.account_of(0) == (9, 0, False, 0, 0)
 
 
-def test_a_burn_is_an_entry_that_is_found_as_one(store: Store, record: DatasetRecord) -> None:
+def test_a_burn_reads_back_as_an_entry_and_as_a_burn(store: Store, record: DatasetRecord) -> None:
     """It reads back whole, among the entries and among the burns, and no query is answered with it."""
     with store.transaction(record.id, lock=True) as transaction:
         first = entry(transaction.head, {0: 5})

@@ -28,7 +28,7 @@ def filled(store: Store, record: DatasetRecord) -> list[AnswerRecord]:
 
 
 def test_all_answers_come_in_the_order_of_the_ledger(store: Store, record: DatasetRecord) -> None:
-    """Also when other rows are read in between; no answer of another dataset is among them."""
+    """The order holds when other rows are read in between; no answer of another dataset is among them."""
     expected, other = filled(store, record), store.add_dataset(dataset("other"))
     with store.transaction(record.id, lock=False) as transaction:
         found = []
@@ -42,7 +42,7 @@ def test_all_answers_come_in_the_order_of_the_ledger(store: Store, record: Datas
 
 
 def test_all_worst_cases_are_listed_by_analyst(store: Store, record: DatasetRecord) -> None:
-    """Only those of this dataset."""
+    """The worst cases are those of this dataset only."""
     filled(store, record)
     with store.transaction(record.id, lock=False) as transaction:
         expected = {UUID(int=number + 100): 3 for number in range(ENTRIES)}
@@ -53,7 +53,7 @@ def test_all_worst_cases_are_listed_by_analyst(store: Store, record: DatasetReco
 
 
 def test_sizes_are_listed_newest_first(store: Store, record: DatasetRecord) -> None:
-    """At most as many as asked for; an entry's size grows with its values, and none is of another dataset."""
+    """At most `limit` sizes are listed; an entry's size grows with its values, and none is of another dataset."""
     dimensions = [2, 1000, 40_000, 1]
     with store.transaction(record.id, lock=True) as transaction:
         for dimension in dimensions:

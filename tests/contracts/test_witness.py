@@ -50,7 +50,7 @@ def test_a_new_witness_is_empty_and_a_written_record_reads_back(witness: Witness
 
 
 def test_a_witness_moves_only_forward(witness: Witness) -> None:
-    """In the order of (fence, sequence, acts); a late write returns the farthest record."""
+    """Records are ordered by (fence, sequence, acts); a late write returns the farthest record."""
     order = [at(1, 1), at(1, 1, acts=3), at(1, 2), at(1, 9), at(2, 3), at(2, 4)]
     for before, record in zip([None, *order], order, strict=False):
         assert witness.write(DATASET, record) == before
@@ -66,8 +66,8 @@ def test_another_hash_at_the_same_position_is_refused(witness: Witness) -> None:
     assert witness.history(DATASET) == [FIRST]
 
 
-def test_datasets_do_not_know_of_each_other(witness: Witness) -> None:
-    """Nor do datasets of the same name with different registrations."""
+def test_datasets_have_separate_records(witness: Witness) -> None:
+    """Datasets of the same name with different registrations do not share records either."""
     other = "survey-" + "1e" * 32
     witness.write(DATASET, at(1, 5))
     assert witness.history(other) == []

@@ -21,7 +21,7 @@ class Person:
 
 @dataclass
 class ReferenceDataset:
-    """People by key. `ask` answers a vector query given as a function from a person to {coordinate: integer}."""
+    """Individuals by key. `ask` answers a query given as {key: {coordinate: integer}}."""
 
     budget: int
     people: dict[str, Person] = field(default_factory=dict)

@@ -75,7 +75,7 @@ def query(kind: str, number: int, sigma: float) -> dict[str, Any]:
 
 
 class FilterMachine(RuleBasedStateMachine):
-    """The whole service over the in-memory store, beside the reference."""
+    """The whole service over a store, compared with the reference."""
 
     def __init__(self, store: MemoryStore | PostgresStore, database_url: str | None = None) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ MUTANTS = [
         file="service/store/redis/client.py",
         find="if type(held) ~= 'string' or string.sub(held, 1, {STAMP_BYTES}) == ARGV[1]",
         put="if type(held) ~= 'string' or ARGV[1] ~= ''",
-        killed_by="tests/contracts/test_cache.py::test_a_slice_is_not_put_over_one_that_came_meanwhile[redis]",
+        killed_by="tests/contracts/test_cache.py::test_a_slice_does_not_overwrite_a_concurrent_one[redis]",
     ),
     Mutant(
         name="a sealed value begins with its length",

@@ -43,7 +43,7 @@ MUTANTS = [
         file="service/store/postgres/ledger_listings.py",
         find="(WHERE outcome = 'charged' AND kind = 'query')",
         put="(WHERE outcome = 'charged')",
-        killed_by="tests/contracts/test_listings.py::test_an_account_is_the_page_and_the_entries_since",
+        killed_by="tests/contracts/test_listings.py::test_an_account_is_its_page_plus_later_entries",
     ),
     Mutant(
         name="a damaged counter passes",

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 CUTTING = "tests/faults/test_cutting.py::test_an_unseen_commit_is_resolved_by_reading"
-PROPOSAL = "tests/contracts/test_proposal.py"
+PROPOSAL = "tests/contracts/test_conditional_append.py"
 
 MUTANTS = [
     Mutant(

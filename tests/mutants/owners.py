@@ -17,7 +17,7 @@ MUTANTS = [
         file="service/store/postgres/leases.py",
         find="WHERE held.replica = excluded.replica OR held.expires_at <= clock_timestamp()",
         put="WHERE held.replica = excluded.replica OR held.expires_at > clock_timestamp()",
-        killed_by="tests/contracts/test_leases.py::test_a_dataset_is_the_first_claimants[postgres]",
+        killed_by="tests/contracts/test_leases.py::test_a_dataset_belongs_to_the_first_claimant[postgres]",
     ),
     Mutant(
         name="everybody works on everything",

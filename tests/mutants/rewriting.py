@@ -39,7 +39,7 @@ MUTANTS = [
         file="service/workflows/maintenance/amend.py",
         find="        if _next_of(transaction) != stretch:",
         put="        if stretch.to < 0:",
-        killed_by=f"{AMENDING}::test_a_stretch_that_another_process_has_done_is_not_done_again",
+        killed_by=f"{AMENDING}::test_a_range_amended_by_another_process_is_skipped",
     ),
     Mutant(
         name="a rewritten entry is replayed",

@@ -224,7 +224,7 @@ class SimulatedTransaction(MemoryTransaction):
             raise CommitUnclear
 
 
-class SimulatedProposal(MemoryConditionalAppend):
+class SimulatedConditionalAppend(MemoryConditionalAppend):
     """The port's ConditionalAppend: its noise was drawn before its transaction began."""
 
     def __init__(self, owner: "ReplicaStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
@@ -249,9 +249,11 @@ class ReplicaStore(MemoryStore):
         self.principal_records = disk.store.principal_records
 
     @contextmanager
-    def conditional_append(self, dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> Iterator[SimulatedProposal]:
+    def conditional_append(
+        self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
+    ) -> Iterator[SimulatedConditionalAppend]:
         self.disk.scheduler.pause()
-        yield SimulatedProposal(self, dataset_id, head, asked=asked)
+        yield SimulatedConditionalAppend(self, dataset_id, head, asked=asked)
 
     @contextmanager
     def transaction(

@@ -36,7 +36,7 @@ def test_no_seed_breaks_a_law(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SHARED_SEEDS, CHUNK))
 def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
-    """The same worlds with a cache between the replicas: it loses, delays, keeps old values and exchanges them."""
+    """The same worlds with a cache between the replicas that loses, delays, exchanges and returns old values."""
     lies: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
         world = World(seed, shares=True)
@@ -49,7 +49,7 @@ def test_a_cache_that_lies_breaks_no_law(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, WITNESSED_SEEDS, CHUNK))
 def test_two_witnesses_written_one_after_the_other_break_no_law(first: int) -> None:
-    """The same worlds with replicas that die between telling the second, writing to the first and syncing it."""
+    """The same worlds with replicas that die between writing the second witness, writing the first and syncing it."""
     counts: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
         world = World(seed, witnesses=2)

@@ -47,7 +47,7 @@ class FaultyKeyValueStore(MemoryKeyValueStore):
 
     @property
     def has_messages(self) -> bool:
-        """Whether a message waits."""
+        """Whether a notice waits to be read."""
         return self._heard is not None and not self._heard.empty()
 
     def get(self, names: Sequence[str]) -> list[object]:

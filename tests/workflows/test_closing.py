@@ -118,7 +118,7 @@ def test_closing_does_not_wait_for_a_stuck_writer(
 
 
 def test_the_queue_can_be_measured(replica: Replica, store: GatedStore) -> None:
-    """All waiting requests of all writers; a request being answered is not counted."""
+    """The waiting requests of all writers are counted, without requests being answered."""
     who = analyst(replica)
     store.gate.clear()
     promises = [replica.analysts.submit(who, "one", "k0", QUERY)]

@@ -44,6 +44,6 @@ def test_a_registration_of_before_accounting_was_stated_is_verified_by_its_own_g
 
 
 def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:
-    """As are all statements of a registration."""
+    """The genesis of a declared capacity differs from that without one."""
     genesis = {registered(**fields).genesis for fields in ({}, {"rows_capacity": 5}, {"rows_capacity": 6})}
     assert len(genesis) == 3

@@ -71,7 +71,7 @@ def test_a_history_of_twice_the_length_takes_twice_the_calls(replica: Replica, s
 
 
 def test_the_one_record_of_another_history_is_found_among_thousands(replica: Replica, store: MemoryStore) -> None:
-    """At any position."""
+    """The record is found at any position."""
     dataset = replica.registry.record("survey")
     records = history(replica, store, LONG)
     foreign = replace(records[0], slots=LONG, hash=bytes(32))

@@ -176,7 +176,7 @@ def test_a_restored_piece_of_an_erased_individual_is_found(database_url: str, st
     ],
 )
 def test_the_database_lets_only_quantities_change(database_url: str, store: PostgresStore, statement: str) -> None:
-    """Also with the owner's rights, as long as triggers are on."""
+    """With triggers on, the owner cannot make other changes either."""
     assert findings(store) == []
     with psycopg.connect(database_url) as owner, pytest.raises(psycopg.Error):
         owner.execute(statement.encode())

@@ -108,7 +108,7 @@ def test_a_returning_individual_keeps_its_spent_total(replica: Replica, store: S
 
 
 def test_a_start_after_the_amendments_loads_every_charge(replica: Replica, store: Store) -> None:
-    """Also after a killed process: a checkpoint is written before an entry is amended."""
+    """A checkpoint is written before an entry is amended, so that a killed process loses no charge."""
     before = spent(replica)
     amend_erased(writer_of(replica))
     with open_replica(store, SeededEntropy(7)) as again:
@@ -134,7 +134,7 @@ def test_a_process_that_ends_between_stretches_loses_no_amendment(
     assert findings(store) == []
 
 
-def test_a_stretch_that_another_process_has_done_is_not_done_again(
+def test_a_range_amended_by_another_process_is_skipped(
     replica: Replica, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two replicas that start together find the same erasure; the second has its turn after the first is done."""
@@ -164,7 +164,7 @@ def test_a_replica_that_is_behind_takes_totals_from_the_pages(replica: Replica, 
 
 
 def test_the_values_of_an_erased_individual_are_in_no_row(replica: Replica, store: Store) -> None:
-    """Neither its squared norms nor its charges; those of the others are still stored."""
+    """Neither its squared norms nor its charges are stored; those of the others still are."""
     with store.transaction(1, lock=False) as transaction:
         entries = list(transaction.entries(after=0))
     norms = {int(entry.quantities().amounts[0]) for entry in entries[:5]}
@@ -263,7 +263,7 @@ def test_closing_ends_the_wait_for_a_checkpoint(replica: Replica, monkeypatch: p
 
 
 def test_a_rewritten_entry_is_never_replayed(replica: Replica, store: Store) -> None:
-    """Not even if the head claims that no checkpoint covers it: the erased individual would get a new budget."""
+    """It is not replayed even if the head claims no checkpoint: the erased individual would get a new budget."""
     amend_erased(writer_of(replica))
     with store.transaction(1, lock=False) as transaction:
         entry = next(iter(transaction.entries(after=0)))

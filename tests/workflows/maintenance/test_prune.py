@@ -160,7 +160,7 @@ def test_a_concurrent_pruning_is_refused(store: Store, monkeypatch: pytest.Monke
 
 
 def test_a_running_replica_goes_on_after_a_pruning(store: Store) -> None:
-    """Also a replica whose memory is at an earlier entry."""
+    """A replica answers on, also if its memory is at an earlier entry."""
     with open_replica(store, SeededEntropy(7)) as behind:
         behind.preload()
         with open_replica(store, SeededEntropy(8)) as ahead:
@@ -174,7 +174,7 @@ def test_a_running_replica_goes_on_after_a_pruning(store: Store) -> None:
 
 @pytest.mark.parametrize("first", ["erase", "prune"])
 def test_erasure_and_pruning_go_together(store: Store, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In either order, repeatedly, with amendments before and after the pruned sequence."""
+    """Both work in either order, repeatedly, with amendments before and after the pruned sequence."""
     monkeypatch.setattr(amend_module, "STRETCH_ENTRIES", 4)
 
     def erase(replica: Replica, key: str) -> None:

@@ -41,7 +41,7 @@ class FaultyStore(MemoryStore):
 
 @pytest.fixture
 def store() -> FaultyStore:
-    """Two datasets of one person, each with two entries; the first ledger is damaged."""
+    """Two datasets of one individual, each with two entries; the first ledger is damaged."""
     made = FaultyStore()
     with open_replica(made) as replica:
         for name in NAMES:
@@ -124,7 +124,7 @@ def everything(replica: Replica, who: Principal) -> None:
 def test_every_operation_on_a_damaged_dataset_is_refused(
     replica: Replica, checks: StartChecks, store: FaultyStore
 ) -> None:
-    """Also a query whose head was confirmed recorded, which needs no transaction before its commit."""
+    """A query is refused even if its head was confirmed recorded, so that it needs no transaction before its commit."""
     who = analyst(replica)
     for key in ("c", "d"):
         ask(replica, who, key, "one", reuse=False)
@@ -171,7 +171,7 @@ def test_an_error_affects_that_check_alone(
     assert "forty-four" not in caplog.text
 
 
-def test_a_check_waits_for_the_load_but_not_for_ever(replica: Replica, checks: StartChecks) -> None:
+def test_a_check_waits_a_bounded_time_for_the_load(replica: Replica, checks: StartChecks) -> None:
     """Loading for waiting clients comes first; a dataset that is never loaded is checked all the same."""
     record, guard = replica.registry.record("one"), replica.registry.guard(replica.registry.record("one"))
     loading = iter([False, False, True, True])
@@ -200,7 +200,7 @@ def test_closing_ends_the_checks(replica: Replica, checks: StartChecks, store: F
     assert (store.begun, guard.code) == (begun, None)
 
 
-def test_a_replica_checks_what_it_opens_on_a_thread_of_its_own(replica: Replica) -> None:
+def test_a_replica_checks_opened_datasets_on_its_own_thread(replica: Replica) -> None:
     """After `check_ledgers` was called."""
     opened(replica, "one")
     replica.registry.let_go([1])

@@ -78,7 +78,7 @@ def test_long_queries_end_a_page_early(replica: Replica, monkeypatch: pytest.Mon
     ],
 )
 def test_a_cursor_that_this_listing_has_not_given_is_refused(replica: Replica, cursor: str) -> None:
-    """As an invalid cursor, not as a database error."""
+    """The refusal is InvalidRequest, not a database error."""
     with pytest.raises(InvalidRequest) as refused:
         replica.analysts.releases(analyst(replica), cursor=cursor, limit=3)
     assert [error.field for error in refused.value.errors] == ["cursor"]

@@ -130,7 +130,7 @@ def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any])
 
 
 def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> None:
-    """The same bytes, charged once; under another key the query is refused."""
+    """The key gives the same bytes, charged once; under another key the query is refused."""
     with replica_on(either) as replica:
         who = analyst(replica)
         firsts = {key: ask(replica, who, key, **query) for key, query in (("a", OF_AGE), ("b", IN_STEPS))}
@@ -281,7 +281,7 @@ def test_while_the_database_is_unavailable_a_key_is_not_refused(store: LaterMemo
 
 
 def test_a_withheld_answer_leaves_only_when_it_is_witnessed(store: LaterMemoryStore) -> None:
-    """As with every stored answer; a closed dataset gives none."""
+    """A stored answer is confirmed recorded before it leaves; a closed dataset gives none."""
     witness = MoodyWitness()
     with replica_on(store, witness) as replica:
         who = analyst(replica)

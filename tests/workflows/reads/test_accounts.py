@@ -59,7 +59,7 @@ def here(world: Replicas, number: int = 0) -> LedgerPosition:
 
 
 def test_an_account_is_read_while_the_writer_is_busy(world: Replicas) -> None:
-    """By the individual and by the curator, from another replica's slices, without waiting for the writer."""
+    """The individual and the curator read it from another replica's slices, without waiting for the writer."""
     bob = individual(world)
     usual = (
         world.replicas[0].individuals.budgets(bob),
@@ -135,7 +135,7 @@ def test_a_missing_or_short_slice_gives_no_accounts(world: Replicas) -> None:
 
 
 def test_an_unknown_individual_is_not_found(world: Replicas) -> None:
-    """With the writer idle or busy."""
+    """NotFound is raised with the writer idle or busy."""
     nobody = individual(world, "nobody")
     leave(world)
     with pytest.raises(NotFound):
@@ -157,7 +157,7 @@ def test_a_slice_is_shared_once(world: Replicas) -> None:
 
 
 def test_a_database_that_is_away_is_unavailable(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same refusal as from the writer."""
+    """The read is refused as the writer would refuse it."""
     leave(world)
     world.unload(1)
 

@@ -78,7 +78,7 @@ def test_pages_join_up(replica: Replica, limit: int) -> None:
 
 
 def test_an_erased_key_does_not_come_back(replica: Replica) -> None:
-    """Neither in the erasure nor in the individual's earlier acts; the acts themselves stay in the log."""
+    """Neither the erasure nor the individual's earlier acts show the key; the acts themselves stay in the log."""
     bob = owner(replica, "canary-bob")
     replica.individuals.lower_limit(bob, "survey", limit_rho=Decimal("0.25"))
     assert [each.individual for each in acts(replica)] == ["canary-bob", None]
@@ -106,7 +106,7 @@ def test_a_reconciliation_says_what_was_burned(replica: Replica, store: MemorySt
 
 
 def test_an_unknown_dataset_and_a_strange_cursor_are_refused(replica: Replica) -> None:
-    """With the errors of every listing."""
+    """NotFound and InvalidRequest are raised, as in every listing."""
     with pytest.raises(NotFound):
         replica.curators.acts("nowhere", cursor=None, limit=5)
     with pytest.raises(InvalidRequest):

@@ -132,7 +132,7 @@ class WatchedStore(MemoryStore):
 
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_a_checkpoint_is_checked_when_it_begins_and_before_it_ends(*, is_closed: bool) -> None:
-    """Not at every page: a check costs several round trips, and each page is bound to its entry anyway."""
+    """Pages are not checked singly: a check costs several round trips, and each page is bound to its entry anyway."""
     store, witness = WatchedStore(), MemoryWitness()
     record = store.add_dataset(dataset())
     guard, pages = RollbackGuard(record=record, store=store, witness=witness), range(5)

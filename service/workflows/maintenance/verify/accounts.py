@@ -1,4 +1,4 @@
-"""Every account held against the journal, which decides limits, and against the ledger, which gives the spent totals.
+"""Every account compared with the journal, which decides limits, and with the ledger, which gives the spent totals.
 
 If uploads state limits, the journal does not hold them, but still bounds them.
 """
@@ -17,7 +17,7 @@ NAMED_MAX: Final = 5
 
 
 def named(slots: Integers, sentence: Callable[[int], str]) -> Iterator[str]:
-    """A finding for each of the first slots, and the number of the others."""
+    """A finding for each of the first NAMED_MAX slots, and the number of the others."""
     for slot in slots[:NAMED_MAX].tolist():
         yield f"individuals row {slot}: {sentence(slot)}"
     if slots.size > NAMED_MAX:
@@ -61,7 +61,7 @@ def _presence(slots: Integers, present: NDArray[np.bool_], journal_state: Journa
 
 
 def _spent(accounts: SlotsInUse, journal_state: JournalState, spent: Integers) -> Iterator[str]:
-    """Compared with the limit of now, and with the largest that was ever in force."""
+    """Findings where a spent total exceeds the present limit, or the largest that was ever in force."""
     order = np.argsort(accounts.slots)
     order = order[accounts.slots[order] < spent.size]
     slots, limits = accounts.slots[order], accounts.limits[order]

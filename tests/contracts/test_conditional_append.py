@@ -175,7 +175,7 @@ def test_a_query_that_could_be_reused_is_not_charged_again(store: Store, record:
 
 
 def test_of_two_appends_on_one_head_one_is_committed(store: Store, record: DatasetRecord) -> None:
-    """In every round exactly one, and the ledger has no gap."""
+    """In every round exactly one is committed, and the ledger has no gap."""
 
     def race(name: str, head: Head) -> bool:
         try:
