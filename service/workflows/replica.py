@@ -98,7 +98,7 @@ class Replica:
         self.registry.attach(self._amender)
 
     def waiting(self) -> int:
-        """The number of requests waiting in all writers together."""
+        """The number of submissions and acts waiting in all writers together."""
         return sum(writer.length for writer in self.registry.opened())
 
     def fenced(self) -> int:

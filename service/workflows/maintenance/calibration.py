@@ -31,7 +31,7 @@ from service.workflows.writer.batch import quantities, scaled
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
 ROWS_OFTEN: Final = 16
-"""Rows of each individual in the smaller event table, on which finding the next individual's rows is slowest."""
+"""Rows for each individual in the event table of few individuals, where a step to the next one is slowest."""
 COORDINATES: Final = 2**16
 REPETITIONS: Final = 5
 LISTED_STEPS: Final = 11

@@ -22,7 +22,7 @@ SILENT_RETRIES: Final = 30
 """A database unavailable this often is an incident; retries are a second apart, after other datasets' turns."""
 LOOKS: Final = 100
 LOOK_EVERY_S: Final = 0.1
-"""The wait for a dataset to be loaded, in LOOKS intervals: a client may need the load first."""
+"""A check waits up to LOOKS intervals of this length for its dataset to be loaded: a client may need that first."""
 
 
 @dataclass(slots=True, kw_only=True)
