@@ -35,7 +35,7 @@ def test_answers_left_is_the_most_that_stays_certified(price: int, spent: int, f
     st.integers(0, 2**50),
     st.randoms(),
 )
-def test_nobody_is_left_out_while_coverage_is_certified(
+def test_no_individual_is_left_out_while_coverage_is_certified(
     queries: list[tuple[int, float]], floor: int, random: Random
 ) -> None:
     """For all vectors within the clip, on every path that public numbers certify."""

@@ -31,7 +31,7 @@ class TestEveryRoute:
             assert response.headers["www-authenticate"] == "Bearer"
 
     @pytest.mark.parametrize("route", ROUTES, ids=str)
-    async def test_each_role_gets_what_is_its_own(self, world: World, route: Route) -> None:
+    async def test_each_role_gets_its_own_part(self, world: World, route: Route) -> None:
         """Its own routes answer; on another's the bytes are those of a path that does not exist."""
         nothing = await route.call(world, "curator", path="/v1/nothing")
         assert nothing.status_code == 404

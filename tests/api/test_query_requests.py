@@ -69,7 +69,7 @@ async def test_all_the_answers_of_a_commit_wake_the_loop_once(monkeypatch: pytes
     assert wakings == 1
 
 
-def test_an_answer_for_a_loop_that_has_ended_harms_nobody() -> None:
+def test_an_answer_for_a_loop_that_has_ended_does_no_harm() -> None:
     """The writer that settles it must not be told of a loop's end."""
     future = PendingAnswer(1)
 
@@ -96,7 +96,7 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     await asyncio.sleep(0.01)
 
 
-async def test_a_refusal_that_nobody_waits_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_without_a_waiting_client_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The event loop would write its text into the log."""
     future = PendingAnswer(1)
     waiting = asyncio.create_task(wait_for_answer(future))

@@ -46,7 +46,7 @@ async def test_paths_that_are_not_ones_own_count_as_well(world: World) -> None:
     assert {(await world.call(None, "GET", "/v1/me/budgets")).status_code for _ in range(5)} == {401}
 
 
-async def test_probes_are_not_limited_and_nobody_is_asked_where_there_is_no_limit(world: World) -> None:
+async def test_probes_are_not_limited_and_without_a_limit_no_cache_is_asked(world: World) -> None:
     """Not even the cache."""
     counting = Counting()
     world.replica.limiter = Limiter(RATE, counting, clock=lambda: 5.0)

@@ -109,6 +109,6 @@ JSON = st.recursive(
 
 
 @given(document=JSON)
-def test_whatever_is_sent_every_error_names_a_field(document: object) -> None:
+def test_every_error_names_a_field(document: object) -> None:
     """No document makes the naming fail or leaves a field without a name."""
     assert all(error.field and error.message for error in errors_of(document))

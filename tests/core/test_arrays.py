@@ -26,7 +26,7 @@ def test_few_give_what_many_give(seed: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [FEW, FEW + 1])
-def test_a_place_beyond_the_end_is_nobody(count: int) -> None:
+def test_a_place_beyond_the_end_has_no_slot(count: int) -> None:
     """However many there are; a mask of another length is refused as well."""
     column = np.zeros(count, dtype=np.int64)
     with pytest.raises(IndexError):
@@ -65,7 +65,7 @@ def test_it_reads_as_so_many_times_the_number(value: int, count: int) -> None:
     assert array[-2:].tolist() == [value] * min(count, 2)
 
 
-def test_nobody_can_write_it() -> None:
+def test_a_uniform_array_is_read_only() -> None:
     """A write to one would be a write to all."""
     with pytest.raises(ValueError, match="read-only"):
         uniform(1, 3)[0] = 2
@@ -90,7 +90,7 @@ def test_the_first_of_none_is_zero() -> None:
 
 
 @given(elements=st.lists(st.tuples(st.integers(-9, 9), st.booleans()), max_size=9), is_one=st.booleans())
-def test_what_is_kept_is_what_is_marked(elements: list[tuple[int, bool]], *, is_one: bool) -> None:
+def test_kept_elements_are_the_marked_ones(elements: list[tuple[int, bool]], *, is_one: bool) -> None:
     """In order; one number stays one, and numbers that are equal by chance do not become one."""
     numbers = np.array([number for number, _ in elements], dtype=np.int64)
     array = uniform(5, numbers.size) if is_one else numbers

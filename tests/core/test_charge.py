@@ -153,7 +153,7 @@ def test_a_sigma_that_is_no_sigma_is_refused(sigma: float) -> None:
 
 
 @pytest.mark.parametrize("sigma", [1.0, math.pi])
-def test_nobody_pays_nothing(sigma: float) -> None:
+def test_an_empty_set_is_charged_nothing(sigma: float) -> None:
     """No individuals, no charges; and a zero vector costs nothing."""
     assert charge_units(np.empty(0, dtype=np.int64), sigma).tolist() == []
     assert charge_units(np.zeros(3, dtype=np.int64), sigma).tolist() == [0, 0, 0]

@@ -112,7 +112,7 @@ def test_norms_are_of_the_summed_vector() -> None:
         sound(norms_squared=row(2), **both).check()
 
 
-def test_one_entry_each_and_nobody_at_all_pass_the_check() -> None:
+def test_one_entry_each_and_empty_blocks_pass_the_check() -> None:
     """Without owners entry e is of slot e."""
     sound(owners=None, coordinates=row(0, 1), values=row(5, -1)).check()
     sound(slots=row(), norms_squared=row(), owners=None, coordinates=row(), values=row()).check()

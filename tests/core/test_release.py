@@ -115,7 +115,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 @given(worlds(), st.integers(0, 2**32))
-def test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay(world: World, seed: int) -> None:
+def test_the_answer_less_its_noise_is_the_sum_over_the_active_set(world: World, seed: int) -> None:
     """Sum, charged, charges and left out, all against Python's integers; the accounts are read and not debited."""
     accounts = world.accounts()
     can_pay = [slot for slot in world.vectors if world.spent[slot] + world.charge(slot) <= world.limit[slot]]
@@ -135,7 +135,7 @@ def test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay(world: Worl
 
 
 @given(worlds())
-def test_nobody_else_notices_when_somebody_is_not_there(world: World) -> None:
+def test_no_other_account_changes_when_an_individual_is_missing(world: World) -> None:
     """Separability: without one individual all others are charged the same, and the sum loses that one's vector."""
     for missing in world.vectors:
         others = replace(world, vectors={s: v for s, v in world.vectors.items() if s != missing})
@@ -273,7 +273,7 @@ def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
 
 
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])
-def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) -> None:
+def test_a_query_without_touched_individuals_is_pure_noise(blocks: list[Contributions]) -> None:
     """The same law, shape and support as any other answer; no individual is charged."""
     release = answer(blocks, accounts_of([1]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
@@ -281,7 +281,7 @@ def test_a_query_that_touches_nobody_is_pure_noise(blocks: list[Contributions]) 
     assert [release.charged.size, release.charges.size, np.count_nonzero(~release.active)] == [0, 0, 0]
 
 
-def test_an_answer_when_everybody_is_exhausted_is_pure_noise_too() -> None:
+def test_an_answer_with_all_budgets_exhausted_is_pure_noise_too() -> None:
     """Never a refusal: it would tell spent totals."""
     release = answer([count_block([0, 1])], accounts_of([0, 0]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
 
@@ -310,7 +310,7 @@ def test_a_block_of_another_dimension_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("dimension", "sigma"), [(1, 0.1), (0, 1.0), (1, math.nan)])
-def test_what_is_out_of_range_is_refused_before_anybody_is_looked_at(dimension: int, sigma: float) -> None:
+def test_values_out_of_range_are_refused_before_any_contribution_is_read(dimension: int, sigma: float) -> None:
     """A refusal may depend on public numbers only, so it comes before the data."""
     looked_at = []
 

@@ -129,7 +129,7 @@ def test_debit_takes_from_those_and_only_those(ledger: tuple[Accounts, NDArray[n
 
 
 @given(ledgers())
-def test_one_who_cannot_pay_stops_the_whole_debit(
+def test_one_unaffordable_charge_stops_the_whole_debit(
     ledger: tuple[Accounts, NDArray[np.int64], NDArray[np.int64]],
 ) -> None:
     """All or nothing: a violation leaves every account as it was."""
@@ -152,7 +152,7 @@ def test_equality_stays_active_and_a_unit_more_does_not() -> None:
     assert book.active(row(0, 1, 2), row(2, 3, 4)).tolist() == [True, True, False]
 
 
-def test_an_exhausted_individual_still_affords_what_is_free() -> None:
+def test_an_exhausted_individual_still_affords_a_free_query() -> None:
     """A zero vector costs zero; also for an individual with a limit below its spent total."""
     book = accounts(row(10), row(10))
 
@@ -198,7 +198,7 @@ def test_slots_repeated_out_of_order_or_out_of_range_are_refused(slots: NDArray[
     assert book.spent.tolist() == [0, 0, 0]
 
 
-def test_nobody_can_be_asked_and_nobody_debited() -> None:
+def test_an_empty_query_and_an_empty_debit_change_nothing() -> None:
     """An empty query, on empty accounts too."""
     book = accounts(row(), row())
     book.debit(row(), row())

@@ -11,7 +11,7 @@ from tests.e2e.processes import sparing
 pytestmark = pytest.mark.slow
 
 
-def test_the_demo_answers_all_questions_and_charges_nobody_twice(server_directory: Path) -> None:
+def test_the_demo_answers_all_queries_and_charges_no_individual_twice(server_directory: Path) -> None:
     """294 answers within one guarantee; a second run finds them all and leaves every account as it was."""
     home = server_directory / "demo"
     runs = [sparing("demo", home=home) for _ in range(2)]

@@ -98,7 +98,7 @@ def samples(text: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-def test_the_dataset_is_in_one_workers_memory_whatever_is_done_through_the_other(survey: Survey, home: Path) -> None:
+def test_the_dataset_stays_in_one_workers_memory_for_every_request_to_the_other(survey: Survey, home: Path) -> None:
     """Queries, reads, an upload, a pause and an erasure through both: the other worker commits nothing, holds nothing.
 
     So a poller sees no reload there: what changes the data is executed by the process that answers the poller.

@@ -120,7 +120,7 @@ def test_variables_meant_for_another_postgres_change_nothing(used: Any, monkeypa
         assert used.ask(server.url_of("sparing"), "SELECT current_database()") == "sparing"
 
 
-def test_the_log_keeps_nobodys_values(used: Any) -> None:
+def test_the_log_keeps_no_values(used: Any) -> None:
     """A statement that fails on someone's key leaves neither the statement nor the key in the log."""
     with used.server() as server, psycopg.connect(server.url_of("sparing"), autocommit=True) as connection:
         connection.execute("CREATE TABLE individual (key text PRIMARY KEY)")

@@ -108,7 +108,7 @@ def test_an_orphan_is_shut_down_and_replaced(used: Any, account: OsAccount | Non
         assert used.ask(server.url_of("sparing"), "SELECT 1") == 1
 
 
-def test_a_server_that_somebody_else_started_is_left_alone(used: Any, account: OsAccount | None) -> None:
+def test_a_server_of_another_process_is_left_alone(used: Any, account: OsAccount | None) -> None:
     """A Postgres started by hand on our data is an error with its pid, not a victim."""
     with start_postgres(used, account) as foreign:
         with pytest.raises(EmbeddedServerError, match=f"process {foreign.pid}, which we did not start"):

@@ -138,7 +138,7 @@ def test_a_row_that_two_lists_name_comes_once_and_in_order() -> None:
     assert candidates(cover, indexes, page_rows=4).tolist() == [0, 1, 2, 3, 4, 7]
 
 
-def test_a_condition_that_nothing_meets_lists_nobody() -> None:
+def test_a_condition_without_matches_lists_no_row() -> None:
     """Its cover is empty."""
     assert shortest([()], {}, rows=8) == ()
     assert candidates((), {}, page_rows=4).tolist() == []

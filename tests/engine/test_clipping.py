@@ -67,7 +67,7 @@ def check_scaled(found: list[int], vector: list[int], clip_squared: int) -> None
 
 
 @given(vectors=VECTORS, clip_squared=CLIPS)
-def test_nobody_elses_vector_changes_ones_own(vectors: list[list[int]], clip_squared: int) -> None:
+def test_no_vector_depends_on_another_individual(vectors: list[list[int]], clip_squared: int) -> None:
     """Alone or among others, the same integers."""
     values, firsts = flat(vectors)
     together = np.split(clipped(values, firsts, clip_squared)[0], firsts[1:])

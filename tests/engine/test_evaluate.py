@@ -96,7 +96,7 @@ def test_an_individual_is_the_sum_of_their_events(
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), records=people(), query=queries("visits"))
-def test_events_come_out_the_same_bit_by_bit_in_whatever_order_they_came_in(
+def test_events_give_the_same_bits_in_every_order_of_upload(
     data: st.DataObject, records: dict[int, Row], query: dict[str, Any]
 ) -> None:
     """Appending is merging: one upload or several, in any order, give the very same arrays."""
@@ -175,7 +175,7 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
 
 
-def test_rows_that_cancel_touch_nobody() -> None:
+def test_rows_that_cancel_touch_no_individual() -> None:
     """A vector of zero is not listed: it adds nothing and pays nothing."""
     rows = [(3, {"item": 5, "amount": amount, "cost": 0, "online": True}) for amount in (2, -3, 1)]
     plan = planned({"version": 1, "from": "visits", "select": [{"sum": {"column": "amount"}}], "noise": {"sigma": 10}})

@@ -42,7 +42,7 @@ def test_rows_are_kept_by_slot_in_order_of_arrival(uploads: list[list[Event]]) -
 
 
 @given(uploads=UPLOADS, gone=SLOTS)
-def test_erasing_leaves_everybody_elses_rows(uploads: list[list[Event]], gone: int) -> None:
+def test_erasing_leaves_all_other_rows(uploads: list[list[Event]], gone: int) -> None:
     """Also those in the same page, and also if there was nothing to erase."""
     events = table(uploads)
     before = rows(events)

@@ -172,7 +172,7 @@ def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
 
 
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
-def test_a_value_nobody_has_touches_nobody(scan_worth: int) -> None:
+def test_an_absent_value_touches_no_individual(scan_worth: int) -> None:
     """An empty block comes where with one individual a block of one would come."""
     memory = memory_of({7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}})
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
@@ -236,7 +236,7 @@ def test_rows_inserted_into_the_lists_are_listed_as_if_sorted(listed: list[int],
     assert index.edges.tolist() == wanted.edges.tolist()
 
 
-def test_of_nobody_there_is_nothing_to_make_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_dataset_has_nothing_to_index_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dataset is loaded before anybody is in it."""
     made = _counted(monkeypatch)
     DatasetMemory(SCHEMA).index_categories()

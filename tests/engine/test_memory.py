@@ -96,7 +96,7 @@ def test_erasing_empties_one_slot_and_touches_no_other() -> None:
     assert memory.events("visits").rows == 2
 
 
-def test_who_was_erased_may_come_back_to_the_slot_and_keeps_what_is_spent() -> None:
+def test_an_erased_individual_may_return_to_its_slot_with_its_spent_total() -> None:
     """Delete and register again buys nothing."""
     memory = DatasetMemory(SCHEMA)
     memory.add_individuals(slots(2), people(memory, 4), np.array([40]))

@@ -101,7 +101,7 @@ def test_a_change_ends_in_the_records_that_a_new_memory_would_hold(
 
 
 @pytest.mark.parametrize("is_small", [True, False])
-def test_a_list_that_was_first_asked_for_while_a_change_was_built_misses_nobody(
+def test_a_list_first_used_while_a_change_is_built_misses_no_row(
     monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
     """The change does not bring that list along: it is made anew where an individual has joined."""

@@ -45,7 +45,9 @@ def test_a_cut_falls_between_two_individuals(people: list[int], rows_max: int) -
 
 
 @given(people=PEOPLE, rows_max=ROWS_MAX, data=st.data())
-def test_runs_hold_every_row_once_and_nobody_twice(people: list[int], rows_max: int, data: st.DataObject) -> None:
+def test_runs_hold_every_row_once_and_no_individual_twice(
+    people: list[int], rows_max: int, data: st.DataObject
+) -> None:
     """For every division into pieces; small ones share a run, and only one individual's rows exceed the bound."""
     sizes = data.draw(st.lists(st.integers(0, 3), max_size=len(people)).filter(lambda s: sum(s) <= len(people)))
     found = list(runs(pieces_of(people, sizes), rows_max))

@@ -83,7 +83,7 @@ def test_an_individual_clipped_to_nothing_is_not_touched() -> None:
     assert (block.owners.tolist(), block.values.tolist()) == ([0, 1], [1, -1])
 
 
-def test_nobody_is_a_block_of_nobody() -> None:
+def test_an_empty_selection_is_an_empty_block() -> None:
     """Rows may have been chosen and have no entry."""
     block = entries([], [], []).merged(4).contributions(dimension=4, norm_squared_max=9, clip_binds=True)
     block.check()

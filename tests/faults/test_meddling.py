@@ -167,7 +167,7 @@ def test_replicas_share_again_when_redis_is_back(world: Replicas, server: OwnVal
     drill.settle()
 
 
-def test_nothing_of_anybody_can_be_read_there(world: Replicas, server: OwnValkey) -> None:
+def test_nothing_about_individuals_can_be_read_there(world: Replicas, server: OwnValkey) -> None:
     """No key of a person, no idempotency key, name, count or word of an answer, in any name or value.
 
     Nor do the values of many rounds have a byte in common, as they would if one told in the clear how far it is.

@@ -24,9 +24,7 @@ def test_no_route_escapes(swept: Swept) -> None:
 
 
 @pytest.mark.parametrize(("route", "role"), CASES, ids=str)
-async def test_whatever_fails_is_refused_in_one_way_and_can_be_sent_again(
-    swept: Swept, route: Route, role: str
-) -> None:
+async def test_every_failure_is_refused_in_one_way_and_can_be_sent_again(swept: Swept, route: Route, role: str) -> None:
     """503 or the answer; the second delivery is served, and a query is executed once; the ledger verifies."""
     for cut in CUTS:
         round_trips = await swept.sweep(route, role, cut)

@@ -54,7 +54,7 @@ def witnessed(redis_url: str, server: "redis.Redis", first: WitnessRecord) -> tu
     return names, values
 
 
-def test_a_witness_looks_the_same_whatever_it_has_seen(redis_url: str, server: "redis.Redis") -> None:
+def test_a_witness_looks_the_same_at_every_position(redis_url: str, server: "redis.Redis") -> None:
     """One name, one size, and no byte that stays: of an empty dataset and of one of a million people alike."""
     few, many = (witnessed(redis_url, server, first) for first in (FEW, MANY))
     assert few[0] == many[0]

@@ -92,7 +92,7 @@ def compiled(name: str, clip: str, *, by_index: bool) -> Plan:
 @pytest.mark.parametrize("by_index", [False, True])
 @pytest.mark.parametrize("clip", CLIPS)
 @pytest.mark.parametrize("name", SELECTS)
-def test_it_is_the_same_for_nobody_for_one_and_for_two(name: str, clip: str, *, by_index: bool) -> None:
+def test_it_is_the_same_for_none_for_one_and_for_two(name: str, clip: str, *, by_index: bool) -> None:
     """Every step, whatever is asked, by a scan and through an index."""
     plan = compiled(name, clip, by_index=by_index)
     memories = [world(selected) for selected in (0, 1, 2)]
@@ -108,7 +108,7 @@ def only_where_somebody_is(plan: Plan, memory: DatasetMemory) -> Iterator[Contri
     return (block for block in contributions(plan, memory) if block.slots.size > 0)
 
 
-def test_a_shortcut_for_nobody_is_caught() -> None:
+def test_a_shortcut_for_an_empty_selection_is_caught() -> None:
     """The detector sees the step that is left out."""
     plan = compiled("count", "natural", by_index=True)
     memories = [world(selected) for selected in (0, 1)]

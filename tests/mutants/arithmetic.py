@@ -57,7 +57,7 @@ MUTANTS = [
         file="service/core/renyi_filter.py",
         find="if not ((charges >= 0) & (totals <= self.limit[reach])).all():",
         put="if not (charges >= 0).all():",
-        killed_by="tests/core/test_renyi_filter.py::test_one_who_cannot_pay_stops_the_whole_debit",
+        killed_by="tests/core/test_renyi_filter.py::test_one_unaffordable_charge_stops_the_whole_debit",
     ),
     Mutant(
         name="include the inactive",
@@ -81,7 +81,7 @@ MUTANTS = [
         file="service/core/release.py",
         find="rounded_gaussian(dimension, sigma_steps, entropy)",
         put="rounded_gaussian(dimension, sigma_steps * 0.98, entropy)",
-        killed_by="tests/core/test_release.py::test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay",
+        killed_by="tests/core/test_release.py::test_the_answer_less_its_noise_is_the_sum_over_the_active_set",
     ),
     Mutant(
         name="one noise for all coordinates",
@@ -89,7 +89,7 @@ MUTANTS = [
         file="service/core/release.py",
         find="rounded_gaussian(dimension, sigma_steps, entropy)",
         put="np.repeat(rounded_gaussian(1, sigma_steps, entropy), dimension)",
-        killed_by="tests/core/test_release.py::test_the_answer_less_its_noise_is_the_sum_over_those_who_can_pay",
+        killed_by="tests/core/test_release.py::test_the_answer_less_its_noise_is_the_sum_over_the_active_set",
     ),
     Mutant(
         name="no noise when nobody can pay",
@@ -97,7 +97,7 @@ MUTANTS = [
         file="service/core/release.py",
         find="values=values,\n",
         put="values=values * (all_charges.size > 0),\n",
-        killed_by="tests/core/test_release.py::test_an_answer_when_everybody_is_exhausted_is_pure_noise_too",
+        killed_by="tests/core/test_release.py::test_an_answer_with_all_budgets_exhausted_is_pure_noise_too",
     ),
     Mutant(
         name="key of the noise fixed",
@@ -186,8 +186,7 @@ MUTANTS = [
         file="service/engine/indexes.py",
         find="                    made.pop(page, None)\n",
         put="                    pass\n",
-        killed_by="tests/engine/test_people.py"
-        "::test_a_list_that_was_first_asked_for_while_a_change_was_built_misses_nobody",
+        killed_by="tests/engine/test_people.py::test_a_list_first_used_while_a_change_is_built_misses_no_row",
     ),
     Mutant(
         name="a pair of values is another's",

@@ -57,7 +57,7 @@ MUTANTS = [
         file="service/store/redis/sealing.py",
         find="salt = secrets.token_bytes(STAMP_BYTES)",
         put='salt = secrets.token_bytes(STAMP_BYTES - 8) + len(value).to_bytes(8, "big")',
-        killed_by="tests/faults/test_meddling.py::test_nothing_of_anybody_can_be_read_there",
+        killed_by="tests/faults/test_meddling.py::test_nothing_about_individuals_can_be_read_there",
     ),
     Mutant(
         name="cache not authenticated",
@@ -90,6 +90,6 @@ MUTANTS = [
         file="service/workflows/admission/rate_limit.py",
         find="wait_s > 0 and not is_quiet:",
         put="wait_s > 0:",
-        killed_by="tests/workflows/admission/test_rate_limit.py::test_a_quiet_principal_is_let_in_whatever_the_cache_says",
+        killed_by="tests/workflows/admission/test_rate_limit.py::test_a_quiet_principal_is_let_in_against_the_cache",
     ),
 ]

@@ -64,7 +64,7 @@ MUTANTS = [
         file="service/workflows/writer/batch.py",
         find="        if known is None:\n",
         put="        if known is None or request.address not in self.worst_cases:\n",
-        killed_by=f"{WRITER}::test_a_retry_returns_the_same_bytes_and_charges_nobody",
+        killed_by=f"{WRITER}::test_a_retry_returns_the_same_bytes_without_a_charge",
     ),
     Mutant(
         name="answered before the commit",
@@ -137,7 +137,7 @@ MUTANTS = [
         file="service/workflows/writer/committer.py",
         find="            act.base.check(self.state, act.transaction.head)\n",
         put="",
-        killed_by=f"{ACTING}::test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms",
+        killed_by=f"{ACTING}::test_individuals_that_join_during_a_reconciliation_join_under_its_terms",
     ),
     Mutant(
         name="long acts of two replicas at once",

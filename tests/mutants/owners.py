@@ -41,7 +41,7 @@ MUTANTS = [
         file="service/api/forwarding/exchange.py",
         find="if not self._ownership.is_proof(replica, challenge.hex().encode(), proof):",
         put="if not proof:",
-        killed_by="tests/api/forwarding/test_exchange.py::test_nothing_is_sent_to_one_that_cannot_prove_who_it_is",
+        killed_by="tests/api/forwarding/test_exchange.py::test_nothing_is_sent_to_a_process_without_a_proof",
     ),
     Mutant(
         name="forwarding without end",

@@ -50,7 +50,7 @@ MUTANTS = [
         find="due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)",
         put="due_ns = now_ns",
         killed_by="tests/api/middleware/test_release_slots.py::TestReleaseSlots::"
-        "test_whatever_is_late_leaves_at_two_four_eight_times_its_delay",
+        "test_late_responses_leave_at_two_four_eight_times_their_delay",
     ),
     Mutant(
         name="a late response leaves at the next slot",

@@ -137,7 +137,7 @@ MUTANTS = [
         file="service/workflows/uploads.py",
         find="limits[new] = np.maximum(limits[new] - self.transaction.head.joining_units, 0)",
         put="limits[new] = np.maximum(limits[new], 0)",
-        killed_by=f"{WITNESSING}::test_people_who_were_lost_do_not_come_back_with_a_fresh_budget",
+        killed_by=f"{WITNESSING}::test_lost_individuals_do_not_return_with_a_fresh_budget",
     ),
     Mutant(
         name="as many people are the same people",
@@ -209,6 +209,6 @@ MUTANTS = [
         file="service/store/witness/redis.py",
         find='return f"sparing:witness:{self._seal.name(dataset.encode())}", clear_name(dataset)',
         put='return f"sparing:sealed:{dataset}", clear_name(dataset)',
-        killed_by="tests/leaks/test_redis.py::test_a_witness_looks_the_same_whatever_it_has_seen",
+        killed_by="tests/leaks/test_redis.py::test_a_witness_looks_the_same_at_every_position",
     ),
 ]

@@ -148,7 +148,7 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("less", "more"), [row[1:] for row in MORE], ids=[row[0] for row in MORE])
-def test_whatever_makes_more_work_makes_it_cost_more(less: dict[str, Any], more: dict[str, Any]) -> None:
+def test_every_kind_of_work_raises_the_cost(less: dict[str, Any], more: dict[str, Any]) -> None:
     """More of anything that a query can ask for."""
     cheap, dear = cost(query(**less)), cost(query(**more))
     assert_no_more(cheap, dear)

@@ -117,7 +117,7 @@ def test_another_start_begins_without_the_signal_of_the_one_before(dropped: list
 
 
 @pytest.mark.parametrize("error", [OSError("lost"), SystemExit(1), ValueError("a schema that met SystemExit")])
-def test_whatever_comes_of_a_signal_is_the_exit_that_was_asked_for(
+def test_every_outcome_of_a_signal_is_the_exit_that_was_asked_for(
     dropped: list[BaseException | None], error: BaseException
 ) -> None:
     """Others' code turns the exception into one of its own, or fails because of it."""
@@ -140,7 +140,7 @@ def test_without_a_signal_nothing_is_hidden(
     assert (len(dropped), len(caplog.records)) == (1, 1)
 
 
-def test_after_a_signal_only_what_came_of_it_is_hidden(
+def test_after_a_signal_only_its_own_errors_are_hidden(
     dropped: list[BaseException | None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of what is dropped the exit, and of the log what psycopg says of connections that the signal has cut."""

@@ -56,7 +56,7 @@ async def test_sigterm_gives_notice_and_then_leaves(server: GracefulServer, cloc
     assert not server.force_exit
 
 
-async def test_a_second_signal_hastens_and_a_third_waits_for_nobody(server: GracefulServer, clock: Clock) -> None:
+async def test_a_second_signal_hastens_and_a_third_ends_at_once(server: GracefulServer, clock: Clock) -> None:
     """Each more urgent than the one before."""
     server.handle_exit(signal.SIGTERM, None)
     server.handle_exit(signal.SIGTERM, None)

@@ -68,7 +68,7 @@ class Stage:
         return [process for _, _, process in self.started if process.is_alive()]
 
 
-def test_all_are_ready_before_anybody_is_told_and_all_end_before_it_is_over() -> None:
+def test_all_workers_are_ready_before_the_url_is_told_and_end_before_the_parent() -> None:
     """Reports come in the order of places; the signal reaches each."""
     stage = Stage([[stay], [stay], [stay]])
     stage.run()
@@ -132,7 +132,7 @@ def test_an_end_in_disorder_is_told() -> None:
     assert stage.living() == []
 
 
-def test_nobody_outlives_an_error_of_the_parent() -> None:
+def test_no_worker_outlives_an_error_of_the_parent() -> None:
     """After every error, the workers are gone."""
     stage = Stage([[stay], [stay]])
 

@@ -80,7 +80,7 @@ def test_an_auditor_checks_the_chain_without_the_private_part() -> None:
     assert hashlib.sha256(given).digest() == SECOND_FORMAT.hash
 
 
-def test_an_auditor_who_tries_every_number_of_people_finds_none() -> None:
+def test_an_auditor_that_tries_every_number_of_people_finds_none() -> None:
     """With the salt the number is found by trying; without it no number gives the right digest.
 
     The same attack on a hash of format 1 recovers the charges, the only secret in it.

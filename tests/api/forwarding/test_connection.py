@@ -103,7 +103,7 @@ async def test_closing_wakes_waiting_callers_and_the_other_end() -> None:
             assert await reader.read() == b""
 
 
-async def test_no_more_is_read_than_somebody_takes() -> None:
+async def test_no_more_is_read_than_the_reader_takes() -> None:
     """Buffered data are bounded; reading goes on when they are taken."""
     size = 64 * BUFFERED_BYTES_MAX
     async with wired() as (wire, _, writer):

@@ -217,7 +217,7 @@ async def test_what_was_not_started_is_done_here_with_the_same_body(size: int) -
             assert (status, headers["x-not-started"], relay.outcomes) == (503, "1", [True])
 
 
-async def test_nothing_is_sent_to_one_that_cannot_prove_who_it_is(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_sent_to_a_process_without_a_proof(caplog: pytest.LogCaptureFixture) -> None:
     """A process with another pepper at the owner's address gets no key; the operator is told."""
     with caplog.at_level(logging.ERROR):
         async with carried(echo, pepper=Pepper(b"q" * 32)) as (relay, owner), connected(relay) as client:

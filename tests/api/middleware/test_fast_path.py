@@ -57,7 +57,7 @@ CALLS: list[tuple[str, str, Mapping[str, str], bytes]] = [
 
 
 @pytest.mark.parametrize("role", [None, "nobody", "analyst", "curator", "bound"])
-async def test_nobody_can_tell(world: World, framework: World, role: str | None) -> None:
+async def test_fast_routes_answer_the_same_bytes(world: World, framework: World, role: str | None) -> None:
     """Status, headers in their order, and every byte, for every caller and request."""
     await world.call("curator", "POST", "/v1/datasets", json={**REGISTRATION, "name": "other"})
     world.enrol("bound", "analyst", dataset="other")

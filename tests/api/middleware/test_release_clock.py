@@ -31,7 +31,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_everybody_is_woken_at_their_instant_in_order(fake: FakeTime) -> None:
+async def test_waiters_are_woken_at_their_instants_in_order(fake: FakeTime) -> None:
     """By instant, and within one instant in the order of arrival; never before."""
     clock, woken = fake.clock(), list[str]()
     start = fake.ns
@@ -73,7 +73,7 @@ async def test_an_instant_that_has_passed_is_not_waited_for(fake: FakeTime) -> N
     assert fake.alarms == []
 
 
-async def test_who_is_cancelled_holds_nobody_up(fake: FakeTime) -> None:
+async def test_a_cancelled_waiter_delays_no_other(fake: FakeTime) -> None:
     """The others are woken at theirs."""
     clock, woken = fake.clock(), list[str]()
     start = fake.ns
@@ -88,7 +88,7 @@ async def test_who_is_cancelled_holds_nobody_up(fake: FakeTime) -> None:
     assert woken == ["stays"]
 
 
-async def test_an_alarm_that_rings_too_soon_wakes_nobody(fake: FakeTime) -> None:
+async def test_an_alarm_that_rings_too_soon_wakes_no_waiter(fake: FakeTime) -> None:
     """Some timers round down; the clock looks at the time itself."""
     clock, woken = fake.clock(), list[str]()
     task = asyncio.create_task(wait(clock, fake.ns + 10, "one", woken))

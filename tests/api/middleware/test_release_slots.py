@@ -90,7 +90,7 @@ class TestReleaseSlots:
 
     @pytest.mark.parametrize("status", [200, 403, 422, 500, 503])
     @pytest.mark.parametrize("taken_ms", [0, 0.1, 5, 9.999, 10])
-    async def test_whatever_is_ready_in_time_leaves_at_the_same_instant(self, taken_ms: float, status: int) -> None:
+    async def test_responses_ready_in_time_leave_at_the_same_instant(self, taken_ms: float, status: int) -> None:
         """How long it took and what it is make no difference."""
         stage = Stage(taken_ms, status=status)
         assert await stage.left_after_ms() == 10
@@ -106,7 +106,7 @@ class TestReleaseSlots:
     @pytest.mark.parametrize(
         ("taken_ms", "left_ms"), [(10.001, 20), (19.9, 20), (20, 40), (39, 40), (40, 80), (99, 160)]
     )
-    async def test_whatever_is_late_leaves_at_two_four_eight_times_its_delay(
+    async def test_late_responses_leave_at_two_four_eight_times_their_delay(
         self, taken_ms: float, left_ms: float
     ) -> None:
         """Never at how late it was; the operator's count moves by one."""
@@ -305,7 +305,7 @@ class TestDeadline:
         await request
         assert [message.get("status") for message in sent] == [503, None]
 
-    async def test_only_what_is_late_is_refused(self) -> None:
+    async def test_only_late_requests_are_refused(self) -> None:
         """Requests that came after it have their own time, and those before it are gone."""
         early, late_one, young = Slow(), Slow(), Slow()
         inside = {"/early": early, "/late": late_one, "/young": young}

@@ -187,7 +187,7 @@ class TestForms:
 class TestPreview:
     """Everything public, before it costs anything."""
 
-    async def test_a_preview_charges_nobody(self, world: World) -> None:
+    async def test_a_preview_charges_no_individual(self, world: World) -> None:
         """It needs no key and moves no sequence."""
         response = await world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=HISTOGRAM)
         preview = response.json()

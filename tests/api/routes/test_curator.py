@@ -99,7 +99,7 @@ class TestRows:
 class TestPeople:
     """Budgets and erasure."""
 
-    async def test_everybody_has_an_account(self, world: World) -> None:
+    async def test_every_individual_has_an_account(self, world: World) -> None:
         """Page by page, each person once."""
         keys: list[str] = []
         path: str | None = "/v1/datasets/care/budgets?limit=2"
@@ -137,7 +137,7 @@ class TestPeople:
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "limit")
 
     @pytest.mark.parametrize("cursor", ["x", "-1", "x" * 600, "%00"])
-    async def test_a_cursor_of_nobodys_is_refused(self, world: World, cursor: str) -> None:
+    async def test_an_unknown_cursor_is_refused(self, world: World, cursor: str) -> None:
         """By name."""
         for listing in ("datasets/care/budgets", "datasets/care/acts", "datasets/care/ledger", "principals"):
             response = await world.call("curator", "GET", f"/v1/{listing}?cursor={cursor}")

@@ -8,7 +8,7 @@ from tests.api.world import World
 SPENT = str(rho_of_units(-(-(2**40) // 800)))  # one count at sigma 20: 1 / (2 * 20^2), rounded up to a unit
 
 
-async def test_the_own_account_and_nobody_elses(world: World) -> None:
+async def test_the_own_account_and_no_other(world: World) -> None:
     """One budget, of the dataset that the principal belongs to."""
     (mine,) = (await world.call("individual", "GET", "/v1/me/budgets")).json()
     assert set(mine) >= {

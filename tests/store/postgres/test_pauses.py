@@ -228,7 +228,7 @@ def test_an_individual_that_may_have_joined_after_a_restore_keeps_its_remainder(
     assert BUDGET - 1000 > 50
 
 
-def test_the_way_back_is_closed_while_somebody_pauses(store: PostgresStore, database_url: str) -> None:
+def test_the_downgrade_is_refused_while_an_individual_pauses(store: PostgresStore, database_url: str) -> None:
     """An earlier version would charge them."""
     kept: DatasetRecord = store.add_dataset(dataset())
     with store.transaction(kept.id, lock=True) as transaction:

@@ -96,7 +96,7 @@ def test_entries_of_format_1_say_nothing_of_a_pepper(database_url: str) -> None:
         start(database_url, OTHER)
 
 
-def test_nobody_changes_the_proof(database_url: str) -> None:
+def test_the_proof_cannot_be_changed(database_url: str) -> None:
     """Neither the service's role nor an owner's ordinary statement."""
     start(database_url, OURS)
     with psycopg.connect(database_url) as owner, pytest.raises(psycopg.errors.RaiseException):

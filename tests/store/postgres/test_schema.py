@@ -317,9 +317,7 @@ def test_a_forgetful_database_is_refused(server_directory: Path, setting: str) -
         "ALTER TABLE worst_cases RENAME COLUMN units TO unit",
     ],
 )
-def test_tables_that_somebody_has_changed_are_refused(
-    store: PostgresStore, database_url: str, statement: LiteralString
-) -> None:
+def test_changed_tables_are_refused(store: PostgresStore, database_url: str, statement: LiteralString) -> None:
     """A batch travels as whole rows: every commit would fail without a reason."""
     store.check_schema()
     with psycopg.connect(database_url) as connection:

@@ -244,7 +244,9 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
         assert [each.seq for each in transaction.entries(after=1, limit=2)] == [2, 3]
 
 
-def test_readers_leave_connections_to_those_who_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_leave_connections_to_transactions_that_lock(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many read, a dataset can be locked; a reader too many gives up after a while."""
     monkeypatch.setattr("service.store.postgres.pool._WAIT_S", 0.1)
     crowded = PostgresStore(database_url, LEDGER_KEY, connections_max=6)

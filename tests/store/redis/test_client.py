@@ -74,7 +74,7 @@ def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str)
         values._client.close()
 
 
-def test_everything_is_unknown_where_nobody_answers() -> None:
+def test_everything_is_unknown_where_no_server_answers() -> None:
     """No method raises."""
     with closing(
         SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=iter(range(1000)).__next__), KEY)
@@ -133,7 +133,7 @@ def test_values_that_changed_places_are_unknown(cache: SealedCache, server: "red
     assert cache.slices(GENESIS, [0, 1]) == []
 
 
-def test_keys_of_another_kind_hurt_nobody_else(cache: SealedCache, server: "redis.Redis") -> None:
+def test_keys_of_another_kind_affect_no_other(cache: SealedCache, server: "redis.Redis") -> None:
     """They are overwritten, or passed over."""
     fill(cache)
     for name in server.keys("*"):

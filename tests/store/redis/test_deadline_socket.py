@@ -7,7 +7,7 @@ import pytest
 from service.store.redis.deadline_socket import DeadlineSocket
 
 
-def test_who_looks_late_finds_what_came_in_time_and_waits_for_nothing_more() -> None:
+def test_a_late_look_finds_what_came_in_time_without_waiting() -> None:
     """Something else may have taken the time that was given."""
     ours, theirs = socket.socketpair()
     with theirs, DeadlineSocket(fileno=ours.detach()) as late:

@@ -44,7 +44,7 @@ def reopened(witness: FileWitness) -> FileWitness:
     return FileWitness(witness.path(DATASET).parent)
 
 
-def test_nobody_else_may_read_it(witness: FileWitness) -> None:
+def test_only_its_owner_may_read_it(witness: FileWitness) -> None:
     """Numbers of people and queries are readable by its owner alone."""
     path = written(witness, 1)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)

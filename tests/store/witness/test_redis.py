@@ -131,7 +131,7 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
     server.close()
 
 
-def test_a_reply_that_comes_too_late_is_nobody_elses(witness: RedisWitness, server: "redis.Redis") -> None:
+def test_a_late_reply_is_taken_for_no_other(witness: RedisWitness, server: "redis.Redis") -> None:
     """The connection on which it may still come is given up."""
     witness.write(DATASET, FIRST)
     server.client_pause(600)

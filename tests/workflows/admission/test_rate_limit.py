@@ -83,7 +83,7 @@ def test_replicas_share_a_bucket(clock: Clock) -> None:
     assert 49 <= passed <= 50 + 2 * 5 / RATE.filling_s
 
 
-def test_a_quiet_principal_is_let_in_whatever_the_cache_says(clock: Clock) -> None:
+def test_a_quiet_principal_is_let_in_against_the_cache(clock: Clock) -> None:
     """A hostile cache can only slow requests down: one at once, and one more whenever a bucket fills."""
     limiter = Limiter(RATE, Stubborn(), clock=clock.seconds)
     for _ in range(10):

@@ -21,7 +21,7 @@ def test_an_upload_names_the_touched_slots(joined: list[int], rows: list[int]) -
         assert told.tolist() == wanted
 
 
-def test_a_million_who_join_and_ten_thousand_scattered_take_few_bytes() -> None:
+def test_a_million_new_slots_and_ten_thousand_scattered_take_few_bytes() -> None:
     """Every replica reads the detail."""
     scattered = np.unique(np.random.default_rng(1).integers(0, 10**6, 10_000))
     everybody = told_slots(joined=np.arange(10**6), rows=np.arange(0))

@@ -374,7 +374,7 @@ def test_lost_acts_alone_close_a_dataset_too(replica: Replica, who: Principal, s
     assert fresh(replica, who, "b") == 3
 
 
-def test_people_who_were_lost_do_not_come_back_with_a_fresh_budget(
+def test_lost_individuals_do_not_return_with_a_fresh_budget(
     replica: Replica, who: Principal, store: FaultyStore
 ) -> None:
     """The lost people are unknown: individuals that join after the burn get a limit lower by it, the others pay."""

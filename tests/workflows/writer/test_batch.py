@@ -67,7 +67,7 @@ def reopened(store: MemoryStore, witness: MemoryWitness) -> Iterator[Replica]:
         yield replica
 
 
-def test_a_key_that_was_answered_replays_whatever_sigma_is_today() -> None:
+def test_a_key_that_was_answered_replays_for_every_sigma_of_today() -> None:
     """Byte for byte, including its half width and its numbers, on any grid."""
     store, witness, who, first = earlier(1.99)
     with reopened(store, witness) as replica:

@@ -185,7 +185,7 @@ def test_a_preparation_from_before_a_load_is_repeated(replica: Replica, store: S
     check(replica, store)
 
 
-def test_people_who_join_while_a_restore_is_reconciled_join_under_its_terms(
+def test_individuals_that_join_during_a_reconciliation_join_under_its_terms(
     replica: Replica, store: Store, between: Between
 ) -> None:
     """The fence has moved: their limits are lower by the charges that may have been lost."""

@@ -21,7 +21,7 @@ def store() -> FaultyStore:
     return FaultyStore()
 
 
-def test_a_retry_returns_the_same_bytes_and_charges_nobody(replica: Replica) -> None:
+def test_a_retry_returns_the_same_bytes_without_a_charge(replica: Replica) -> None:
     """Same key and query: the stored answer; the ledger has one entry."""
     who = analyst(replica)
     first = ask(replica, who, "k", noise={"sigma": 3})
