@@ -78,7 +78,7 @@ class Cell:
         """Whether the worlds can be told apart better than is allowed."""
         return self.found.low > LIMIT
 
-    def writer(self) -> str:
+    def line(self) -> str:
         """One row of the table."""
         auc, guess = self.found.auc, self.found.guess
         figures = (
@@ -107,7 +107,7 @@ def main() -> int:
     error = FAMILY_ERROR / max(count, 1)
     cells: list[Cell] = []
     for cell in chain(*(attacked(pair, options, error) for pair in pairs), watched(acts, options, error)):
-        print(cell.writer(), flush=True)
+        print(cell.line(), flush=True)
         cells.append(cell)
         keep(cells, options)
     return verdict(cells)
@@ -238,7 +238,7 @@ def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
     }
     with throw_away_home() as home, serving(home, environment=environment) as rig:
         said = [rig.process.stdout.readline() if rig.process.stdout else "" for _ in range(options.workers)]
-        urls = [writer.split()[1] for writer in said]
+        urls = [line.split()[1] for line in said]
 
         def late() -> int:
             texts = [httpx.get(url, trust_env=False).text for url in urls]

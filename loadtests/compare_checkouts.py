@@ -21,7 +21,7 @@ CONNECTIONS = (1, 16, 64)
 
 
 def main() -> None:
-    """Compare, and print a writer for each load."""
+    """Compare, and print a line for each load."""
     parser = argparse.ArgumentParser(prog="loadtests.compare_checkouts")
     parser.add_argument("before", type=Path, help="another checkout")
     parser.add_argument("--rounds", type=int, default=15)

@@ -78,11 +78,10 @@ def serve_on(
 
 
 def collect_rarely() -> None:
-    """Let the garbage collector look at what comes from now on, and only after ten thousand new objects.
+    """Have the garbage collector scan only objects made from now on, and only after ten thousand of them.
 
-    What is there now is modules and what they have made; looking through it takes longer than a query. And a query in
-    its writer is hundreds of objects, none of them garbage: with as many queries at once as there are connections, the
-    collector would look at them all again and again after every few hundred.
+    The objects of modules stay for ever, and scanning them takes longer than a query. A waiting query is hundreds of
+    objects, none of them garbage: with many at once, the collector would scan them all after every few hundred.
     """
     gc.freeze()
     gc.set_threshold(10_000)

@@ -164,7 +164,7 @@ def test_no_dependency_is_called_as_our_package(lock: str) -> None:
 
 @pytest.mark.parametrize("line", ["numpy>=2", "-r other.txt", "numpy @ https" + "://example.org/x", "./wheel.whl"])
 def test_the_reader_refuses_what_is_no_pin(line: str) -> None:
-    """A writer that could bring in anything unpinned stops the checks instead of slipping past them."""
+    """A line that could bring in anything unpinned stops the checks instead of slipping past them."""
     with pytest.raises(ValueError, match="not a pin"):
         read_lock(line)
 

@@ -40,7 +40,7 @@ def test_each_status_has_its_class(status: int, name: str, problem: Callable[...
 
 
 def test_a_message_says_nothing_twice(problem: Callable[..., httpx.Response]) -> None:
-    """The detail sums up the first fields; the others follow, one a writer."""
+    """The detail sums up the first fields; the others follow, one a line."""
     errors = [{"field": "noise.sigma", "message": "must be positive"}, {"field": "select", "message": "is empty"}]
     error = error_of(problem(422, "invalid-request", detail="noise.sigma: must be positive", errors=errors))
 

@@ -62,7 +62,7 @@ def test_blank_lines_and_a_byte_order_mark_are_no_rows() -> None:
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end() -> None:
-    """A writer is in memory as a whole, and so has a longest."""
+    """A line is in memory as a whole, and so has a longest."""
     [(row, column, message)] = problems(b" " * (LINE_BYTES_MAX + 1), NDJSON)
     assert (row, column) == (None, None)
     assert "line 1 of the file is longer" in message

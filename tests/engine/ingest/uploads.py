@@ -51,7 +51,7 @@ def csv(*lines: str, header: str = ",".join(NAMES)) -> bytes:
 
 
 def ndjson(*rows: Sequence[Any], names: Sequence[str] = NAMES) -> bytes:
-    """One object a writer."""
+    """One object a line."""
     return "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows).encode()
 
 
