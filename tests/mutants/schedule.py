@@ -25,7 +25,7 @@ MUTANTS = [
         find="arrived_ns=now_ns,",
         put="arrived_ns=now_ns - START_NS,",
         killed_by="tests/workflows/admission/test_scheduler.py::TestBegin::"
-        "test_what_arrives_after_the_slot_has_begun_is_not_in_it",
+        "test_later_arrivals_are_not_in_a_slot_that_has_begun",
     ),
     Mutant(
         name="a turn ignores the cost",
@@ -74,7 +74,7 @@ MUTANTS = [
         file="service/workflows/admission/memory_bound.py",
         find="bound, self._bound = self._bound, None",
         put="bound = self._bound",
-        killed_by="tests/workflows/admission/test_memory_bound.py::test_it_is_given_back_once",
+        killed_by="tests/workflows/admission/test_memory_bound.py::test_memory_is_given_back_once",
     ),
     Mutant(
         name="one principal may take all memory",

@@ -56,7 +56,7 @@ def admission(clock: Clock | None = None, *, bytes_max: int = 1000, deadline_ms:
 class TestMemory:
     """Memory bounds."""
 
-    def test_what_never_fits_names_both_numbers(self, clock: Clock | None) -> None:
+    def test_a_request_that_never_fits_names_both_numbers(self, clock: Clock | None) -> None:
         """422; one principal may hold half of all memory."""
         admitting = admission(clock)
         with pytest.raises(InvalidRequest, match=r"need 501 bytes .* together have 500;") as refused:
@@ -64,7 +64,7 @@ class TestMemory:
         assert [error.field for error in refused.value.errors] == ["query"]
         assert admitting.memory.requests == 0
 
-    def test_what_does_not_fit_now_is_busy(self, clock: Clock | None) -> None:
+    def test_a_request_that_does_not_fit_now_is_busy(self, clock: Clock | None) -> None:
         """429 until the held memory is given back, once."""
         admitting = admission(clock)
         ticket = admitting.admit("ana", cost(kept_bytes=400), Job())
@@ -80,7 +80,7 @@ class TestMemory:
 class TestSlots:
     """Refusals for requests that cannot finish in time, and the state of those admitted."""
 
-    def test_what_never_leaves_in_time_names_both_numbers(self) -> None:
+    def test_a_request_that_never_finishes_in_time_names_both_numbers(self) -> None:
         """422: its own slots plus the wait for the first exceed the deadline. Nothing is held for it."""
         admitting = admission(Clock())
         with pytest.raises(InvalidRequest, match=r"need 110 ms .* within 100 ms;"):
@@ -95,7 +95,7 @@ class TestSlots:
         admitting.admit("ana", cost(4900), Job())
         assert admitting.memory.requests == 1
 
-    def test_what_cannot_leave_in_time_now_is_busy_and_holds_nothing(self) -> None:
+    def test_a_request_that_cannot_finish_in_time_now_is_busy(self) -> None:
         """429 with the seconds until it could be admitted."""
         clock = Clock()
         admitting = admission(clock, deadline_ms=100)

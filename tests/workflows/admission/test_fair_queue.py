@@ -22,7 +22,7 @@ def so_many(one: st.SearchStrategy[T]) -> st.SearchStrategy[list[T]]:
 asked_for = st.tuples(st.sampled_from("abc"), st.integers(0, 20))
 arrivals = so_many(asked_for)
 # An operation on a queue: a request of a given cost, the next turn, or the removal of a waiting item.
-happenings = so_many(st.one_of(asked_for, asked_for, asked_for, st.none(), st.integers(0, 100)))
+operations = so_many(st.one_of(asked_for, asked_for, asked_for, st.none(), st.integers(0, 100)))
 
 
 class Plain:
@@ -54,11 +54,11 @@ class Plain:
             self.finish, self.virtual = {}, 0
 
 
-@given(happening=happenings)
-def test_the_order_is_that_of_start_time_fair_queueing(happening: Sequence[tuple[str, int] | int | None]) -> None:
+@given(steps=operations)
+def test_the_order_is_that_of_start_time_fair_queueing(steps: Sequence[tuple[str, int] | int | None]) -> None:
     """For any sequence of pushes, turns and removals; equal tags in the order of arrival."""
     queue, plain = FairQueue[int](), Plain()
-    for item, what in enumerate(happening):
+    for item, what in enumerate(steps):
         if isinstance(what, tuple):
             queue.put(*what, item)
             plain.put(*what, item)
@@ -93,7 +93,7 @@ def test_a_principal_is_served_after_less_of_anothers_work_than_it_asked_for_its
 
 
 @given(asked=arrivals, taken=st.integers(0, 40), cost=st.integers(0, 30))
-def test_what_stands_before_a_further_request_is_what_is_served_before_it(
+def test_the_predicted_work_before_a_request_is_served_before_it(
     asked: Sequence[tuple[str, int]], taken: int, cost: int
 ) -> None:
     """Also after further requests of the principal's own, which are told by their cost."""
@@ -112,7 +112,7 @@ def test_what_stands_before_a_further_request_is_what_is_served_before_it(
     assert served - {-2} == before
 
 
-def test_with_nothing_waiting_a_principal_owes_nothing() -> None:
+def test_an_empty_queue_clears_a_principals_account() -> None:
     """Served and removed requests do not count against the next request."""
     queue = FairQueue[str]()
     queue.put("a", 100, "served")
@@ -124,7 +124,7 @@ def test_with_nothing_waiting_a_principal_owes_nothing() -> None:
     assert [queue.take(), queue.take()] == ["first", "second"]
 
 
-def test_what_is_removed_stays_on_its_principals_account_while_others_wait() -> None:
+def test_a_removed_request_stays_on_its_principals_account_while_others_wait() -> None:
     """A client cannot push others back by asking and leaving."""
     queue = FairQueue[str]()
     queue.put("a", 100, "removed")

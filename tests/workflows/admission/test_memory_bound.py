@@ -12,7 +12,7 @@ from service.workflows.admission.memory_bound import Hold, MemoryBound, MemoryFu
 MAX = 1000
 costs = st.builds(PublicCost, time_ns=st.just(0), kept_bytes=st.integers(0, 300), working_bytes=st.integers(0, 300))
 # A request (principal, writer, cost), or the index of a holder that releases its memory.
-happenings = st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), costs), st.integers(0, 100)))
+operations = st.lists(st.one_of(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), costs), st.integers(0, 100)))
 
 
 def cost(kept_bytes: int = 0, working_bytes: int = 0) -> PublicCost:
@@ -20,11 +20,11 @@ def cost(kept_bytes: int = 0, working_bytes: int = 0) -> PublicCost:
     return PublicCost(time_ns=0, kept_bytes=kept_bytes, working_bytes=working_bytes)
 
 
-@given(happening=happenings)
-def test_what_is_held_stays_within_the_bound(happening: Sequence[tuple[str, str, PublicCost] | int]) -> None:
+@given(steps=operations)
+def test_held_memory_stays_within_the_bound(steps: Sequence[tuple[str, str, PublicCost] | int]) -> None:
     """Kept memory plus the largest working memory of each worker; each principal always has its own share left."""
     bound, held = MemoryBound(MAX), list[tuple[str, str, PublicCost, Hold]]()
-    for what in happening:
+    for what in steps:
         if isinstance(what, int):
             if held:
                 held.pop(what % len(held))[3].release()
@@ -51,7 +51,7 @@ def test_what_is_held_stays_within_the_bound(happening: Sequence[tuple[str, str,
     bound.admit("a", cost(kept_bytes=MAX // 2))
 
 
-def test_what_could_never_be_admitted_is_told_apart_from_what_cannot_be_now() -> None:
+def test_a_permanent_refusal_differs_from_a_temporary_one() -> None:
     """One principal may hold half of all memory; the refusal names both numbers."""
     bound = MemoryBound(MAX)
     with pytest.raises(RequestTooLarge) as refused:
@@ -92,7 +92,7 @@ def test_queries_of_one_worker_share_their_working_memory_and_those_of_two_do_no
         bound.admit("c", cost(working_bytes=300), "z")
 
 
-def test_it_is_given_back_once() -> None:
+def test_memory_is_given_back_once() -> None:
     """Repeated release calls for one response give the memory back once."""
     bound = MemoryBound(MAX)
     first, second = (bound.admit("a", cost(kept_bytes=100, working_bytes=10)) for _ in range(2))
@@ -103,7 +103,7 @@ def test_it_is_given_back_once() -> None:
     assert (bound.kept_bytes, bound.requests) == (0, 0)
 
 
-def test_what_was_refused_holds_nothing() -> None:
+def test_a_refused_request_holds_no_memory() -> None:
     """A refused request leaves the free memory unchanged."""
     bound = MemoryBound(MAX)
     hold = bound.admit("a", cost(kept_bytes=500))

@@ -102,7 +102,7 @@ def test_a_generous_cache_does_not_raise_the_rate(clock: Clock) -> None:
     assert passed == 5
 
 
-def test_the_wait_is_told_in_whole_seconds_and_is_bounded(clock: Clock) -> None:
+def test_the_wait_is_stated_in_whole_seconds_and_is_bounded(clock: Clock) -> None:
     """The bound is the time that a bucket takes to fill, whichever bucket refuses."""
     slow = Rate(per_s=1, burst=3)
     for cache in (NoCache(), Stubborn()):

@@ -105,7 +105,7 @@ class TestBegin:
         assert clock.at(BEGIN) is None
         assert job.begun == [(BEGIN, Reservation(SLOT, 2 * SLOT))]
 
-    def test_what_arrives_after_the_slot_has_begun_is_not_in_it(self, clock: Clock) -> None:
+    def test_later_arrivals_are_not_in_a_slot_that_has_begun(self, clock: Clock) -> None:
         """This holds also in the half millisecond before the slot's work begins."""
         first, _ = clock.reserve()
         clock.now_ns = SLOT
@@ -138,7 +138,7 @@ class TestBegin:
         ]
         assert len(writer.begun) == 3
 
-    def test_every_public_event_is_told(self, clock: Clock) -> None:
+    def test_every_public_event_is_reported(self, clock: Clock) -> None:
         """Arrivals, including those refused at once; disconnects; beginnings."""
         _, begun = clock.reserve()
         _, gone = clock.reserve()

@@ -102,7 +102,7 @@ def test_a_bitmap_is_of_all_slots(last: int) -> None:
     assert (stored.form, len(stored.slots)) == (1, (SLOTS + 7) // 8)
 
 
-def test_what_contradicts_itself_is_refused() -> None:
+def test_contradictory_charges_are_refused() -> None:
     """A single charge given as several, and a slot beyond those handed out."""
     touched, active, charges = arrays({3: 5, 4: 6})
     with pytest.raises(ValueError, match="view"):

@@ -129,7 +129,7 @@ def submitted(replica: Replica, who: Principal, key: str, query: dict[str, Any])
     return replica.analysts.submit(who, "survey", key, parse_query(orjson.dumps(DOCUMENT | query)))
 
 
-def test_a_key_answered_before_replays_what_is_refused_today(either: Any) -> None:
+def test_an_answered_key_replays_a_query_refused_today(either: Any) -> None:
     """The key gives the same bytes, charged once; under another key the query is refused."""
     with replica_on(either) as replica:
         who = analyst(replica)

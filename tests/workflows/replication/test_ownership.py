@@ -141,7 +141,7 @@ def test_a_lease_that_cannot_be_renewed_lapses_and_is_claimed_again(
     assert one.claim(7) == ONE
 
 
-def test_a_process_that_leaves_gives_up_everything_and_may_finish_what_it_has(one: Ownership, other: Ownership) -> None:
+def test_a_draining_process_releases_its_leases_and_finishes_its_requests(one: Ownership, other: Ownership) -> None:
     """It claims nothing more and still finishes its accepted requests; the other process is the owner at once."""
     one.claim(7)
     other.claim(8)
@@ -299,7 +299,7 @@ def test_a_writer_is_closed_when_its_dataset_has_moved(
         assert ask(mine, who, "k").body == answered
 
 
-def test_a_replica_that_leaves_finishes_what_it_has(store: MemoryStore, one: Ownership, other: Ownership) -> None:
+def test_a_draining_replica_finishes_its_requests(store: MemoryStore, one: Ownership, other: Ownership) -> None:
     """A request accepted earlier is finished, though another process owns the dataset by then."""
     with open_replica(store, ownership=one) as mine:
         who = analyst(mine)
