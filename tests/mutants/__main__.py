@@ -17,6 +17,7 @@ from tests.mutants.mutant import ROOT, Mutant
 
 COPIED = ("service", "migrations", "clients", "tests", "pyproject.toml", "README.md")
 SECONDS_MAX = 300
+UNMUTATED_SECONDS_MAX = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ def _judge(mutant: Mutant) -> Verdict:
 
 def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
     """(passed, failed, output) of these tests in a copy of the tree. Errors outside of a test's body are no failure."""
+    seconds_max = UNMUTATED_SECONDS_MAX if mutant is None else SECONDS_MAX
     with tempfile.TemporaryDirectory(prefix="sparing-mutant-") as directory:
         copy = Path(directory)
         for name in COPIED:
@@ -88,10 +90,10 @@ def _tests(mutant: Mutant | None, nodes: list[str]) -> tuple[int, int, str]:
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "PYTHONPATH": str(copy)}
         try:
             run = subprocess.run(
-                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+                command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds_max, check=False
             )
         except subprocess.TimeoutExpired:
-            return 0, 0, f"no end after {SECONDS_MAX} s"
+            return 0, 0, f"no end after {seconds_max} s"
         return _counts(report, run.stdout[-4000:] + run.stderr[-2000:])
 
 

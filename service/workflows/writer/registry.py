@@ -46,16 +46,16 @@ class DatasetRegistry:
         self._store, self._opening, self._admits = store, opening, admits
         self._records: dict[str, DatasetRecord] = {}
         self._guards: dict[int, RollbackGuard] = {}
-        self._registry: dict[int, WriterThread] = {}
+        self._writers: dict[int, WriterThread] = {}
         self._let_go: list[WriterThread] = []
         self._background: list[BackgroundService] = []
         self._lock = threading.Lock()
         self.are_open = True
 
-    def attach(self, companion: BackgroundService) -> None:
-        """From now on tell `companion` of each writer that is opened, and close it before the writers."""
-        companion.open()
-        self._background.append(companion)
+    def attach(self, service: BackgroundService) -> None:
+        """From now on tell `service` of each writer that is opened, and close it before the writers."""
+        service.open()
+        self._background.append(service)
 
     def record(self, name: str) -> DatasetRecord:
         """A registration, which never changes and so is looked up once. Raises NotFound."""
@@ -84,26 +84,26 @@ class DatasetRegistry:
         with self._lock:
             if not self.are_open:
                 raise Unavailable
-            if record.id not in self._registry:
-                opened = self._registry[record.id] = self._opening(record, guard)
-                for companion in self._background:
-                    companion.writer_opened(record, guard, opened)
-            return self._registry[record.id]
+            if record.id not in self._writers:
+                opened = self._writers[record.id] = self._opening(record, guard)
+                for service in self._background:
+                    service.writer_opened(record, guard, opened)
+            return self._writers[record.id]
 
     def is_open_for(self, name: str) -> bool:
         """Whether a dataset's writer is open, so that the store is not needed to find it."""
         record = self._records.get(name)
-        return record is not None and record.id in self._registry
+        return record is not None and record.id in self._writers
 
     def opened(self) -> list[WriterThread]:
         """The open writers."""
         with self._lock:
-            return list(self._registry.values())
+            return list(self._writers.values())
 
     def let_go(self, dataset_ids: Collection[int]) -> list[WriterThread]:
         """Close the writers of datasets on which another process works; each finishes what waits. Returns them."""
         with self._lock:
-            closed = [self._registry.pop(each) for each in dataset_ids if each in self._registry]
+            closed = [self._writers.pop(each) for each in dataset_ids if each in self._writers]
             if closed:
                 self._let_go = [writer for writer in self._let_go if not writer.ended(within_s=0)] + closed
         for writer in closed:
@@ -141,13 +141,13 @@ class DatasetRegistry:
         A writer that does not end in time is left behind: its thread ends with the process, and the database undoes its
         open transaction.
         """
-        for companion in self._background:
-            companion.close()
+        for service in self._background:
+            service.close()
         with self._lock:
             self.are_open = False
-            registry = [*self._registry.values(), *self._let_go]
-        for writer in registry:
+            writers = [*self._writers.values(), *self._let_go]
+        for writer in writers:
             writer.end()
         until = time.monotonic() + CLOSING_S
-        for writer in registry:
+        for writer in writers:
             writer.ended(within_s=max(until - time.monotonic(), 0))
