@@ -20,18 +20,6 @@ def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) 
     return sum(prices) <= limit_floor_units
 
 
-def answers_left(worst_case_units: int, *, spent_units: int, limit_floor_units: int) -> int:
-    """How many more answers at one worst-case price certainly include everybody, after worst cases of `spent_units`.
-
-    All in units, the price positive. With nothing spent these are the first floor(2 B sigma^2 / C^2) answers, but for
-    the rounding of the price. Raises ValueError for negative units or a price of zero.
-    """
-    _refuse_negative(worst_case_units, spent_units, limit_floor_units)
-    if worst_case_units == 0:
-        raise ValueError("a query whose worst case is zero has no last answer")
-    return max(0, limit_floor_units - spent_units) // worst_case_units
-
-
 def _refuse_negative(*units: int) -> None:
     if min(units) < 0:
         raise ValueError(f"units must not be negative, got {min(units)}")

@@ -42,12 +42,6 @@ class Contributions:
         if self.one_norm and not is_uniform(self.norms_squared):
             raise ValueError("norms that are one by the query must be a view of one number")
 
-    def sum_over(self, active: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The exact sum (dimension,) of the vectors of the individuals marked in `active` (k,), in grid steps."""
-        total = np.zeros(self.dimension, dtype=np.int64)
-        self.add_to(total, active)
-        return total
-
     def add_to(self, total: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
         """Add the vectors of the individuals marked in `active` (k,) to `total` (dimension,), in place and exactly.
 
