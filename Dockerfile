@@ -1,4 +1,4 @@
-# The base is pinned by tag only, because its digest cannot be learned without a registry at hand. Where images are built, pin it:
+# The base is pinned by tag only, because looking up its digest takes access to a registry. Where images are built, pin it:
 #   docker build --build-arg PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:<digest> .
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
@@ -7,7 +7,7 @@ FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 WORKDIR /build
 
-# The environment has no pip of its own: the base image's pip fills it. The build backend leaves it once the service is in.
+# The environment has no pip of its own: the base image's pip fills it. The build backend is removed once the service is installed.
 COPY requirements.lock ./
 RUN python -m venv --without-pip /opt/sparing \
  && python -m pip --python /opt/sparing/bin/python install --require-hashes --only-binary :all: -r requirements.lock

@@ -11,7 +11,7 @@ ARGS ?=
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := .venv/bin/python -m pytest
-# Compiled tests are kept whatever the environment says: to rewrite their assertions takes each worker five seconds.
+# Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo run test unit mutants check format bench attack soak lock clean
@@ -28,7 +28,7 @@ run: .venv/.ok ## The same, then stay up until Ctrl-C
 test: .venv/.dev-ok ## The whole suite, with the coverage gate on the privacy core
 	@$(PYTEST) -n auto --cov --cov-report=term --cov-fail-under=100 $(ARGS)
 
-unit: .venv/.dev-ok ## The fast inner loop: what is not marked slow or browser
+unit: .venv/.dev-ok ## The fast inner loop: all tests not marked slow or browser
 	@$(PYTEST) -n auto -m "not slow and not browser" $(ARGS)
 
 mutants: .venv/.dev-ok ## Seed every known bug in a copy of the code, one at a time, and see its test fail
@@ -39,11 +39,11 @@ check: .venv/.dev-ok ## Lint, formatting and types
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy $(wildcard service clients/python clients/demo migrations loadtests tests .ci/install_lock.py)
 
-format: .venv/.dev-ok ## Rewrite the code in the house's formatting
+format: .venv/.dev-ok ## Format the code
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-attack: .venv/.dev-ok ## Tell neighbours apart by time: AUCs for all pairs and probes; ARGS="--people 300000"
+attack: .venv/.dev-ok ## Try to distinguish neighbours by time: AUCs for all pairs and probes; ARGS="--people 300000"
 	@.venv/bin/python -m loadtests.attack_timing $(ARGS)
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/

@@ -2,7 +2,7 @@
 
 uv does it in a fifth of pip's time. pip installs uv from a hashed lock of its own, and uv is given pip's settings for
 index, certificate and proxy, so that a machine with pip configured needs nothing else. Where uv cannot be installed or
-fails, pip installs everything. Both accept only wheels whose SHA-256 stands in the lock.
+fails, pip installs everything. Both accept only wheels whose SHA-256 is in the lock.
 """
 
 import ast
