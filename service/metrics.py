@@ -34,7 +34,7 @@ PUBLIC: Final[Mapping[str, str]] = {
 OPERATOR: Final[Mapping[str, str]] = {
     "sparing_other_requests": "requests on other routes, by route and status; individuals join and pause by them",
     "sparing_requests_in_flight": "requests in flight, of individuals and curators too, for as long as they take",
-    "sparing_queue_length": "what waits in all lines together, for as long as the work before it takes",
+    "sparing_queue_length": "items that wait in all writer queues together",
     "sparing_opened_datasets": "datasets in the memory of this process, which faults may move to another one",
     "sparing_slot_overruns": "responses that were not ready at their instant, because work took too long",
     "sparing_batch_questions": "queries that shared a transaction; by real durations without slots or after a fault",
@@ -55,7 +55,6 @@ class PrometheusTelemetry:
     """The port's Telemetry, kept in a registry of its own."""
 
     def __init__(self) -> None:
-        """Begin at zero."""
         # The instants at which counters were made would differ between equal replicas.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()

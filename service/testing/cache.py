@@ -28,7 +28,6 @@ class MemoryKeyValueStore:
     """The key-value store of one cache."""
 
     def __init__(self, room: MemoryServer) -> None:
-        """Stand in a room."""
         self._room = room
         self._heard: queue.Queue[object] | None = None
 

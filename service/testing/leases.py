@@ -11,7 +11,6 @@ class MemoryLeases:
     """The port's Leases, by a clock that counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Every dataset is free."""
         self._clock = clock
         self._held: dict[int, tuple[ReplicaAddress, float]] = {}
         self._lock = threading.Lock()

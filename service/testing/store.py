@@ -29,7 +29,6 @@ class MemoryConditionalAppend:
     """The port's ConditionalAppend: nothing is drafted before it is committed."""
 
     def __init__(self, store: "MemoryStore", dataset_id: int, head: Head, *, asked: Sequence[Asked]) -> None:
-        """Assume the head."""
         self._store, self._dataset_id, self._assumed, self._asked = store, dataset_id, head, asked
         self._appended: tuple[Sequence[LedgerEntry], Sequence[AnswerRecord], Mapping[UUID, int]] = (), (), {}
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})
@@ -62,7 +61,6 @@ class MemoryStore(Kept):
     """The port's Store in one process's memory."""
 
     def __init__(self) -> None:
-        """Start empty."""
         super().__init__()
         self._locks: dict[int, threading.Lock] = {}
         self._act_locks: dict[int, threading.Lock] = {}

@@ -137,7 +137,6 @@ class Kept:
     """Every dataset as last committed, by id. Thread-safe."""
 
     def __init__(self) -> None:
-        """Keep none."""
         self.kept: dict[int, Dataset] = {}
         self.principal_records: dict[UUID, PrincipalRecord] = {}
         self._lock = threading.Lock()

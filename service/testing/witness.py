@@ -11,7 +11,6 @@ class MemoryWitness:
     """The port's Witness."""
 
     def __init__(self) -> None:
-        """Know nothing."""
         self.kept: dict[str, list[WitnessRecord]] = {}
         self._lock = threading.Lock()
 

@@ -103,7 +103,6 @@ class LoopTimer:
     """The event loop's own timer, where there is no timerfd: as exact as the loop's poll, which elsewhere is exact."""
 
     def __init__(self) -> None:
-        """Not set yet."""
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, instant_ns: int, ring: Callable[[], None]) -> None:

@@ -20,7 +20,6 @@ class PostgresConditionalAppend:
     def __init__(
         self, session: Session, dataset_id: int, head: Head, seal: LedgerSeal, *, asked: Sequence[Asked]
     ) -> None:
-        """Assume the head."""
         self._session, self._dataset_id, self._seal, self._asked = session, dataset_id, seal, asked
         self._extension: LedgerAppend | None = None
         self.head, self.known = head, Known(answers={}, reusable={}, worst_cases={})

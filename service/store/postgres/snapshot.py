@@ -69,7 +69,6 @@ class PostgresSnapshot:
     """The half of the port's Transaction that changes nothing."""
 
     def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable], seal: LedgerSeal) -> None:
-        """Read nothing yet."""
         self._connection, self._dataset_id, self._tables, self._seal = session, dataset_id, tables, seal
         self.head: Head
 

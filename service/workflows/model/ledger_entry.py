@@ -205,7 +205,7 @@ def genesis(dataset: str, registration: bytes) -> bytes:
 
 
 def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
-    """By which an entry knows the reply that was first made of it, should that be deleted."""
+    """The digest by which an entry knows its first answer, should that be deleted."""
     return hashlib.sha256(b"sparing answer 2\0" + salt + principal_id.bytes + key.encode()).digest()
 
 

@@ -74,7 +74,7 @@ class OwnCharge:
 
 
 class ReleasePlace(NamedTuple):
-    """Where a reply stands among its analyst's own: no two stand in one place, and later ones compare greater."""
+    """The place of an answer among its analyst's own: unique, and greater for later ones."""
 
     at: datetime
     dataset_id: int

@@ -82,7 +82,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessRecord:
-    """How far a dataset had come when something of it left the replica, kept outside the database.
+    """The position of a dataset when an answer left the replica, kept outside the database.
 
     `acts` counts the acts of its journal, `slots` the slots handed out; `worst_case_total_units` sums the public worst
     cases. Along one history fence, sequence and acts never fall, so that `position` puts its records in order.
@@ -115,7 +115,7 @@ class WitnessRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """A stored reply: what `principal_id` gets for `key`, for ever. `seq` is the entry it shows (older when reused)."""
+    """A stored answer: the bytes of `principal_id` and `key`. `seq` is the entry it shows (older when reused)."""
 
     principal_id: UUID
     key: str
@@ -141,7 +141,7 @@ class OwnAccount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAnswer:
-    """A stored reply as its own analyst fetches it by id, with the dataset's name."""
+    """A stored answer as its own analyst fetches it by id, with the dataset's name."""
 
     dataset: str
     answer: AnswerRecord
@@ -159,7 +159,7 @@ class Asked:
 class Known:
     """A store's knowledge of the queries a transaction was opened for, all read under the lock.
 
-    The stored reply by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
+    The stored answer by (principal, key); the newest entry of this public epoch by query hash; by principal, what its
     queries may have cost an individual so far, in units.
     """
 

@@ -74,7 +74,7 @@ class PublicDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCounts:
-    """For curators alone: how many people and rows there are."""
+    """The numbers of people and rows, for curators alone."""
 
     sequence: int
     individuals: int

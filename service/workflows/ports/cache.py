@@ -1,4 +1,4 @@
-"""The cache's port: what replicas share, and may lose at any moment without anything but time being lost with it.
+"""The cache's port: values that replicas share, and whose loss at any moment costs only time.
 
 A value from the cache was made by a replica that held the pepper, but it may be old, of another history, or
 missing. So every value says where it belongs, and a replica that uses it compares that with what the database
@@ -44,7 +44,7 @@ class LedgerPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedAnswer:
-    """A stored reply, the fence under which it was committed, and the hash of the entry that it shows."""
+    """A stored answer, the fence under which it was committed, and the hash of the entry that it shows."""
 
     genesis: bytes
     fence: int
@@ -95,22 +95,22 @@ class Cache(Protocol):
     """Replicas' shared values. No method raises, and none takes longer than a short time-out: absent means unknown."""
 
     def hint(self, genesis: bytes, address: Address) -> int:
-        """A keyed digest of a reply's address; asks no server."""
+        """A keyed digest of an answer's address; asks no server."""
 
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
-        """Keep values for the others, if that is possible, and tell them. A slice moves only forward in position."""
+        """Keep values for other replicas, if possible, and send notices. A slice moves only forward in position."""
 
     def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:
-        """The reply of an address."""
+        """The answer of an address."""
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
         """Those entries with after < seq <= to that are held, in order, with holes."""
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
-        """Those slices of these that are held, each at whatever place it was taken."""
+        """The slices of these that are held, each at the position at which it was taken."""
 
     def audience(self) -> int:
-        """How many listen to notices, oneself included; 0 when unknown."""
+        """The number of listening replicas, this one included; 0 when unknown."""
 
     def listen(self, *, within_s: float) -> list[CommitNotice]:
         """The notices that have come; waits for the first. The first call begins to listen. One thread at a time."""

@@ -1,4 +1,4 @@
-"""The ports: what the workflows need from a store and from a witness, and how these may fail.
+"""The port of the store, and the errors that a store may raise.
 
 The values that go in and out are in `service.workflows.model.rows`. Adapters live in `service.store`; each has an
 in-memory twin that passes the same contract suite (tests/contracts).
@@ -24,19 +24,19 @@ class CommitUnclear(Exception):
 
 
 class CommitRejected(Exception):
-    """The store refuses what was to be written, and would refuse it again: nothing of the transaction is durable.
+    """The store refuses the transaction, and would refuse it again: nothing of the transaction is durable.
 
     `code` says why, in the store's own codes, for the log. It names no value.
     """
 
     def __init__(self, code: str) -> None:
-        """The code is all that is kept of the store's message, which may quote a row."""
+        """Keep the code alone: the store's message may quote a row."""
         super().__init__(code)
         self.code = code
 
 
 class HeadMoved(Exception):
-    """A proposal assumed what is not so: nothing of the proposal is durable. Read before you try again."""
+    """The head is not the assumed one: nothing of the conditional append is durable. Read before you try again."""
 
 
 class Store(Protocol):
@@ -45,7 +45,7 @@ class Store(Protocol):
     def conditional_append(
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
     ) -> AbstractContextManager[ConditionalAppend]:
-        """A proposal for queries that have not been asked before, on top of `head`."""
+        """A conditional append of new queries on top of `head`."""
 
     def transaction(
         self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()
@@ -96,7 +96,7 @@ class Store(Protocol):
         """Revoke; False when unknown or revoked before."""
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
-        """An analyst's own reply that shows this query, the oldest if there are several; charges are not read."""
+        """An analyst's own answer with this query's id, the oldest if there are several; charges are not read."""
 
     def releases_of(
         self, principal_id: UUID, *, before: ReleasePlace | None, limit: int, bytes_max: int

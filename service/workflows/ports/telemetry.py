@@ -15,10 +15,10 @@ class Telemetry(Protocol):
     """Where the counts go. Methods are called from any thread, and must neither block nor raise."""
 
     def request_began(self) -> None:
-        """A request is in the replica."""
+        """A request has begun."""
 
     def request_ended(self, route: str, status: int) -> None:
-        """It has left with `status`; `route` is the template of its path, never the path."""
+        """A request has ended with `status`; `route` is the template of its path, never the path."""
 
     def slot_overrun(self) -> None:
         """A response was not ready at its instant and leaves at a later one."""

@@ -23,7 +23,7 @@ class Transaction(Protocol):
 
     @property
     def known(self) -> Known:
-        """The store's knowledge of the queries that the transaction was opened for."""
+        """The stored answers and entries of the queries that the transaction was opened for."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
@@ -56,7 +56,7 @@ class Transaction(Protocol):
         """The stored pages by number; a missing one is all zero, at sequence 0."""
 
     def answers(self) -> Iterator[AnswerRecord]:
-        """Every stored reply, by the sequence that it shows; ask for other things meanwhile as you like."""
+        """Every stored answer, by the sequence that it shows; other reads may run meanwhile."""
 
     def worst_cases(self) -> dict[UUID, int]:
         """The most that the queries of each analyst may have cost an individual, in units, as stored."""
@@ -170,7 +170,7 @@ class LongAct(Transaction, Protocol):
     """
 
     def hasten(self) -> None:
-        """Have what was written so far brought to the disk, so that little is left to do for the commit."""
+        """Flush the writes so far to the disk, so that little is left for the commit."""
 
     def lock(self) -> None:
         """Lock the dataset and read its head again. From here on this is a locked transaction; call it once."""
@@ -190,7 +190,7 @@ class ConditionalAppend(Protocol):
 
     @property
     def known(self) -> Known:
-        """Nothing: that nothing is known is what is assumed."""
+        """Nothing: the queries are assumed to be new."""
 
     def append(
         self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]

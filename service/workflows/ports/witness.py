@@ -6,11 +6,11 @@ from service.workflows.model.rows import WitnessRecord
 
 
 class WitnessUnavailable(Exception):
-    """The witness could not be read, or what was to be written is not certain to be there after a power cut."""
+    """The witness could not be read, or a record may not survive a power cut."""
 
 
 class Witness(Protocol):
-    """The memory, outside the database, of how far each dataset had come. `dataset` is its `witness_name`."""
+    """The farthest head of each dataset, kept outside the database. `dataset` is its `witness_name`."""
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         """The records still held, in order of position; empty when nothing is known, which never means zero.

@@ -1,4 +1,4 @@
-"""From a replica's version of the data to the head's by what the acts in between have changed.
+"""Following the journal: a replica's memory is brought to the head by the changes of the acts in between.
 
 Limits and pauses are in the journal itself, an erasure empties a slot, an epoch changes no record; of an upload the
 slots that it touched are read again, as they are now, whatever later acts did to them. Where the acts do not lead from

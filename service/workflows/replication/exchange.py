@@ -1,8 +1,9 @@
-"""Exchange between replicas through the cache: what was committed here, and what the others have committed.
+"""Exchange between replicas through the cache: commits made here, and commits of the other replicas.
 
-Nothing on an answer's way waits for it. The writer hands over what is durable and witnessed and goes on; one thread
-shares it, another listens, fetches the ledger's tail ahead of need and wakes lines that have nothing to do. What does
-not fit is dropped: a replica that misses it reads the database. While no other listens, nothing is shared at all.
+No answer waits for it. The writer hands over what is durable and witnessed and goes on; one thread
+shares it, another listens, fetches the ledger's tail ahead of need and wakes idle writers. A
+value that does not fit is dropped: a replica that misses it reads the database. While no other replica listens, nothing
+is shared.
 """
 
 import queue
@@ -48,7 +49,7 @@ Position = tuple[int, int, int]
 
 
 class Follower(Protocol):
-    """A writer, as far as the notices concern it. Called from the listening thread."""
+    """The part of a writer that notices reach. Called from the listening thread."""
 
     @property
     def tail(self) -> Tail:
@@ -63,10 +64,9 @@ class Follower(Protocol):
 
 
 class Hints:
-    """Digests of the newest addresses under which a replica has shared a reply; a hint says only where to look."""
+    """Digests of the newest addresses with a shared answer; a hint tells only where to look."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._kept: OrderedDict[int, None] = OrderedDict()  # a plain dict gets slow at its head when that is deleted
 
     def __bool__(self) -> bool:
@@ -76,7 +76,7 @@ class Hints:
         return hint in self._kept
 
     def add(self, hints: Iterable[int]) -> None:
-        """Keep them, and forget the oldest. For one thread; others may look meanwhile."""
+        """Keep them, and forget the oldest. For one thread, while other threads may look."""
         for hint in hints:
             self._kept[hint] = None
         while len(self._kept) > HINTS_MAX:
@@ -124,7 +124,7 @@ class ReplicaExchange:
         return not self._outbox.empty()
 
     def close(self) -> None:
-        """Stop; what was not shared yet never will be."""
+        """Stop; unshared commits are dropped."""
         if not self._threads:
             return
         self.is_open = False
@@ -147,7 +147,7 @@ class ReplicaExchange:
     def committed(
         self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord]
     ) -> None:
-        """A transaction is durable and witnessed: entries and the replies that show them, or an act without either."""
+        """Share a durable, witnessed transaction: entries with the answers that show them, or an act."""
         if not self._is_alone or self._clock() >= self._look_at:
             small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
             self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small, answers=answers))
@@ -169,7 +169,7 @@ class ReplicaExchange:
     # Called by readers
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
-        """Those slices that a replica has left, each as of whatever place."""
+        """The shared slices among `numbers`, each as of any position."""
         return self._cache.slices(genesis, numbers)
 
     def _hand(self, outgoing: _Outgoing) -> None:
@@ -180,7 +180,7 @@ class ReplicaExchange:
     # The steps
 
     def publish(self) -> None:
-        """Share what was handed over, at least one commit, all of it together."""
+        """Share all commits that were handed over, at least one, in one round trip."""
         outgoing = [self._outbox.get()]
         while not self._outbox.empty():
             outgoing.append(self._outbox.get_nowait())
@@ -200,7 +200,7 @@ class ReplicaExchange:
             self._cache.share(values, list(notices.values()))
 
     def hear(self, *, within_s: float) -> None:
-        """Take in the notices that have come: where to look for replies, and what is next in the ledgers followed."""
+        """Take in the notices that have come: hints to answers, and new positions of the followed ledgers."""
         latest: dict[bytes, CommitNotice] = {}
         for notice in self._cache.listen(within_s=within_s):
             self.hints.add(notice.hints)
@@ -248,7 +248,7 @@ class ReplicaExchange:
 
 
 def _answers(outgoing: _Outgoing) -> list[SharedAnswer]:
-    """Those replies of a commit that show an entry of the same commit: what a reused one shows lies further back."""
+    """The answers of a commit that show an entry of the same commit; a reused answer shows an earlier one."""
     hashes = {entry.seq: entry.hash for entry in outgoing.entries}
     fence = 0 if outgoing.head is None else outgoing.head.fence
     return [

@@ -1,6 +1,6 @@
 """Ownership of datasets: one process at a time works on a dataset, by a lease; the others forward to it.
 
-With release slots on, a dataset's requests are worked on in one timetable. Two processes would have two, and the lock
+With release slots on, a dataset's requests follow one schedule. Two processes would have two, and the lock
 of the dataset's row would make the real duration of one process' work another's delay, for analysts to read.
 
 The lease decides only which process works. Charges are right even if two do: that rests on the dataset's lock, its
@@ -37,7 +37,7 @@ class _Known:
 
 
 class Ownership:
-    """One process' part in it. Thread-safe; `step` renews or releases, and `open` gives it a thread."""
+    """The leases of one process. Thread-safe; `step` renews or releases, and `open` starts a thread that steps."""
 
     def __init__(
         self, *, leases: Leases, replica: ReplicaAddress, pepper: Pepper, clock: Callable[[], float] = time.monotonic

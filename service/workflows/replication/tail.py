@@ -1,4 +1,4 @@
-"""The ledger's tail, as others have told of it: entries ahead of memory, fetched before they are needed.
+"""The ledger's tail, as other replicas have shared it: entries ahead of memory, fetched before they are needed.
 
 They are used only if they lead, hash by hash, from where memory stands to exactly the head that the database names;
 otherwise the database is read. So no cache, and no other history under the same name, changes a spent total.
@@ -19,7 +19,6 @@ class Tail:
     """The entries of one dataset that may come next. Thread-safe."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
         self._entries: dict[int, LedgerEntry] = {}
         self._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""The guard of one dataset: nothing leaves before a witness knows of it, and no database behind its witness is asked.
+"""The guard of one dataset: no answer leaves before a witness has its head, and no database behind its witness is used.
 
 A backup that is restored forgets what was spent. The witness does not: whatever it has seen must be in the ledger, or
 burned in it (`maintenance.reconcile`); otherwise the dataset is closed. So it is when its ledger was found
@@ -25,7 +25,7 @@ WITNESS_UNAVAILABLE: Final = "witness-unavailable"
 
 
 def witness_name(dataset: DatasetRecord) -> str:
-    """Under what a dataset is witnessed: its name and its genesis, which binds the whole registration."""
+    """A dataset's name for its witness: its own name and its genesis, which binds the whole registration."""
     return f"{dataset.name}-{dataset.genesis.hex()}"
 
 
@@ -47,7 +47,7 @@ def unaccounted(
 
 
 def settled_position(burns: Iterable[LedgerEntry]) -> Position:
-    """Up to where whatever was witnessed is either in this ledger or burned in it."""
+    """The position up to which all witnessed records are in this ledger or burned in it."""
     return max((_settled(entry) for entry in burns), default=_BEFORE_ALL)
 
 
@@ -65,7 +65,7 @@ def judge(dataset: DatasetRecord, transaction: Transaction, history: Sequence[Wi
 
 
 class RollbackGuard:
-    """One dataset's witness as far as this process knows it, and the only door to its transactions. Thread-safe.
+    """One dataset's witness as far as this process knows it, and the only way to its transactions. Thread-safe.
 
     `confirm_recorded` for a transaction's head after commit, before anything of it leaves.
     """
@@ -150,11 +150,11 @@ class RollbackGuard:
             return self.code is None and self._known == WitnessRecord.of(head)
 
     def conditional_append(self, head: Head, *, asked: Sequence[Asked]) -> AbstractContextManager[ConditionalAppend]:
-        """A proposal on a head that `is_confirmed`: it is committed on that head alone, so on no other history."""
+        """A conditional append on a head that `is_confirmed`: it commits on that head alone."""
         return self._store.conditional_append(self._record.id, head, asked=asked)
 
     def confirm_recorded(self, head: Head) -> None:
-        """Have it witnessed that the dataset has come to `head`. For outside of transactions.
+        """Have the witness record `head`. For outside of transactions.
 
         Raises Unavailable, Fenced.
         """
@@ -163,7 +163,7 @@ class RollbackGuard:
             self._confirm(theirs, WitnessRecord.of(head))
 
     def confirm_recorded_up_to(self, seq: int, head: Head) -> None:
-        """Have it witnessed that the dataset has come to entry `seq` or farther, of which nothing is told twice.
+        """Have the witness record entry `seq` or a later one, unless it was told of that before.
 
         For answers that any process committed at some time. `head` is what a transaction since has found; acts of
         individuals that it has more than was told make no difference here, so that no analyst's request waits for the
@@ -174,7 +174,7 @@ class RollbackGuard:
             self.confirm_recorded(head)
 
     def confirm_head_recorded(self) -> None:
-        """Have it witnessed how far the dataset has come by now. Raises Unavailable, Fenced."""
+        """Have the witness record the present head. Raises Unavailable, Fenced."""
         with self.transaction(lock=False) as transaction:
             head = transaction.head
         self.confirm_recorded(head)

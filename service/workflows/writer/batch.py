@@ -1,4 +1,4 @@
-"""The one sentence everything serves, for a batch of waiting queries that share one transaction.
+"""A batch: the waiting queries that share one transaction, from request to answer and ledger entry.
 
 A known request gets its stored answer. For any other, every individual's charge, the active set and the noise give the
 answer, and charges and answer are appended together. Nothing leaves before the caller's commit.
@@ -51,7 +51,7 @@ class QueryRequest:
 
     @property
     def address(self) -> Address:
-        """Under what the reply is stored."""
+        """The key under which the answer is stored: analyst and idempotency key."""
         return self.analyst.id, self.key
 
     @property
@@ -202,7 +202,7 @@ def quantities(release: Release) -> Quantities:
 
 
 def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
-    """The blocks as they come, and the failpoints that lie within the core's step, seen from outside.
+    """The blocks, with the failpoints within the core's step, reached outside of the pure core.
 
     The core draws the noise before it asks for the first block, and has charged, filtered and added a block when it
     asks for the next.
@@ -257,7 +257,7 @@ def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDAr
 
 
 def stored_answer(record: AnswerRecord) -> StoredAnswer:
-    """A reply as it leaves: the committed bytes, and on demand the numbers they show, whatever the plan is today."""
+    """The answer to send: the committed bytes, and on demand their numbers, for any plan of today."""
     values = partial(_values, record.body)
     return StoredAnswer(query_id=record.query_id, sequence=record.seq, body=record.body, values=values)
 

@@ -1,6 +1,6 @@
 """Checkpoints of one dataset, written in the background: no answer waits for a page.
 
-The writer makes copies of the pages that have changed, which is a matter of milliseconds, and hands them over; the
+The writer copies the changed pages, which takes milliseconds, and hands them over; the
 thread that steps the `Checkpointer` writes them. `service.workflows.model.rows.Checkpoint` says why that is right.
 """
 
@@ -22,7 +22,6 @@ class Checkpointer:
     """Takes copies and writes them, one after the other. Has no thread of its own; one caller of `step` at a time."""
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
-        """Nothing waits."""
         self._record, self._guard, self._telemetry = record, guard, telemetry
         self._queue: queue.SimpleQueue[Checkpoint | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
@@ -38,7 +37,7 @@ class Checkpointer:
         return not self._queue.empty()
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Have a checkpoint written; dropped when others wait already, which costs only time at the next start."""
+        """Queue a checkpoint; it is dropped when others wait already, which costs only time at the next start."""
         with self._lock:
             if self._waiting < _WAITING_MAX:
                 self._waiting += 1

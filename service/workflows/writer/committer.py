@@ -1,9 +1,9 @@
 """Group commit for one dataset: all waiting queries are answered in one transaction and made durable by one COMMIT.
 
-Lock the dataset's row, catch up with what others appended, answer each query in order, append all, commit once, and
-only then give the answers out. While no other process appends, the lock and the catching up are assumed, and the commit
-proves the assumption or does nothing (`writer.optimistic`). An error from COMMIT is resolved by reading the
-keys under the lock, never by drawing noise again.
+Lock the dataset's row, catch up with entries of other processes, answer each query in order, append all, commit once,
+and only then release the answers. While no other process appends, the lock and the catching up are assumed, and the
+commit proves the assumption or does nothing (`writer.optimistic`). An error from COMMIT is resolved by reading the keys
+under the lock, never by drawing noise again.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -23,7 +23,7 @@ _usual_s: Final[list[float]] = []
 
 
 def lower_priority() -> None:
-    """Of this thread and for good, on Linux, where every thread has a priority of its own."""
+    """Lower this thread's priority for good, on Linux, where every thread has its own."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

@@ -22,7 +22,7 @@ Preparation = Callable[[LongAct, BaseVersion], Operation[Result]]
 
 
 def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
-    """Do a long act. Raises what its parts raise, Unavailable, Fenced and Busy."""
+    """Do a long operation outside the writer. Raises the errors of its parts, Unavailable, Fenced and Busy."""
     for _ in range(ATTEMPTS_MAX):
         try:
             with writer.guard.long_act() as transaction:

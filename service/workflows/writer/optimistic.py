@@ -22,17 +22,16 @@ CAUTIOUS_BATCHES: Final = 32
 
 
 class OptimisticCommit:
-    """One line's knowledge of its head and of what was asked; decides, and is told what came of it."""
+    """A writer's knowledge of its head and of answered queries; decides whether a batch may skip the lock."""
 
     def __init__(self, guard: RollbackGuard, state: DatasetState) -> None:
-        """Know nothing."""
         self._guard, self._state = guard, state
         self._head: Head | None = None
         self._seen: OrderedDict[Address | str, None] = OrderedDict()  # keys and query hashes, the latest last
         self._cautious_batches = 0
 
     def propose(self, requests: Sequence[QueryRequest]) -> AbstractContextManager[ConditionalAppend] | None:
-        """A proposal for a batch that is likely to be accepted; None where the head must be looked at first."""
+        """A conditional append for a batch that is likely to be accepted; None where the head must be read first."""
         head = self._head
         if self._cautious_batches > 0:
             self._cautious_batches -= 1
@@ -44,7 +43,7 @@ class OptimisticCommit:
         return self._guard.conditional_append(head, asked=[request.asked for request in requests])
 
     def note(self, head: Head, requests: Sequence[QueryRequest]) -> None:
-        """The head as this replica has just written or read it, with these queries answered in it."""
+        """Note the head that this replica has just written or read, with these queries answered in it."""
         self._head = head
         for request in requests:
             self._seen[request.address] = self._seen[request.plan.query_hash] = None
@@ -52,7 +51,7 @@ class OptimisticCommit:
             self._seen.popitem(last=False)
 
     def moved(self, head: Head) -> None:
-        """An act of this line has moved the head: it is known if the last one was.
+        """An act of this writer has moved the head: it is known if the last one was.
 
         So the next query goes the way that it would have gone without the act, which must not show.
         """
@@ -60,7 +59,7 @@ class OptimisticCommit:
             self._head = head
 
     def refused(self) -> None:
-        """A proposal was outdated."""
+        """A conditional append was refused: take the lock for the next batches."""
         self._cautious_batches = CAUTIOUS_BATCHES
         self.forget()
 
@@ -69,7 +68,7 @@ class OptimisticCommit:
         self._head = None
 
     def _is_new(self, request: QueryRequest) -> bool:
-        """Not known to have been asked. An allowance can only be judged by what the database says was spent of it."""
+        """Whether no key of the batch is known. An allowance can only be judged by the database."""
         if request.analyst.allowance_units is not None or request.address in self._seen:
             return False
         return not (request.plan.reuse and request.plan.query_hash in self._seen)

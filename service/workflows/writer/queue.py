@@ -48,7 +48,7 @@ class _Reserved:
 
 @dataclass(slots=True)
 class _Job:
-    """A curator's act, a look or a catching up, run in the same line."""
+    """An operation, a look or a catch-up, run in the same queue."""
 
     run: Callable[[], None]
 

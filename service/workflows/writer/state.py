@@ -66,7 +66,7 @@ class DatasetState:
         return self.position == (head.fence, head.seq, head.data_version) and self._hash == head.hash
 
     def has_come_to(self, head: Head) -> bool:
-        """Whether memory stands at `head` or later and is valid."""
+        """Whether memory has caught up with `head` and is valid."""
         if self.position is None:
             return False
         fence, seq, data_version = self.position

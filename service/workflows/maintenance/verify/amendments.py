@@ -32,7 +32,6 @@ class Amended:
     """All amendments of a dataset. `findings` are about their rows; `slots` (n,) are of the erased, increasing."""
 
     def __init__(self, amendments: Iterable[Amendment], acts: Sequence[JournalAct]) -> None:
-        """Compare the amendments with the acts."""
         self.findings: list[str] = []
         self._by_place: dict[Place, list[Amendment]] = defaultdict(list)
         self._by_erasure: dict[int, list[Amendment]] = defaultdict(list)

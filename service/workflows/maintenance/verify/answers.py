@@ -38,7 +38,6 @@ class AnswersCheck:
     """Checks the answers, in the order of the sequences that they show, entry by entry."""
 
     def __init__(self, record: DatasetRecord, answers: Iterator[AnswerRecord]) -> None:
-        """Reads the first answer."""
         self.findings: list[str] = []
         self.count = self.uncompiled = 0
         self._record, self._answers = record, answers

@@ -67,7 +67,6 @@ class Participation:
     """The filter's decisions made again, entry by entry, with the acts in between."""
 
     def __init__(self, record: DatasetRecord, acts: Sequence[JournalAct]) -> None:
-        """The state before the first entry."""
         self._then = JournalState.of(record)
         self._acts = deque(acts)
 

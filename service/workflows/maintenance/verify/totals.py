@@ -46,7 +46,6 @@ class ReplayedTotals:
     """
 
     def __init__(self, slots: int, *, erased: Integers) -> None:
-        """All totals are zero."""
         self.spent: Integers = np.zeros(slots, dtype=np.int64)
         self.charged, self.left_out = np.zeros((2, slots), dtype=np.uint32)
         self.is_known = np.ones(slots, dtype=np.bool_)
