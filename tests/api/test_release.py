@@ -10,7 +10,9 @@ import pytest
 
 from service.api.app import HttpOptions
 from service.api.middleware.release_schedule import Slots
-from service.query.cost import Speed
+from service.query.cost import Costs, Speed
+from service.query.parse import parse_query
+from service.query.plan import compile_query
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
 from service.workflows.admission.admission import Admission
@@ -202,9 +204,13 @@ async def test_a_wide_answer_has_the_slots_that_its_preview_states(timed: Timed)
 
 
 async def test_an_answer_states_its_public_cost_and_delay(timed: Timed) -> None:
-    """The same numbers as its preview."""
+    """The same numbers as its preview, and as a function of schema, capacity and speed alone."""
+    record, speed = timed.world.replica.registry.record("care"), timed.world.replica.admission.speed
+    plan = compile_query(parse_query(WIDE), record.schema, capacity=record.capacity)
+    expected = Costs(record.schema, capacity=record.capacity, speed=speed).of(plan)
     preview = await timed.world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=WIDE)
     cost, answer = preview.json()["public_cost"], await timed.world.ask("w", WIDE)
+    assert (cost["time_ms"], cost["memory_bytes"]) == (expected.time_ns / 1e6, expected.memory_bytes)
     assert float(answer.headers["public-cost-ms"]) == pytest.approx(cost["time_ms"], abs=0.001)
     assert int(answer.headers["public-cost-bytes"]) == cost["memory_bytes"]
     assert float(answer.headers["public-delay-ms"]) == cost["delay_ms"]

@@ -174,3 +174,17 @@ def test_pages_and_later_entries_give_the_ledgers_totals() -> None:
     run_state_machine_as_test(
         CheckpointMachine, settings=settings(max_examples=120, stateful_step_count=40, deadline=None)
     )
+
+
+def test_a_checkpoint_has_the_pages_of_a_lost_one_too() -> None:
+    """A copy that was dropped before it was written leaves its pages to the next."""
+    machine = CheckpointMachine()
+    for slot in (0, PAGE_SLOTS):
+        machine.charge(0, {slot}, set(), 1, ok=True)
+        machine.copy(0)
+    copied = machine.replicas[0].copied
+    assert copied is not None
+    for page in copied.pages:
+        machine.store.write_page(1, copied, page)
+    machine.store.finish_checkpoint(1, copied)
+    machine.pages_and_tail_are_the_ledger()

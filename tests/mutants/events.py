@@ -137,7 +137,7 @@ MUTANTS = [
         file="service/workflows/writer/committer.py",
         find="            act.base.check(self.state, act.transaction.head)\n",
         put="",
-        killed_by=f"{ACTING}::test_individuals_that_join_during_a_reconciliation_join_under_its_terms",
+        killed_by=f"{ACTING}::test_a_preparation_that_is_always_in_vain_is_given_up",
     ),
     Mutant(
         name="long acts of two replicas at once",
@@ -169,7 +169,7 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="np.flatnonzero(self._page_seqs > self._checkpoint_seq)",
         put="np.flatnonzero(self._page_seqs > self._copied_seq)",
-        killed_by=CHECKPOINTS,
+        killed_by="tests/laws/test_checkpoints.py::test_a_checkpoint_has_the_pages_of_a_lost_one_too",
     ),
     Mutant(
         name="checkpoint before the commit is known",

@@ -29,7 +29,7 @@ MUTANTS = [
         file="service/workflows/maintenance/verify/accounts.py",
         find="slots[are_exact & (limits != given)]",
         put="slots[are_exact & (limits < given)]",
-        killed_by=f"{NAMED}[everybody's limit is doubled]",
+        killed_by=f"{NAMED}[every limit is doubled]",
     ),
     Mutant(
         name="a limit put back hides what was spent",

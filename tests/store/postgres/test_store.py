@@ -1,6 +1,7 @@
 """The parts of the Postgres store without a twin: limits of sessions, and tables made for each dataset."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import pytest
 from service.query.schema import Schema
 from service.store.postgres.connection import Connection
 from service.store.postgres.data_tables import records_tables
-from service.store.postgres.pool import SessionPool
+from service.store.postgres.pool import LONG_MAX, SessionPool
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
@@ -291,9 +292,12 @@ def test_as_many_keys_as_there_are_people_are_found_in_one_pass(store: PostgresS
 def test_one_connection_is_enough(store: PostgresStore, database_url: str) -> None:
     """No holder of a connection waits for another one: a pool of such holders would be a deadlock."""
     kept = store.add_dataset(dataset())
+    busy = [store.add_dataset(dataset(f"busy-{number}")) for number in range(LONG_MAX)]
     other = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
-    with other.transaction(kept.id, lock=True) as transaction:
-        assert transaction.head.seq == 0
+    with ExitStack() as stack:
+        for each in busy:  # they hold all connections but one
+            stack.enter_context(other.long_act(each.id))
+        assert stack.enter_context(other.transaction(kept.id, lock=True)).head.seq == 0
     other.close()
     another = PostgresStore(database_url, LEDGER_KEY, connections_max=1)
     assert another.row_counts(kept.id) == (0, {"people": 0, "visits": 0})
