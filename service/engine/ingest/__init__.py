@@ -8,7 +8,7 @@ both are counted for the curator alone.
 The `reader` is not imported from here: with pyarrow that takes fifty milliseconds, and no start needs it to be ready.
 """
 
-from service.engine.ingest.problems import PROBLEMS_MAX, RowError, RowsProblem
+from service.engine.ingest.problems import PROBLEMS_MAX, ErrorCounts, ErrorGroup, Problems, RowError, RowsProblem
 from service.engine.ingest.rows import Keys, Rows
 
-__all__ = ["PROBLEMS_MAX", "Keys", "RowError", "Rows", "RowsProblem"]
+__all__ = ["PROBLEMS_MAX", "ErrorCounts", "ErrorGroup", "Keys", "Problems", "RowError", "Rows", "RowsProblem"]

@@ -54,13 +54,30 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
         case CategoryColumn(categories=None):
             return _code_numbered(coding, array, report, is_text=is_text)
         case CategoryColumn():
-            return _code_listed(column, coding, array)
+            return _code_listed(column, coding, integers_of_doubles(array, report))
         case BooleanColumn():
             return _code_booleans(coding, array, report, is_text=is_text)
         case IntegerColumn():
             return _code_integers(column, coding, array, report, is_text=is_text)
         case RealColumn():
             return _code_reals(column, coding, array, report, is_text=is_text)
+
+
+def integers_of_doubles(array: pa.Array, report: Report) -> pa.Array:
+    """Doubles as the integers that they are, NaN as missing; another array as it is.
+
+    Data frames write an integer column with missing values as doubles. A double that is no integer is reported.
+    """
+    if not pa.types.is_floating(array.type):
+        return array
+    values = array.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    missing = np.isnan(values)
+    wrong = ~missing & (values != np.trunc(values))
+    report(wrong, "not an integer")
+    too_large = ~missing & ~wrong & ((values < -(2.0**63)) | (values >= 2.0**63))
+    report(too_large, "does not fit in 64 bits")
+    left_out = missing | wrong | too_large
+    return pa.array(np.where(left_out, 0.0, values).astype(np.int64), mask=left_out)
 
 
 def text_of(array: pa.Array) -> pa.Array:
@@ -97,6 +114,7 @@ def _code_numbered(coding: Coding, array: pa.Array, report: Report, *, is_text: 
 
 
 def _code_booleans(coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
+    array = integers_of_doubles(array, report)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     if is_text or pa.types.is_integer(array.type):
@@ -124,6 +142,10 @@ def _code_reals(column: RealColumn, coding: Coding, array: pa.Array, report: Rep
     return Coded(codes=codes, clipped=int(clipped.sum()), nulls=int(nulls.sum()))
 
 
+def _advice(array: pa.Array) -> str:
+    return "; write a time as a number, such as days since a fixed one" if pa.types.is_temporal(array.type) else ""
+
+
 def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Codes:
     coded: Codes = codes.astype(coding.dtype)
     coded[nulls] = coding.null_code
@@ -132,11 +154,12 @@ def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Code
 
 def _integers(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[np.int64], Mask]:
     """Values (n,), 0 where missing or wrong, and which are missing."""
+    array = integers_of_doubles(array, report)
     nulls = nulls_of(array)
     if is_text:
         array = _integers_of_text(_matching(array, _INTEGER, "not an integer", report), report)
     elif not pa.types.is_integer(array.type):
-        raise WrongType(f"the column holds {array.type}, not integers")
+        raise WrongType(f"the column holds {array.type}, not integers{_advice(array)}")
     elif pa.types.is_uint64(array.type):
         too_large = array.fill_null(0).to_numpy(zero_copy_only=False) > np.iinfo(np.int64).max
         report(too_large, "does not fit in 64 bits")
@@ -169,7 +192,7 @@ def _reals(array: pa.Array, report: Report, *, is_text: bool) -> tuple[NDArray[n
     if is_text:
         array = _matching(array, _NUMBER, "not a number", report)
     elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
-        raise WrongType(f"the column holds {array.type}, not numbers")
+        raise WrongType(f"the column holds {array.type}, not numbers{_advice(array)}")
     values = array.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     infinite = ~np.isfinite(values)
     report(infinite & ~nulls, "not a finite number")

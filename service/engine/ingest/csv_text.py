@@ -1,7 +1,7 @@
 """CSV after RFC 4180: a header line, fields of bytes. What they mean the declared columns say; nothing is guessed."""
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from io import TextIOWrapper
 from typing import BinaryIO
 
@@ -12,10 +12,14 @@ from service.engine.ingest.header import check_header
 from service.engine.ingest.problems import Problems, RowsProblem
 
 ROW_BYTES_MAX = 2**23  # the parser needs a whole row in one block
+DELIMITERS = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
+"""The marks that may stand between fields, as messages show them."""
 _QUOTE = b'"'
 
 
-def csv_batches(source: BinaryIO, names: Collection[str], problems: Problems) -> Iterator[pa.RecordBatch]:
+def csv_batches(
+    source: BinaryIO, names: Collection[str], problems: Problems, *, delimiter: str = ","
+) -> Iterator[pa.RecordBatch]:
     """Batches of binary columns named `names`, an empty field as NULL. Broken rows are noted and skipped.
 
     Raises RowsProblem when the header or the file as a whole cannot be read.
@@ -25,39 +29,42 @@ def csv_batches(source: BinaryIO, names: Collection[str], problems: Problems) ->
         reader = pa_csv.open_csv(
             watched,
             read_options=pa_csv.ReadOptions(use_threads=False, block_size=ROW_BYTES_MAX),
-            parse_options=pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=_Noting(problems)),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=_Noting(problems)
+            ),
             convert_options=pa_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
             ),
         )
+        _check_delimiter(reader.schema.names, names)
         check_header(reader.schema.names, names)
         yield from reader
     except UnicodeDecodeError as error:
         raise RowsProblem.of("the header is not UTF-8") from error
     except pa.ArrowInvalid as error:
-        if not problems.is_full:
+        if not problems.is_hopeless:
             raise RowsProblem.of(_reason(error, watched)) from error
     if watched.quotes % 2 == 1:
         # The parser takes the end of the file for the closing mark, so that a cut upload would look whole.
         raise RowsProblem.of("a quotation mark is not closed")
 
 
-def lines_of_rows(source: BinaryIO, rows: Collection[int]) -> dict[int, int]:
+def lines_of_rows(source: BinaryIO, rows: Collection[int], *, delimiter: str = ",") -> dict[int, int]:
     """The line (from 1) on which each of `rows` (data rows from 1) begins; what cannot be found again is left out."""
     if not source.seekable() or not rows:
         return {}
     source.seek(0)
     text = TextIOWrapper(source, encoding="latin-1", newline="")
     try:
-        return dict(_starts(text, rows))
+        return dict(_starts(text, rows, delimiter))
     except csv.Error:
         return {}
     finally:
         text.detach()
 
 
-def _starts(text: TextIOWrapper, rows: Collection[int]) -> Iterator[tuple[int, int]]:
-    reader = csv.reader(text)
+def _starts(text: TextIOWrapper, rows: Collection[int], delimiter: str) -> Iterator[tuple[int, int]]:
+    reader = csv.reader(text, delimiter=delimiter)
     row, last, line = -1, max(rows), 1
     for fields in reader:
         if fields:
@@ -67,6 +74,15 @@ def _starts(text: TextIOWrapper, rows: Collection[int]) -> Iterator[tuple[int, i
             if row >= last:
                 return
         line = reader.line_num + 1
+
+
+def _check_delimiter(found: Sequence[str], declared: Collection[str]) -> None:
+    """Raises RowsProblem where the only name of a header is several names between other marks."""
+    if len(found) != 1 or found[0] in declared:
+        return
+    for mark, shown in DELIMITERS.items():
+        if mark in found[0]:
+            raise RowsProblem.of(f"the header looks delimited by {shown}: state it as the parameter `delimiter`")
 
 
 class _Watched:
@@ -109,7 +125,7 @@ class _Noting:
     def __call__(self, row: pa_csv.InvalidRow) -> str:
         message = f"{row.actual_columns} fields where the header has {row.expected_columns}"
         self._problems.add_broken_row(message, row.number - 1)
-        return "error" if self._problems.is_full else "skip"
+        return "error" if self._problems.is_hopeless else "skip"
 
 
 def _reason(error: pa.ArrowInvalid, watched: _Watched) -> str:

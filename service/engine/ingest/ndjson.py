@@ -29,10 +29,9 @@ def ndjson_batches(source: BinaryIO, types: Mapping[str, JsonTypes], problems: P
     rows_before = 0
     lines = _lines(source)
     while chunk := list(islice(lines, BATCH_ROWS)):
-        if not problems.is_full:
-            names = types.keys()
-            rows = [_row(line, names, problems, rows_before + at) for at, line in enumerate(chunk, start=1)]
-            yield _batch(rows, types, problems, rows_before)
+        names = types.keys()
+        rows = [_row(line, names, problems, rows_before + at) for at, line in enumerate(chunk, start=1)]
+        yield _batch(rows, types, problems, rows_before)
         rows_before += len(chunk)
 
 
@@ -100,8 +99,6 @@ def _batch(
                         f"{_NAMES[type(value)]} is not what the column holds", row=rows_before + at + 1, column=name
                     )
                     values[at] = None
-                if problems.is_full:
-                    break
         columns.append(pa.array(_texts(values), type=pa.string()))
     return pa.RecordBatch.from_arrays(columns, names=list(types))
 

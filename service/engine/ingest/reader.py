@@ -1,6 +1,6 @@
 """An upload from bytes to checked codes: all of it or nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -28,28 +28,31 @@ ROWS_MAX = 2**26
 KEY_CHARACTERS_MAX = 256
 
 
-def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int) -> Rows:
+def read_rows(source: BinaryIO, content_type: str, table: Table, *, budget_units: int, delimiter: str = ",") -> Rows:
     """Read a whole upload for `table`. `budget_units`: the dataset's budget, which no individual's limit may exceed.
 
+    `delimiter` is the mark between fields, of CSV alone.
     Raises RowsProblem naming rows and columns, ValueError for a content type that is not one of CONTENT_TYPES.
     """
     problems = Problems()
     upload = _Upload(table, budget_units, problems)
     is_text = content_type in {CSV, NDJSON}
-    for batch in _batches(source, content_type, table, problems):
+    for batch in _batches(source, content_type, table, problems, delimiter):
         upload.add(batch, is_text=is_text)
     upload.check_keys()
     if content_type == CSV:
         rows = {error.row for error in problems.first() if error.row is not None}
-        problems.raise_if_any(lines=lines_of_rows(source, rows))
+        problems.raise_if_any(lines=lines_of_rows(source, rows, delimiter=delimiter))
     problems.raise_if_any()
     return upload.rows()
 
 
-def _batches(source: BinaryIO, content_type: str, table: Table, problems: Problems) -> Iterator[pa.RecordBatch]:
+def _batches(
+    source: BinaryIO, content_type: str, table: Table, problems: Problems, delimiter: str
+) -> Iterator[pa.RecordBatch]:
     names = [table.key, *table.columns]
     if content_type == CSV:
-        return csv_batches(source, names, problems)
+        return csv_batches(source, names, problems, delimiter=delimiter)
     if content_type == NDJSON:
         types = {table.key: _KEY_TYPES} | {name: _json_types(column) for name, column in table.columns.items()}
         return ndjson_batches(source, types, problems)
@@ -78,9 +81,7 @@ class _Upload:
         self._nulls = dict.fromkeys(self._codes, 0)
 
     def add(self, batch: pa.RecordBatch, *, is_text: bool) -> None:
-        """Code one more batch; once the report is full, rows are read and no longer looked at."""
-        if self._problems.is_full:
-            return
+        """Code one more batch."""
         if self._count + batch.num_rows > ROWS_MAX:
             raise RowsProblem.of(f"more than {ROWS_MAX} rows in one upload")
         for name, column in self._table.columns.items():
@@ -91,14 +92,17 @@ class _Upload:
         """An individual has one row in the table of individuals."""
         if self._table.kind != "individuals" or not self._has_doubles():
             return
-        first_rows: dict[str | None, int] = {}
-        keys: Iterable[str | None] = ArrowKeys(self._all_keys())
-        for row, key in enumerate(keys, start=1):
-            first = first_rows.setdefault(key, row)
-            if first != row and key is not None:
-                self._problems.add(f"the same key as in row {first}", row=row, column=self._table.key)
-            if self._problems.is_full:
-                return
+        encoded = self._all_keys().combine_chunks().dictionary_encode()
+        places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        numbers, firsts = np.unique(places, return_index=True)
+        first_of = firsts[np.searchsorted(numbers, places)]
+        repeated = (first_of != np.arange(places.size)) & (places >= 0)
+        self._problems.add_where(
+            repeated,
+            "the same key as in an earlier row",
+            column=self._table.key,
+            of_row=lambda row: f"the same key as in row {int(first_of[row]) + 1}",
+        )
 
     def _has_doubles(self) -> bool:
         """Without the GIL, which a set of a million strings would hold for a tenth of a second."""

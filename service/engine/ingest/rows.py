@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +32,12 @@ class Rows:
     clipped: dict[str, int]
     out_of_domain: dict[str, int]
     nulls: dict[str, int]
+
+    def only(self, kept: NDArray[np.bool_]) -> "Rows":
+        """Some of the rows (n,); the counts stay those of the whole upload."""
+        return replace(
+            self,
+            keys=self.keys.taken(np.flatnonzero(kept)),
+            codes={name: codes[kept] for name, codes in self.codes.items()},
+            limits=None if self.limits is None else self.limits[kept],
+        )

@@ -15,6 +15,7 @@ from service.engine.ingest.header import check_header
 from service.engine.ingest.problems import RowsProblem
 
 BATCH_ROWS = 2**16
+_INDEX = re.compile(r"__index_level_[0-9]+__")
 _UTF8_PROBLEM = re.compile(r"Invalid UTF8 sequence at string index (\d+)")
 
 
@@ -22,8 +23,9 @@ def parquet_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.Rec
     """Batches of the columns `names`. Raises RowsProblem when the file, its columns or its text cannot be read."""
     try:
         file = pq.ParquetFile(source)
-        check_header(file.schema_arrow.names, names)
-        yield from _checked(file.iter_batches(batch_size=BATCH_ROWS))
+        found = _without_index(file.schema_arrow.names, names)
+        check_header(found, names)
+        yield from _checked(file.iter_batches(batch_size=BATCH_ROWS, columns=found))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise RowsProblem.of("the body is not a readable Parquet file") from error
 
@@ -32,10 +34,16 @@ def arrow_batches(source: BinaryIO, names: Collection[str]) -> Iterator[pa.Recor
     """The same from an Arrow IPC stream."""
     try:
         reader = pa.ipc.open_stream(source)
-        check_header(reader.schema.names, names)
-        yield from _checked(reader)
+        found = _without_index(reader.schema.names, names)
+        check_header(found, names)
+        yield from _checked(batch.select(found) for batch in reader)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise RowsProblem.of("the body is not a readable Arrow stream") from error
+
+
+def _without_index(found: Collection[str], declared: Collection[str]) -> list[str]:
+    """The names without those that pandas gives to an index without a name."""
+    return [name for name in found if name in declared or _INDEX.fullmatch(name) is None]
 
 
 def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,7 +68,7 @@ def _valid(array: pa.Array, name: str, rows_before: int) -> pa.Array:
 def _plain(array: pa.Array) -> pa.Array:
     """Without dictionary or run-length layout, and text in one layout."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary)).dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     is_text = pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type)

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from service.engine.ingest import RowsProblem
 from service.engine.ingest.csv_text import ROW_BYTES_MAX, lines_of_rows
 from service.engine.ingest.reader import read_rows
 from tests.engine.ingest.uploads import CSV, PEOPLE, csv, places, problems, read
@@ -93,3 +94,28 @@ def test_lines_are_looked_up_where_the_file_can_be_read_again() -> None:
     source = io.BytesIO(csv("a", "b"))
     assert lines_of_rows(source, {2, 9}) == {2: 3}
     assert not source.closed
+
+
+@pytest.mark.parametrize(("mark", "shown"), [(";", "';'"), ("\t", "a tab"), ("|", "'|'")])
+def test_another_mark_between_fields_is_recognised_and_taken(mark: str, shown: str) -> None:
+    """A header between other marks is named with the parameter that reads it; quoted fields may hold the mark."""
+    body = csv("a,NO,1,2,1").replace(b",", mark.encode()) + f'"b{mark}c"{mark}SE{mark}1{mark}1{mark}0\n'.encode()
+    [(row, column, message)] = problems(body)
+    assert (row, column) == (None, None)
+    assert message == f"the header looks delimited by {shown}: state it as the parameter `delimiter`"
+    rows = read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, delimiter=mark)
+    assert list(rows.keys) == ["a", f"b{mark}c"]
+    with pytest.raises(RowsProblem, match="looks delimited by ','"):
+        read_rows(io.BytesIO(csv("a,NO,1,2,1")), CSV, PEOPLE, budget_units=1, delimiter=mark)
+
+
+def test_a_problem_gives_the_line_of_a_file_with_another_mark() -> None:
+    """A field that spans lines is found again by the same mark."""
+    body = csv('"a\n1",NO,1,2,1', "b,NO,x,1,1").replace(b",", b";")
+    with pytest.raises(RowsProblem, match="line 4 of the file"):
+        read_rows(io.BytesIO(body), CSV, PEOPLE, budget_units=1, delimiter=";")
+
+
+def test_a_single_unknown_name_without_marks_is_an_unknown_column() -> None:
+    """No mark is suspected where none is."""
+    assert ("person", "the column is not declared") in [(c, m) for _, c, m in problems(csv("a", header="person"))]
