@@ -1,34 +1,37 @@
 """Uploads of rows, all or nothing: checked outside the writer, then written in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.ingest import RowError, Rows, RowsProblem
+from service.engine.ingest import Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.schema import EventsTable, IndividualsTable
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import FieldError, InvalidRequest, NotFound
+from service.workflows.model.errors import FieldError, InvalidRequest, InvalidRows, NotFound, OverLimit
 from service.workflows.model.journal import told_slots
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.upload_records import UploadRequest
 from service.workflows.model.views import UploadReport
 from service.workflows.ports.transaction import LongAct, Transaction
+from service.workflows.row_limits import people_over, rows_to_keep
 from service.workflows.writer.committer import Operation
-from service.workflows.writer.operations import Preparation
+from service.workflows.writer.operations import Preparation, Settled
 from service.workflows.writer.prepared import BaseVersion
 from service.workflows.writer.state import DatasetState
 
 _UNKNOWN = -1
-_ERRORS_MAX = 20
 _TOMBSTONES_AT_ONCE = 2**14
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def import_reader() -> None:
@@ -36,39 +39,34 @@ def import_reader() -> None:
     import_module("service.engine.ingest.reader")
 
 
-def read_upload(record: DatasetRecord, table_name: str, content_type: str, source: BinaryIO) -> Rows:
+def read_upload(record: DatasetRecord, request: UploadRequest, source: BinaryIO) -> Rows:
     """Parse and check an upload. Raises NotFound, or InvalidRequest naming rows and columns."""
     from service.engine.ingest.reader import read_rows  # noqa: PLC0415 - see `import_reader`
 
-    table = record.schema.tables.get(table_name)
+    table = record.schema.tables.get(request.table)
     if table is None:
         raise NotFound
-    try:
-        rows = read_rows(source, content_type, table, budget_units=record.budget_units)
-    except RowsProblem as problem:
-        raise _refusal(problem.errors) from problem
-    _check_floor(record, rows)
+    with _refusing():
+        rows = read_rows(
+            source, request.content_type, table, budget_units=record.budget_units, delimiter=request.delimiter
+        )
+        _check_floor(record, rows)
     return rows
 
 
-def placing(record: DatasetRecord, table_name: str, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
-    """The act that assigns slots to checked rows and appends them."""
+def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: Pepper) -> Preparation[UploadReport]:
+    """The act that assigns slots to checked rows and appends them; of a dry run, the report alone."""
 
-    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport]:
-        upload = _UploadOperation(record, table_name, rows, pepper, transaction, base)
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport] | Settled[UploadReport]:
+        upload = _UploadOperation(record, request, rows, pepper, transaction, base)
         upload.write()
+        report = upload.report()
+        if request.is_dry_run:
+            return Settled(result=report)
         change = base.memory.changed(added=upload.added)
         base.memory.make_room(upload.slots_used)
         joined = as_slice(upload.joined)
-        counted = {"table": table_name, "rows": len(rows.keys), "individuals": upload.joined.size}
-        detail = counted | told_slots(joined=union([upload.joined]), rows=union([upload.slots]))
-        report = UploadReport(
-            rows=len(rows.keys),
-            individuals=upload.joined.size,
-            clipped=rows.clipped,
-            out_of_domain=rows.out_of_domain,
-            nulls=rows.nulls,
-        )
+        detail = upload.detail()
 
         def act(transaction: Transaction, state: DatasetState) -> UploadReport:
             transaction.journal("rows", detail, slots=upload.slots_used)
@@ -86,15 +84,15 @@ class _UploadOperation:
     def __init__(
         self,
         record: DatasetRecord,
-        table_name: str,
+        request: UploadRequest,
         rows: Rows,
         pepper: Pepper,
         transaction: LongAct,
         base: BaseVersion,
     ) -> None:
-        self.record, self.table_name, self.rows, self.pepper = record, table_name, rows, pepper
+        self.record, self.request, self.rows, self.pepper = record, request, rows, pepper
+        self.table_name, self.rows_sent = request.table, len(rows.keys)
         self.transaction, self.memory = transaction, base.memory
-        self.keys = rows.keys
         self.slots_used = transaction.head.slots
         self.slots = self.joined = self.limits = np.empty(0, dtype=np.int64)  # of every row; of new individuals
         self.added: dict[str, Placed] = {}
@@ -105,27 +103,49 @@ class _UploadOperation:
         self.slots = self._add_individuals() if isinstance(table, IndividualsTable) else self._add_events(table)
         self._add(self.table_name, self.slots, self.rows.codes)
 
+    def report(self) -> UploadReport:
+        """The effect, of a dry run as it would be."""
+        return UploadReport(
+            rows=len(self.rows.keys),
+            individuals=self.joined.size,
+            clipped=self.rows.clipped,
+            out_of_domain=self.rows.out_of_domain,
+            nulls=self.rows.nulls,
+            rows_dropped=self._rows_dropped,
+            stored=not self.request.is_dry_run,
+        )
+
+    def detail(self) -> dict[str, object]:
+        """The act in the journal."""
+        counted = {"table": self.table_name, "rows": len(self.rows.keys), "individuals": self.joined.size}
+        dropped = {"rows_dropped": self._rows_dropped} if self._rows_dropped else {}
+        return counted | dropped | told_slots(joined=union([self.joined]), rows=union([self.slots]))
+
+    @property
+    def _rows_dropped(self) -> int:
+        return self.rows_sent - len(self.rows.keys)
+
     def _add_individuals(self) -> Integers:
         """New individuals, each once; one erased before gets its old slot back and keeps its spent total."""
-        known = self.transaction.slots_of(self.keys)
-        taken = np.flatnonzero(known != _UNKNOWN)
-        if taken.size:
-            raise _refusal([_row_error(row, self._key_column, "is registered already") for row in taken.tolist()])
-        return self._join(self.keys, self.rows.limits)
+        known = self.transaction.slots_of(self.rows.keys)
+        self._refuse_where(known != _UNKNOWN, "is registered already")
+        return self._join(self.rows.keys, self.rows.limits)
 
     def _add_events(self, table: EventsTable) -> Integers:
         """Rows of known individuals; the schema says whether an unknown key is an error or a new individual."""
-        self._check_rows_capacity(table)
-        slots = self.transaction.slots_of(self.keys)
+        slots = self.transaction.slots_of(self.rows.keys)
         unknown = np.flatnonzero(slots == _UNKNOWN)
-        if unknown.size and table.unknown_individuals == "reject":
-            raise _refusal([_row_error(row, self._key_column, "no such individual") for row in unknown.tolist()])
+        if table.unknown_individuals == "reject":
+            self._refuse_where(slots == _UNKNOWN, "no such individual")
         # Until the rows are accepted, unknown individuals are counted in slots that are not taken yet.
-        new, whose = self.keys.taken(unknown).distinct()
+        new, whose = self.rows.keys.taken(unknown).distinct()
         slots[unknown] = self.slots_used + whose
-        self._check_rows_per_individual(table, slots)
+        slots = self._within_limit(table, slots)
+        self._check_rows_capacity(table)
         if unknown.size:
-            slots[unknown] = self._create(new)[whose]
+            is_new = slots >= self.slots_used
+            whose = slots[is_new] - self.slots_used  # each has a row left, and so all of them join
+            slots[is_new] = self._create(new)[whose]
         return slots
 
     def _create(self, keys: Sequence[str]) -> Integers:
@@ -136,7 +156,8 @@ class _UploadOperation:
         return slots
 
     def _add(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
-        self.transaction.add_records(table, slots, codes)
+        if not self.request.is_dry_run:
+            self.transaction.add_records(table, slots, codes)
         self.added[table] = slots, codes
 
     def _join(self, keys: Sequence[str], limits: Integers | None) -> Integers:
@@ -155,7 +176,8 @@ class _UploadOperation:
         # are gone neither number can change but by a burn, which raises the fence and makes this act begin again.
         back, accounts = slots[~new], self.memory.accounts
         limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
-        self.transaction.add_individuals(slots, keys, limits)
+        if not self.request.is_dry_run:
+            self.transaction.add_individuals(slots, keys, limits)
         self.joined, self.limits = slots, limits
         return slots
 
@@ -171,17 +193,28 @@ class _UploadOperation:
         """The public cost of every query rests on this public number."""
         room = table.rows_max(self.record.capacity)
         held = self.memory.events(self.table_name).rows
-        if held + len(self.keys) > room:
-            message = f"the table has room for {room} rows and holds {held}; these are {len(self.keys)} more"
+        if held + len(self.rows.keys) > room:
+            message = f"the table has room for {room} rows and holds {held}; these are {len(self.rows.keys)} more"
             raise InvalidRequest.of("rows", message)
 
-    def _check_rows_per_individual(self, table: EventsTable, slots: Integers) -> None:
-        """The overflow bounds of every query rest on this public number."""
-        counts = self.memory.event_counts(self.table_name, slots)
-        over = np.flatnonzero(counts > table.rows_per_individual)
-        if over.size:
-            message = f"more than rows_per_individual = {table.rows_per_individual} rows for this individual"
-            raise _refusal([_row_error(row, self._key_column, message) for row in over.tolist()])
+    def _within_limit(self, table: EventsTable, slots: Integers) -> Integers:
+        """The slots of the rows that may be stored: the overflow bounds of every query rest on a public number."""
+        limit = table.rows_per_individual
+        held = self.memory.event_counts(self.table_name, slots)
+        over = held > limit
+        if not over.any():
+            return slots
+        if self.request.rows_over_limit == "refuse":
+            message = f"more than rows_per_individual = {limit} rows for this individual"
+            self._refuse_where(over, message, over_limit=people_over(self.rows.keys, slots, held, limit))
+        kept = rows_to_keep(slots, self.rows.codes, held, limit)
+        self.rows = self.rows.only(kept)
+        return slots[kept]
+
+    def _refuse_where(self, wrong: Mask, message: str, *, over_limit: OverLimit | None = None) -> None:
+        """Refuse the upload where any of its rows (n,) is wrong."""
+        with _refusing(over_limit):
+            _raise_where(wrong, message, column=self._key_column)
 
     @property
     def _key_column(self) -> str:
@@ -192,20 +225,26 @@ def _check_floor(record: DatasetRecord, rows: Rows) -> None:
     """`limit_floor_rho` is a public promise: no individual may be registered below it."""
     if rows.limits is None:
         return
-    below = np.flatnonzero((rows.limits >= 0) & (rows.limits < record.limit_floor_units))
-    if below.size:
-        column = record.schema.budget_column
-        raise _refusal(
-            [_row_error(row, column, "the limit is below the dataset's limit_floor_rho") for row in below.tolist()]
-        )
+    below = (rows.limits >= 0) & (rows.limits < record.limit_floor_units)
+    _raise_where(below, "the limit is below the dataset's limit_floor_rho", column=record.schema.budget_column)
 
 
-def _row_error(row: int, column: str | None, message: str) -> RowError:
-    return RowError(row=int(row) + 1, column=column, message=message)
+def _raise_where(wrong: Mask, message: str, *, column: str | None) -> None:
+    problems = Problems()
+    problems.add_where(wrong, message, column=column)
+    problems.raise_if_any()
 
 
-def _refusal(errors: Sequence[RowError]) -> InvalidRequest:
-    return InvalidRequest(*(FieldError(field=_place(error), message=error.message) for error in errors[:_ERRORS_MAX]))
+@contextmanager
+def _refusing(over_limit: OverLimit | None = None) -> Iterator[None]:
+    """Turns what is wrong with rows into a refusal: InvalidRows, or InvalidRequest for an upload wrong as a whole."""
+    try:
+        yield
+    except RowsProblem as problem:
+        errors = [FieldError(field=_place(error), message=error.message) for error in problem.errors]
+        if problem.counts is None or problem.counts.rows_wrong == 0:
+            raise InvalidRequest(*errors) from problem
+        raise InvalidRows(errors, problem.counts, over_limit) from problem
 
 
 def _place(error: RowError) -> str:

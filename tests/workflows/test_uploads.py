@@ -1,10 +1,16 @@
-"""Refused uploads change nothing, in the database or in memory."""
+"""Refused uploads change nothing, in the database or in memory; dry runs do not either."""
+
+from io import BytesIO
+from uuid import UUID
 
 import pytest
 
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
-from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.errors import InvalidRequest, InvalidRows
+from service.workflows.model.upload_records import RowsOverLimit, UploadRequest
+from service.workflows.model.views import UploadReport
+from service.workflows.replica import Replica
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 
@@ -56,3 +62,109 @@ def test_a_table_that_declares_no_capacity_has_room_for_32_rows_for_each_individ
         with pytest.raises(InvalidRequest, match="the table has room for 64 rows and holds 63; these are 2 more"):
             upload(replica, "visits", [("bob", 1)] * 2)
         upload(replica, "visits", [("bob", 1)])
+
+
+def send(
+    replica: Replica,
+    rows: str,
+    *,
+    table: str = "visits",
+    rows_over_limit: RowsOverLimit = "refuse",
+    is_dry_run: bool = False,
+    key: str | None = None,
+) -> UploadReport:
+    """Rows of visits with options."""
+    request = UploadRequest(
+        table=table,
+        content_type="text/csv",
+        rows_over_limit=rows_over_limit,
+        is_dry_run=is_dry_run,
+        address=None if key is None else (UUID(int=1), key),
+    )
+    return replica.curators.upload("survey", request, BytesIO(rows.encode())).report
+
+
+def items(store: MemoryStore, slot: int) -> list[int]:
+    """The stored items of one slot, in order."""
+    with store.transaction(1, lock=False) as transaction:
+        slots, codes = transaction.records("visits")
+    return sorted(codes["item"][slots == slot].tolist())
+
+
+def test_a_dry_run_checks_everything_and_stores_nothing() -> None:
+    """The report is that of the upload itself; no row, no individual, no act and no key remains."""
+    store = MemoryStore()
+    rows = "person_id,item\nann,1\neve,2\nann,\n"
+    with open_replica(store) as replica:
+        register(replica, tables={"people": PEOPLE, "visits": VISITS | {"unknown_individuals": "create"}})
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        tried = send(replica, rows, is_dry_run=True, key="k")
+        assert (tried.rows, tried.individuals, tried.nulls, tried.stored) == (3, 1, {"item": 1}, False)
+        counts = replica.curators.dataset("survey").counts
+        assert (counts.individuals, counts.rows["visits"]) == (1, 0)
+        assert [act.act for act in replica.curators.acts("survey", cursor=None, limit=9).items] == ["rows"]
+        done = send(replica, rows, key="k")
+        assert (done.rows, done.individuals, done.nulls, done.stored) == (3, 1, {"item": 1}, True)
+        ask(replica, analyst(replica), "k")
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+@pytest.mark.parametrize(
+    "rows", ["person_id,item\neve,1\n", "person_id,item\nann,x\n", "person_id,item\n" + "ann,1\n" * 9]
+)
+def test_a_dry_run_refuses_as_the_upload_does(rows: str) -> None:
+    """Unknown individuals, wrong values and too many rows: the same refusal."""
+    with open_replica() as replica:
+        register(replica, tables={"people": PEOPLE, "visits": VISITS | {"rows_per_individual": 8}})
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        refusals = []
+        for is_dry_run in (True, False):
+            with pytest.raises(InvalidRows) as refused:
+                send(replica, rows, is_dry_run=is_dry_run)
+            refusals.append((refused.value.errors, refused.value.counts, refused.value.over_limit))
+        assert refusals[0] == refusals[1]
+
+
+def test_a_refusal_names_the_individuals_with_too_many_rows() -> None:
+    """By key, with the rows they would hold and those too many; all of them are counted."""
+    with open_replica() as replica:
+        visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 2}
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        send(replica, "person_id,item\nann,1\nann,2\n")
+        with pytest.raises(InvalidRows) as refused:
+            send(replica, "person_id,item\nbob,1\nann,3\neve,1\neve,2\neve,3\neve,4\n")
+        found = refused.value
+        assert found.over_limit is not None
+        assert (found.over_limit.individuals, found.over_limit.excess) == (2, 3)
+        assert [(each.key, each.rows, each.excess) for each in found.over_limit.first] == [("ann", 3, 1), ("eve", 4, 2)]
+        assert (found.counts.rows_wrong, found.errors[0].field) == (5, "rows[2].person_id")
+        assert "ann" not in str(found)
+
+
+def test_truncation_keeps_as_many_rows_as_fit() -> None:
+    """Stored rows count, the smallest items stay, and report and log tell how many rows were dropped."""
+    store = MemoryStore()
+    with open_replica(store) as replica:
+        visits = VISITS | {"unknown_individuals": "create", "rows_per_individual": 3, "rows_capacity": 7}
+        register(replica, tables={"people": PEOPLE, "visits": visits})
+        send(replica, "person_id,item\nann,7\nann,8\n")
+        rows = "person_id,item\nann,9\nbob,5\nann,1\nbob,4\nann,2\nbob,3\nbob,2\neve,6\n"
+        report = send(replica, rows, rows_over_limit="truncate")
+        assert (report.rows, report.rows_dropped, report.individuals) == (5, 3, 2)
+        assert [items(store, slot) for slot in range(3)] == [[1, 7, 8], [2, 3, 4], [6]]
+        detail = replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
+        assert (detail["rows"], detail["rows_dropped"]) == (5, 3)
+        ask(replica, analyst(replica), "k")
+        full = send(replica, "person_id,item\nann,1\nann,1\n", rows_over_limit="truncate")
+        assert (full.rows, full.rows_dropped) == (0, 2)
+    assert [report.findings for report in verify_all(store)] == [[]]
+
+
+def test_without_too_many_rows_truncation_changes_nothing() -> None:
+    """All rows are stored, and none is said to be dropped."""
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 44, 1)])
+        report = send(replica, "person_id,item\nann,1\nann,2\n", rows_over_limit="truncate")
+        assert (report.rows, report.rows_dropped) == (2, 0)
+        assert "rows_dropped" not in replica.curators.acts("survey", cursor=None, limit=1).items[0].detail
