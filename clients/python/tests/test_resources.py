@@ -142,6 +142,21 @@ def test_an_upload_tried_again_starts_anew(client: Client, script: Any, tmp_path
     assert script.requests[1].headers["Content-Type"] == "text/csv; charset=utf-8"
 
 
+def test_every_try_of_an_upload_carries_one_key(client: Client, script: Any) -> None:
+    """After a time-out and a 503 too; a fresh key for each upload, or the given one; the exception carries it."""
+    report = {"rows": 1, "individuals": 1}
+    script.steps = [httpx.ReadTimeout("late"), httpx.Response(503), *[httpx.Response(200, json=report)] * 2]
+    client.datasets.upload(dataset="d", table="t", file=CSV)
+    client.datasets.upload(dataset="d", table="t", file=CSV)
+    keys = [request.headers["Idempotency-Key"] for request in script.requests]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+
+    script.steps += [httpx.Response(422, json={"type": "urn:sparing:problem:idempotency-key-reused"})]
+    with pytest.raises(sparing.InvalidRequestError) as refused:
+        client.datasets.upload(dataset="d", table="t", file=CSV, idempotency_key="mine")
+    assert (refused.value.idempotency_key, script.requests[4].headers["Idempotency-Key"]) == ("mine", "mine")
+
+
 def test_budgets_turn_their_pages_by_themselves(client: Client, script: Any) -> None:
     """Pages are fetched as they are consumed, each with the cursor of the one before."""
     row = {"budget_rho": "0.5", "spent_rho": "0.1", "remaining_rho": "0.4", "spent_units": 1, "budget_units": 5}
@@ -423,3 +438,61 @@ def test_a_misshapen_response_names_the_member(
 
     with pytest.raises(sparing.APIReplyError, match=complaint):
         client.queries.ask(dataset="d", sigma=1)
+
+
+def test_a_curator_describes_changes_and_hands_out_principals(client: Client, script: Any) -> None:
+    """Facts not given are not sent; None is sent as null; keys come back once and not in a repr."""
+    at = datetime(2027, 1, 1, tzinfo=UTC)
+    made = {"id": "p", "role": "analyst", "name": "Ann", "key": "secret"}
+    row = {"id": "p", "role": "analyst", "name": "Ann", "created_at": "2026-11-23T09:00:00Z", "purpose": "health"}
+    script.steps = [
+        httpx.Response(201, json=made),
+        httpx.Response(200, json=row),
+        httpx.Response(201, json=made),
+        httpx.Response(200, json={"items": [row], "next": None}),
+        httpx.Response(201, json=[{"individual": "ø", "api_key": "secret"}]),
+    ]
+
+    client.principals.create(role="analyst", name="Ann", purpose="health", allowance_rho=1, expires_at=at)
+    changed = client.principals.change(principal="p", allowance_rho=None, organisation="Institute")
+    client.principals.replace_key(principal="p")
+    (listed,) = client.principals.list()
+    (key,) = client.principals.create_for(dataset="d", individuals=["ø"], expires_at=at)
+
+    assert sent(script, 0)[2] == {
+        "role": "analyst",
+        "name": "Ann",
+        "purpose": "health",
+        "allowance_rho": "1",
+        "expires_at": "2027-01-01T00:00:00+00:00",
+    }
+    assert sent(script, 1) == ("PATCH", "/v1/principals/p", {"allowance_rho": None, "organisation": "Institute"})
+    assert script.requests[2].url.path == "/v1/principals/p/key"
+    assert changed == listed
+    assert changed.purpose == "health"
+    assert sent(script, 4)[2] == ["ø"]
+    assert script.requests[4].url.path == "/v1/datasets/d/individuals/keys"
+    assert script.requests[4].url.params["expires_at"] == "2027-01-01T00:00:00+00:00"
+    assert (key.individual, key.api_key) == ("ø", "secret")
+    assert "secret" not in repr(key)
+
+
+def test_an_individual_reads_its_record_and_asks_to_be_erased(client: Client, script: Any) -> None:
+    """The request may be sent again: repeating it changes nothing."""
+    record = {"dataset": "d", "individual": "ann", "tables": {"people": {"count": 1, "rows": [{"age": 40}]}}}
+    script.steps = [
+        httpx.Response(200, json=record),
+        httpx.Response(503),
+        httpx.Response(202, json={"requested": True}),
+    ]
+    assert client.me.record(dataset="d") == record
+    client.me.request_erasure(dataset="d")
+    assert [request.url.path for request in script.requests[1:]] == ["/v1/me/erasure/d"] * 2
+
+
+def test_a_curator_reads_one_account(client: Client, script: Any) -> None:
+    """A key may hold a slash."""
+    row = {"key": "a/b", "budget_rho": "1", "spent_rho": "0.5", "remaining_rho": "0.5", "spent_units": 1}
+    script.steps = [httpx.Response(200, json=row | {"budget_units": 2})]
+    assert client.datasets.account(dataset="d", individual="a/b").spent_rho == Decimal("0.5")
+    assert script.requests[0].url.raw_path == b"/v1/datasets/d/individuals/a%2Fb"

@@ -137,18 +137,22 @@ def test_retry_after_is_honoured_and_bounded(
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda error: type(error).__name__)
-def test_an_upload_is_sent_again_only_if_it_never_left(lost: Exception, client: Client, script: Any) -> None:
-    """A repeated upload would count every event twice, and the service cannot tell it from a second file."""
-    never_left = isinstance(lost, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+def test_an_upload_is_sent_again_under_its_key(lost: Exception, client: Client, script: Any) -> None:
+    """The service stores it once: after any failure the whole file is sent again."""
     script.steps = [lost, httpx.Response(200, json={"rows": 1, "individuals": 1})]
+    client.datasets.upload(dataset="d", table="t", file=b"a\n1\n")
+    assert script.bodies == [b"a\n1\n"] * 2
+    assert script.keys[0] == script.keys[1] is not None
 
-    if never_left:
-        client.datasets.upload(dataset="d", table="t", file=b"a\n1\n")
-        assert script.bodies == [b"a\n1\n"] * 2
-    else:
-        with pytest.raises(APIConnectionError):
-            client.datasets.upload(dataset="d", table="t", file=b"a\n1\n")
-        assert len(script.requests) == 1
+
+@pytest.mark.parametrize("lost", LOST, ids=lambda error: type(error).__name__)
+def test_making_a_key_is_repeated_only_if_the_request_never_left(lost: Exception, client: Client, script: Any) -> None:
+    """The service cannot tell a repeat from a second principal."""
+    never_left = isinstance(lost, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    script.steps = [lost, httpx.Response(422)]
+    with pytest.raises(APIStatusError if never_left else APIConnectionError):
+        client.principals.create(role="analyst", name="Ann")
+    assert len(script.requests) == 1 + never_left
 
 
 @pytest.mark.parametrize("status", [409, 502, 503, 504])

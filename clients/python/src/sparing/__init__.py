@@ -9,6 +9,7 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
 
 from sparing._chain import Chain
 from sparing._client import Client
+from sparing._columns import ColumnsError
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
 from sparing._errors import (
     APIConnectionError,
@@ -25,18 +26,23 @@ from sparing._errors import (
     Wrong,
 )
 from sparing._expressions import Column, Condition, Item, col, count, histogram, sum_
+from sparing._infer import infer_schema
 from sparing._models import (
     ActRow,
     Allowance,
     Answer,
+    Asker,
     BudgetRow,
     BudgetSummary,
     Dataset,
     Guarantee,
     IndividualBudget,
+    IndividualKey,
+    LastQuery,
     LedgerRow,
     Preview,
     PrincipalKey,
+    PrincipalRow,
     PublicCost,
     Receipt,
     ReleaseRow,
@@ -57,23 +63,28 @@ __all__ = [
     "ActRow",
     "Allowance",
     "Answer",
+    "Asker",
     "AuthenticationError",
     "BudgetRow",
     "BudgetSummary",
     "Chain",
     "Client",
     "Column",
+    "ColumnsError",
     "Condition",
     "ConflictError",
     "Dataset",
     "Guarantee",
     "IndividualBudget",
+    "IndividualKey",
     "InvalidRequestError",
     "Item",
+    "LastQuery",
     "LedgerRow",
     "NotFoundError",
     "Preview",
     "PrincipalKey",
+    "PrincipalRow",
     "PublicCost",
     "QueryRequest",
     "RateLimitedError",
@@ -89,6 +100,7 @@ __all__ = [
     "count",
     "half_width",
     "histogram",
+    "infer_schema",
     "sum_",
 ]
 

@@ -70,7 +70,9 @@ class APIStatusError(SparingError):
     """The service refused, with its reason.
 
     Attributes: `status` (the HTTP status), `type` (a stable URN), `title` and `detail` (for people), `request_id`
-    (quote it to the operator), `errors` (one `Wrong` per field, on 422).
+    (quote it to the operator), `errors` (one `Wrong` per field, on 422), `rows` (for an upload with wrong rows: a
+    mapping with their number `wrong`, `groups` of them by column and message, and `over_limit`, the individuals with
+    too many rows).
     """
 
     by_status: ClassVar[dict[int, type["APIStatusError"]]] = {}
@@ -83,6 +85,7 @@ class APIStatusError(SparingError):
         self.detail = str(body.get("detail", self.title))
         self.request_id = str(body.get("request_id", request_id or "")) or None
         self.errors = tuple(_wrong(item) for item in body.get("errors") or ())
+        self.rows = body.get("rows") if isinstance(body.get("rows"), dict) else None
         super().__init__(self._message())
 
     @property
@@ -95,7 +98,8 @@ class APIStatusError(SparingError):
         unsaid = (item for item in self.errors if item.message not in self.detail)
         where = "".join(f"\n  {item.field}: {item.message}" for item in unsaid)
         quote = f" (request {self.request_id})" if self.request_id is not None else ""
-        return f"{self.status} {self.detail}{quote}{where}"
+        wrong = "" if self.rows is None else f"\n  {self.rows.get('wrong')} rows are wrong in all"
+        return f"{self.status} {self.detail}{quote}{where}{wrong}"
 
 
 class InvalidRequestError(APIStatusError):

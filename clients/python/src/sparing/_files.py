@@ -1,16 +1,21 @@
 """The sources of an upload: a path, bytes or an open file, plain or gzipped; and which of the four formats it is."""
 
 import gzip
+import io
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from sparing._sender import Content
 
-__all__ = ["Source", "content_of"]
+__all__ = ["Opened", "Progress", "Source", "content_of", "opened_of", "reported"]
 
 Source = str | os.PathLike[str] | bytes | BinaryIO
+Opened = Callable[[], IO[bytes]]
+Progress = Callable[[int, int | None], None]
+"""Takes the number of bytes sent so far, and of all, None where that is not known."""
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"
@@ -24,34 +29,81 @@ _CHUNK_BYTES = 65_536
 
 
 def content_of(source: Source) -> tuple[Callable[[], Content], str]:
-    """How to read `source` from its start, decompressed (each try of an upload does so anew), and its content type.
+    """How to read `source` from its start, unpacked (each try of an upload does so anew), and its content type.
+
+    Raises OSError when a path cannot be read.
+    """
+    opened, content_type, is_packed = opened_of(source)
+    # Chunks and not the file object: httpx would take the packed file's length for the body's.
+    return (lambda: _chunks(opened())) if is_packed else opened, content_type
+
+
+def opened_of(source: Source) -> tuple[Opened, str, bool]:
+    """How to open `source`, unpacked, as often as needed; its content type; and whether it is a packed file.
 
     The type follows from a path's suffix, otherwise from the first bytes, and is CSV when these say nothing. An open
     file is read into memory, because it may not be possible to rewind it. Raises OSError when a path cannot be read.
     """
     if isinstance(source, str | os.PathLike):
-        return _content_of_path(Path(source))
+        return _opened_path(Path(source))
     content = source if isinstance(source, bytes) else source.read()
     if content.startswith(_GZIP_MAGIC):
         content = gzip.decompress(content)
-    return lambda: content, _sniffed(content[:4])
+    return lambda: io.BytesIO(content), _sniffed(content[:4]), False
 
 
-def _content_of_path(where: Path) -> tuple[Callable[[], Content], str]:
+def reported(content: Callable[[], Content], progress: Progress) -> tuple[Callable[[], Content], int | None]:
+    """The same content, telling `progress` how many bytes were sent of how many; and that number, None if unknown."""
+    first = content()
+    total = _size(first)
+    getattr(first, "close", lambda: None)()
+
+    def told() -> Iterator[bytes]:
+        sent = 0
+        progress(0, total)
+        for chunk in _chunks(content()):
+            yield chunk
+            sent += len(chunk)
+            progress(sent, total)
+
+    return told, total
+
+
+def _opened_path(where: Path) -> tuple[Opened, str, bool]:
     with where.open("rb") as file:
         head = file.read(4)
     if not head.startswith(_GZIP_MAGIC):
-        return lambda: where.open("rb"), _BY_SUFFIX.get(where.suffix.lower(), _sniffed(head))
+        return lambda: where.open("rb"), _BY_SUFFIX.get(where.suffix.lower(), _sniffed(head)), False
     with gzip.open(where) as unpacked:
         head = unpacked.read(4)
-    return lambda: _unpacked(where), _BY_SUFFIX.get(Path(where.stem).suffix.lower(), _sniffed(head))
+    return partial(_unpacked, where), _BY_SUFFIX.get(Path(where.stem).suffix.lower(), _sniffed(head)), True
 
 
-def _unpacked(where: Path) -> Iterator[bytes]:
-    # Chunks and not the file object: httpx would take the packed file's length for the body's.
-    with gzip.open(where) as file:
-        while chunk := file.read(_CHUNK_BYTES):
+def _unpacked(where: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(where))
+
+
+def _chunks(content: Content) -> Iterator[bytes]:
+    if isinstance(content, bytes):
+        content = io.BytesIO(content)
+    read = getattr(content, "read", None)
+    if read is None:
+        yield from content
+        return
+    try:
+        while chunk := read(_CHUNK_BYTES):
             yield chunk
+    finally:
+        getattr(content, "close", lambda: None)()
+
+
+def _size(content: Content) -> int | None:
+    """The number of bytes, where it is known before they are read."""
+    if isinstance(content, bytes):
+        return len(content)
+    if isinstance(content, io.BytesIO | io.BufferedReader):
+        return content.seek(0, os.SEEK_END)
+    return None
 
 
 def _sniffed(head: bytes) -> str:

@@ -12,14 +12,18 @@ __all__ = [
     "ActRow",
     "Allowance",
     "Answer",
+    "Asker",
     "BudgetRow",
     "BudgetSummary",
     "Dataset",
     "Guarantee",
     "IndividualBudget",
+    "IndividualKey",
+    "LastQuery",
     "LedgerRow",
     "Preview",
     "PrincipalKey",
+    "PrincipalRow",
     "PublicCost",
     "Receipt",
     "ReleaseRow",
@@ -57,13 +61,19 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """The outcome of an upload; per column, how many values were clipped, outside the declared domain, or NULL."""
+    """The outcome of an upload: rows stored and dropped, and individuals that joined.
+
+    Per column, of all rows sent: how many values were clipped, outside the declared domain, or NULL. After a dry run
+    `stored` is false, and the numbers are those that the upload would have.
+    """
 
     rows: int
     individuals: int
     clipped: Mapping[str, int] = field(default_factory=dict)
     out_of_domain: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
+    rows_dropped: int = 0
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +101,16 @@ class ShareBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastQuery:
+    """The last query, and how many individuals have less left than the most that it may charge."""
+
+    sequence: int
+    words: str
+    worst_case_rho: Decimal
+    cannot_afford: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSummary:
     """Every individual's budgets at one ledger sequence."""
 
@@ -100,6 +120,8 @@ class BudgetSummary:
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: Mapping[str, float]  # of the remaining share, by probability: {"0.05": 0.4, ...}
     paused: int = 0  # individuals that pause, whatever they have left
+    last_query: LastQuery | None = None
+    worst_case_ended_after: int | None = None  # queries after which accounting by worst cases would have had to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +142,7 @@ class LedgerRow:
     epoch: int
     previous_hash: str
     hash: str
+    words: str = ""  # the query in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +150,7 @@ class ActRow:
     """One act of a curator or an individual, as the dataset's curator sees it."""
 
     number: int  # acts count from 1
-    act: str  # "rows", "limit", "pause", "resume", "erase", "epoch", "reconcile", "amend", "prune"; more may come
+    act: str  # "rows", "limit", "pause", "resume", "erasure_request", "erase", "epoch", "reconcile", "amend", "prune"
     sequence: int  # queries in the ledger when it was done
     at: datetime
     individual: str | None = None  # the key of the individual concerned; None once that person is erased
@@ -145,6 +168,39 @@ class PrincipalKey:
     dataset: str | None = None
     individual: str | None = None
     allowance_rho: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRow:
+    """A principal as the curator lists it; never its key."""
+
+    id: str
+    role: str
+    name: str
+    created_at: datetime
+    dataset: str | None = None
+    individual: str | None = None
+    allowance_rho: Decimal | None = None
+    revoked_at: datetime | None = None
+    organisation: str | None = None
+    purpose: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualKey:
+    """The API key of one individual, shown this once."""
+
+    individual: str
+    api_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """The analyst behind a query, as individuals are shown it."""
+
+    organisation: str | None = None
+    purpose: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,3 +321,5 @@ class Receipt:
     outcome: str  # "charged", "left_out" (could not pay, or paused), "untouched" (nothing to add) or "no_longer_kept"
     dataset: str | None = None
     sequence: int | None = None
+    words: str = ""  # the query in words
+    asker: Asker | None = None

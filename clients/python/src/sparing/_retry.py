@@ -1,8 +1,8 @@
 """When to send a request again, and after how long. Pure: sleep and randomness are the client's.
 
-Sending twice is only harmless when the server can tell that it is the same request. A query carries an idempotency
-key, so it may be repeated after anything. Reading changes nothing. Everything else (registering, uploading, making a
-key) is repeated only when it certainly was not carried out: a repeated upload would count every event twice.
+Sending twice is only harmless when the server can tell that it is the same request. A query and an upload carry an
+idempotency key, so they may be repeated after anything. Reading changes nothing. Everything else (registering, making a
+key) is repeated only when it certainly was not carried out.
 """
 
 import enum

@@ -30,11 +30,13 @@ class Request:
     params: Mapping[str, str | int] | None = None
     content: Callable[[], Content] | None = None
     content_type: str | None = None
+    content_length: int | None = None
     idempotency_key: str | None = None
 
     def headers(self) -> dict[str, str]:
         """The headers of this request alone."""
-        named = {"Content-Type": self.content_type, "Idempotency-Key": self.idempotency_key}
+        length = None if self.content_length is None else str(self.content_length)
+        named = {"Content-Type": self.content_type, "Idempotency-Key": self.idempotency_key, "Content-Length": length}
         return {name: value for name, value in named.items() if value is not None}
 
 
@@ -74,6 +76,14 @@ class Sender:
         kind = None if body is None else "application/json"
         return self.send(
             Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind, idempotency_key=key)
+        )
+
+    def patch(self, where: str, body: object) -> object:
+        """The JSON document of the response to patching with `body`, which is sent again where it failed."""
+        return self.send(
+            Request(
+                method="PATCH", path=where, repeat=Repeat.READ, content=document(body), content_type="application/json"
+            )
         )
 
     def pages(self, where: str, *, limit: int | None = None) -> Iterator[object]:

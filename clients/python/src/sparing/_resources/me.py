@@ -1,6 +1,6 @@
 """An individual's own account: budgets, receipts, and the means to stop further spending."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from sparing._constants import PAGE_SIZE
@@ -48,3 +48,12 @@ class Me:
         """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
         reply = self._sender.post(path("me", "budgets", dataset, "resume"), repeat=Repeat.READ)
         return read(IndividualBudget, reply)
+
+    def record(self, *, dataset: str) -> Mapping[str, object]:
+        """One's own record as the service holds it: by table, the number of rows and the rows."""
+        reply = self._sender.get(path("me", "record", dataset))
+        return reply if isinstance(reply, Mapping) else {}
+
+    def request_erasure(self, *, dataset: str) -> None:
+        """Ask the curator for an erasure; repeating this changes nothing."""
+        self._sender.post(path("me", "erasure", dataset), repeat=Repeat.READ)

@@ -1,0 +1,108 @@
+"""The values of one column, and the declaration that fits them."""
+
+import datetime as dt
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["Seen", "plain_name"]
+
+CATEGORIES_MAX = 1000
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
+_BOOLEANS = frozenset({"true", "false"})
+
+
+class Seen:
+    """A column's values, counted; of CSV they are text, and the text is read as the service would read it."""
+
+    def __init__(self, values: Iterable[object], *, is_text: bool) -> None:
+        """Count `values`; NaN, NaT and an empty field of CSV are missing values."""
+        self._is_text = is_text
+        self.counts: Counter[Any] = Counter()
+        for value in values:
+            self.add(value)
+
+    def add(self, value: object) -> None:
+        """Count one more value."""
+        try:
+            missing = value is None or value != value or (self._is_text and value == "")  # noqa: PLR0124 - NaN
+            if not missing:
+                self.counts[value] += 1
+        except (TypeError, ValueError):  # a list or an array
+            self.counts[type(value)] += 1
+
+    def obstacle(self) -> str | None:
+        """Why no declaration fits, or None."""
+        if not self.counts:
+            return "it holds no value"
+        if self._are_times():
+            return "it holds times: write them as numbers, such as days since a fixed one"
+        if self._numbers() is None and not self._are_booleans():
+            if not all(isinstance(value, str) for value in self.counts):
+                return "it holds neither numbers, nor text, nor booleans"
+            if len(self.counts) > CATEGORIES_MAX:
+                return f"it holds {len(self.counts)} different texts: number the categories and declare a size"
+        return None
+
+    def column(self) -> dict[str, Any]:
+        """The declaration. A domain read off the data is marked."""
+        if self._are_booleans():
+            return {"type": "boolean"}
+        numbers = self._numbers()
+        if numbers is None:
+            categories = sorted(self.counts)
+            return {"type": "category", "categories": categories, "confirm": _confirm("categories were")}
+        lower, upper = _rounded(min(0, *numbers)), _rounded(max(0, *numbers))
+        if all(isinstance(number, int) for number in numbers):
+            return {"type": "integer", "lower": int(lower), "upper": int(upper), "confirm": _confirm("bounds were")}
+        upper = upper if upper > lower else lower + 1
+        return {"type": "real", "lower": float(lower), "upper": float(upper), "confirm": _confirm("bounds were")}
+
+    def _are_booleans(self) -> bool:
+        if self._is_text:
+            return {str(value).lower() for value in self.counts} <= _BOOLEANS
+        return all(isinstance(value, bool) for value in self.counts)
+
+    def _are_times(self) -> bool:
+        if self._is_text:
+            return all(_TIME.fullmatch(str(value)) for value in self.counts)
+        return any(isinstance(value, dt.date | dt.time | dt.timedelta) for value in self.counts)
+
+    def _numbers(self) -> list[int | float] | None:
+        """The distinct values as numbers, integers where all of them are; None where one is no number."""
+        if self._is_text:
+            texts = list(map(str, self.counts))
+            if all(map(_INTEGER.fullmatch, texts)):
+                return list(map(int, texts))
+            return list(map(float, texts)) if all(map(_NUMBER.fullmatch, texts)) else None
+        values = list(self.counts)
+        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+            return None
+        return [int(value) for value in values] if all(float(value).is_integer() for value in values) else values
+
+
+def plain_name(name: str) -> str:
+    """A name that a schema takes: lower case, without accents, its words joined by underscores."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", ascii_name).lower()).strip("_")
+    named = words if words[:1].isalpha() else f"c_{words}".rstrip("_")
+    return named[:63]
+
+
+def _confirm(what: str) -> str:
+    return f"must not be read off the data: the {what}; state them from elsewhere, or accept them, and remove this line"
+
+
+def _rounded(bound: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten that is as far from zero or farther."""
+    if bound == 0 or not math.isfinite(bound):
+        return 0
+    size = abs(bound)
+    power = 10.0 ** math.floor(math.log10(size))
+    step = next(step for step in (1, 2, 5, 10, 20) if step * power >= size)
+    return math.copysign(step * power, bound)

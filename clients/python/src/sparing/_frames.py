@@ -1,0 +1,75 @@
+"""Data frames as Parquet: pandas, polars, pyarrow, and everything that hands out an Arrow stream.
+
+No library is imported that the frame does not need: polars writes Parquet by itself, all others need pyarrow.
+"""
+
+import importlib
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from sparing._columns import Columns, chosen_columns
+
+__all__ = ["Frame", "is_frame", "parquet_of", "parquet_of_arrow", "pyarrow"]
+
+Frame = Any
+"""A data frame of a library that this one does not depend on."""
+
+
+def is_frame(data: object) -> bool:
+    """Whether it is a data frame, and not a path, bytes or an open file."""
+    return _library(data) == "polars" or hasattr(data, "__arrow_c_stream__") or _library(data) == "pandas"
+
+
+def parquet_of(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
+    """The declared columns of a frame as a Parquet file. An index of pandas is left out, unless `columns` names it.
+
+    Raises:
+        ColumnsError: the frame does not have the declared columns.
+        ImportError: pyarrow is needed and not installed.
+    """
+    match _library(frame):
+        case "polars":
+            return _of_polars(frame, columns, declared)
+        case "pandas":
+            return _of_pandas(frame, columns, declared)
+        case _:
+            return parquet_of_arrow(pyarrow("an Arrow table").table(frame), columns, declared)
+
+
+def parquet_of_arrow(table: Any, columns: Columns, declared: Sequence[str]) -> bytes:  # noqa: ANN401 - see Frame
+    """The same of a pyarrow table."""
+    names = chosen_columns(table.column_names, columns, declared)
+    sink = io.BytesIO()
+    writer = importlib.import_module("pyarrow.parquet")
+    writer.write_table(table.select(list(names)).rename_columns(list(names.values())), sink)
+    return sink.getvalue()
+
+
+def pyarrow(data: str) -> Any:  # noqa: ANN401 - a module
+    """The library, or an ImportError that says what to install."""
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError:
+        raise ImportError(f"{data} is sent as Parquet, which needs pyarrow: pip install pyarrow") from None
+
+
+def _of_polars(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
+    frame = frame.collect() if hasattr(frame, "collect") else frame
+    names = chosen_columns(frame.columns, columns, declared)
+    sink = io.BytesIO()
+    frame.select(list(names)).rename(names).write_parquet(sink)
+    return sink.getvalue()
+
+
+def _of_pandas(frame: Frame, columns: Columns, declared: Sequence[str]) -> bytes:
+    arrow = pyarrow("a pandas frame")
+    levels = [name for name in frame.index.names if name in columns]
+    frame = frame.reset_index(level=levels) if levels else frame
+    names = chosen_columns([str(name) for name in frame.columns], columns, declared)
+    chosen = frame.set_axis([str(name) for name in frame.columns], axis=1)[list(names)]
+    return parquet_of_arrow(arrow.Table.from_pandas(chosen, preserve_index=False), names, declared)
+
+
+def _library(data: object) -> str:
+    return type(data).__module__.partition(".")[0]

@@ -1,0 +1,82 @@
+"""Files whose columns have other names than the schema's: their rows with the declared columns alone.
+
+CSV and NDJSON are rewritten row by row, Parquet and Arrow as whole tables, with pyarrow.
+"""
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sparing._columns import Columns, chosen_columns
+from sparing._files import ARROW, CSV, NDJSON, PARQUET, Opened
+from sparing._frames import parquet_of_arrow, pyarrow
+from sparing._sender import Content
+
+__all__ = ["renamed"]
+
+_ROWS_AT_ONCE = 1024
+
+
+def renamed(
+    opened: Opened, content_type: str, columns: Columns, declared: Sequence[str], delimiter: str
+) -> tuple[Callable[[], Content], str]:
+    """How to read the rows with their declared names (each try of an upload does so anew), and their content type.
+
+    Raises ColumnsError where the columns are not the declared ones, and for NDJSON where those of the first row are
+    not.
+    """
+    if content_type in {PARQUET, ARROW}:
+        content = _of_typed(opened, content_type, columns, declared)
+        return lambda: content, PARQUET
+    with opened() as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        if content_type == CSV:
+            header = next(csv.reader(text, delimiter=delimiter), [])
+        else:
+            header = list(json.loads(next((line for line in text if line.strip()), "{}")))
+    names = chosen_columns(header, columns, declared)
+    if content_type == CSV:
+        return lambda: _csv_rows(opened, header, names, delimiter), CSV
+    return lambda: _ndjson_rows(opened, columns), NDJSON
+
+
+def _of_typed(opened: Opened, content_type: str, columns: Columns, declared: Sequence[str]) -> bytes:
+    arrow = pyarrow("a Parquet file or Arrow stream with other names")
+    with opened() as file:
+        source = io.BytesIO(file.read())
+    if content_type == PARQUET:
+        table = importlib.import_module("pyarrow.parquet").read_table(source)
+    else:
+        table = arrow.ipc.open_stream(source).read_all()
+    return parquet_of_arrow(table, columns, declared)
+
+
+def _csv_rows(opened: Opened, header: Sequence[str], names: Mapping[str, str], delimiter: str) -> Iterator[bytes]:
+    """The rows with the chosen fields. A row of another length keeps all of its fields: the service names it."""
+    places = [header.index(name) for name in names]
+    with opened() as file:
+        rows = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), delimiter=delimiter)
+        next(rows, None)
+        written = io.StringIO()
+        writer = csv.writer(written, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(names.values())
+        for number, row in enumerate(filter(None, rows), start=1):
+            whole = len(row) == len(header)
+            writer.writerow([row[place] for place in places] if whole else [*row, *[""] * len(header)])
+            if number % _ROWS_AT_ONCE == 0:
+                yield written.getvalue().encode()
+                written.seek(0)
+                written.truncate()
+        yield written.getvalue().encode()
+
+
+def _ndjson_rows(opened: Opened, columns: Columns) -> Iterator[bytes]:
+    with opened() as file:
+        for line in file:
+            if line.strip():
+                members = json.loads(line)
+                names = {name: columns.get(name, name) for name in members}
+                kept = {target: members[name] for name, target in names.items() if target is not None}
+                yield json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,217 @@
+"""Data frames and files with other names, as they are sent: Parquet or text with the declared columns alone."""
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sparing import Client, ColumnsError
+
+TABLES = {"people": {"kind": "individuals", "key": "person_id", "columns": {"age": {"type": "integer"}, "town": {}}}}
+DATASET = {
+    "name": "d",
+    "guarantee": {"epsilon": None, "delta": None},
+    "budget_rho": "1",
+    "budget_units": 1,
+    "mu": 1.0,
+    "limit_floor_rho": "1",
+    "capacity": 9,
+    "rule": "skip",
+    "epoch": 1,
+    "tables": TABLES,
+}
+ROWS: dict[str, list[Any]] = {"person_id": ["a", "b"], "age": [1.0, None], "town": ["x", None]}
+SENT: list[dict[str, Any]] = [
+    {"person_id": "a", "age": 1.0, "town": "x"},
+    {"person_id": "b", "age": None, "town": None},
+]
+
+
+@pytest.fixture
+def sends(client: Client, script: Any) -> Any:
+    """Uploads data and returns the request."""
+
+    def send(data: Any, **options: Any) -> httpx.Request:
+        begun = len(script.requests)
+        script.steps = [
+            *[httpx.Response(200)] * begun,
+            httpx.Response(200, json=DATASET),
+            httpx.Response(200, json={"rows": 2, "individuals": 2}),
+        ]
+        client.datasets.upload(dataset="d", table="people", data=data, **options)
+        request: httpx.Request = script.requests[-1]
+        return request
+
+    return send
+
+
+def rows_of(request: httpx.Request, script: Any) -> list[dict[str, Any]]:
+    """The rows of the Parquet file that was sent."""
+    assert request.headers["Content-Type"] == "application/vnd.apache.parquet"
+    found: list[dict[str, Any]] = pq.read_table(io.BytesIO(script.bodies[-1])).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS, index=[7, 8]).astype({"town": "category"}),
+        pl.DataFrame(ROWS),
+        pl.LazyFrame(ROWS),
+        pa.table(ROWS),
+        pa.RecordBatch.from_pydict(ROWS),
+        pa.RecordBatchReader.from_batches(pa.table(ROWS).schema, pa.table(ROWS).to_batches()),
+    ],
+    ids=["pandas", "pandas with an index", "polars", "lazy polars", "arrow", "batch", "reader"],
+)
+def test_a_frame_is_sent_as_parquet(frame: Any, sends: Any, script: Any) -> None:
+    """NaN of pandas is a missing value, and its index is left out."""
+    assert rows_of(sends(frame), script) == SENT
+    assert script.keys[-1] is not None
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_are_renamed_and_left_out_by_an_explicit_mapping(kind: Any, sends: Any, script: Any) -> None:
+    """From the curator's names to the declared ones; None leaves a column out."""
+    frame = kind({"ID": ["a", "b"], "AGE": [1.0, None], "town": ["x", None], "note": ["secret", ""]})
+    request = sends(frame, columns={"ID": "person_id", "AGE": "age", "note": None})
+    assert rows_of(request, script) == SENT
+    assert b"secret" not in script.bodies[-1]
+
+
+def test_an_index_is_sent_where_it_is_mapped(sends: Any, script: Any) -> None:
+    """One level of several too."""
+    frame = pd.DataFrame(ROWS).set_index("person_id")
+    assert rows_of(sends(frame, columns={"person_id": "person_id"}), script) == [
+        {"person_id": row["person_id"], "age": row["age"], "town": row["town"]} for row in SENT
+    ]
+    levels = pd.DataFrame(ROWS | {"Nr": [1, 2]}).set_index(["Nr", "person_id"])
+    sent = rows_of(sends(levels, columns={"person_id": "person_id"}), script)
+    assert sorted(sent[0]) == ["age", "person_id", "town"]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "message"),
+    [
+        (["Person ID", "age", "town"], {}, "map it with columns={'Person ID': 'person_id'}"),
+        (["person_id", "AGE", "town"], {}, "'AGE' is not declared: map it with columns={'AGE': 'age'}, or leave it"),
+        (["person_id", "age", "town", "shoe"], {}, "'shoe' is not declared: leave it out with columns={'shoe': None}"),
+        (["person_id", "age"], {}, "'town' is missing"),
+        (["person_id", "age", "town"], {"Town": "town"}, "does not have; did you mean 'town'?"),
+        (["person_id", "age", "a2", "town"], {"a2": "age"}, "2 columns would become 'age'"),
+        (["person_id", "age", "town"], {"town": "city"}, "'city' is not declared"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "ndjson"])
+def test_other_columns_are_refused_with_a_proposal(
+    kind: str, names: list[str], columns: dict[str, str], message: str, sends: Any, script: Any
+) -> None:
+    """Before any row is sent."""
+    rows = {name: ["x"] for name in names}
+    data: dict[str, Any] = {
+        "pandas": pd.DataFrame(rows),
+        "polars": pl.DataFrame(rows),
+        "csv": (",".join(names) + "\n").encode(),
+        "ndjson": json.dumps(rows).encode(),
+    }
+    with pytest.raises(ColumnsError) as refused:
+        sends(data[kind], columns=columns)
+    assert message in str(refused.value)
+    assert [request.method for request in script.requests] == ["GET"]
+
+
+def test_an_unknown_table_is_named(client: Client, script: Any) -> None:
+    """With the one that is meant."""
+    script.steps = [httpx.Response(200, json=DATASET)]
+    with pytest.raises(ColumnsError, match="no table 'peple'; did you mean 'people'"):
+        client.datasets.upload(dataset="d", table="peple", data=pd.DataFrame(ROWS))
+
+
+def test_pandas_without_pyarrow_says_what_to_install(sends: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars needs nothing else."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    sends(pl.DataFrame(ROWS))
+    with pytest.raises(ImportError, match="a pandas frame is sent as Parquet, which needs pyarrow: pip install"):
+        sends(pd.DataFrame(ROWS))
+
+
+def text(rows: str) -> list[bytes]:
+    """Some rows, plain and packed."""
+    return [rows.encode(), gzip.compress(rows.encode())]
+
+
+@pytest.mark.parametrize("content", text('AGE;ID;note;town\n1;a;"x;\ny";x\n\n;"b";z;\n'), ids=["plain", "packed"])
+def test_a_csv_file_is_rewritten_under_the_declared_names(
+    content: bytes, sends: Any, script: Any, tmp_path: Path
+) -> None:
+    """Fields with marks and line breaks in them stay whole; the delimiter stays too."""
+    where = tmp_path / "rows.csv"
+    where.write_bytes(content)
+    for data in (where, content, io.BytesIO(content)):
+        request = sends(data, columns={"ID": "person_id", "AGE": "age", "note": None}, delimiter=";")
+        assert script.bodies[-1] == b"age;person_id;town\n1;a;x\n;b;\n"
+        assert request.url.params["delimiter"] == ";"
+
+
+def test_a_row_of_another_length_stays_one(sends: Any, script: Any) -> None:
+    """The service names it: no field is moved into another column."""
+    sends(b"ID,age,town\na,1\nb,1,x,y\n", columns={"ID": "person_id"})
+    assert script.bodies[-1] == b"person_id,age,town\na,1,,,\nb,1,x,y,,,\n"
+
+
+def test_ndjson_and_parquet_files_are_rewritten_too(sends: Any, script: Any, tmp_path: Path) -> None:
+    """Members that the mapping does not name stay."""
+    columns = {"ID": "person_id", "note": None}
+    sends(b'{"ID":"\xc3\xa5","age":1.5,"town":null,"note":1}\n', columns=columns)
+    assert script.bodies[-1] == '{"person_id":"å","age":1.5,"town":null}\n'.encode()
+    where = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"ID": ["a"], "age": [1], "town": ["x"], "note": ["n"]}), where)
+    assert rows_of(sends(where, columns=columns), script) == [{"person_id": "a", "age": 1, "town": "x"}]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress_counts_the_bytes_sent(packed: bool, client: Client, script: Any, tmp_path: Path) -> None:
+    """Of all, where their number is known, and it is announced; anew for each try."""
+    rows = b"person_id,age,town\n" + b"a,1,x\n" * 50_000
+    where = tmp_path / ("rows.csv.gz" if packed else "rows.csv")
+    where.write_bytes(gzip.compress(rows) if packed else rows)
+    script.steps = [httpx.ReadTimeout("late"), httpx.Response(200, json={"rows": 1, "individuals": 1})]
+    seen: list[tuple[int, int | None]] = []
+    client.datasets.upload(dataset="d", table="people", data=where, progress=lambda *now: seen.append(now))
+    total = None if packed else len(rows)
+    assert script.bodies == [rows, rows]
+    assert seen.count((0, total)) == 2
+    assert seen[-1] == (len(rows), total)
+    assert len(seen) > 4
+    assert script.requests[0].headers.get("Content-Length") == (None if packed else str(len(rows)))
+
+
+def test_options_are_parameters_of_the_address(client: Client, script: Any) -> None:
+    """Those with the service's default are left out; an unknown one is a TypeError."""
+    script.steps = [httpx.Response(200, json={"rows": 0, "individuals": 0, "stored": False, "rows_dropped": 3})]
+    report = client.datasets.upload(dataset="d", table="people", data=b"a\n", dry_run=True, rows_over_limit="truncate")
+    assert (report.stored, report.rows_dropped) == (False, 3)
+    assert script.requests[0].url.query == b"dry_run=true&rows_over_limit=truncate"
+    with pytest.raises(TypeError, match="takes no dryrun"):
+        client.datasets.upload(dataset="d", table="people", data=b"a\n", dryrun=True)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="give data, or file"):
+        client.datasets.upload(dataset="d", table="people")
+
+
+def test_wrong_rows_are_counted_in_the_exception(client: Client, script: Any, problem: Any) -> None:
+    """Beside the first of them."""
+    rows = {"wrong": 70, "is_complete": True, "groups": [{"column": "age", "message": "m", "rows": 70}]}
+    script.steps = [problem(422, "invalid-request", errors=[{"field": "rows[1].age", "message": "m"}], rows=rows)]
+    with pytest.raises(Exception, match="70 rows are wrong in all") as refused:
+        client.datasets.upload(dataset="d", table="people", data=b"a\n")
+    assert refused.value.rows == rows  # type: ignore[attr-defined]
