@@ -14,7 +14,7 @@ from service.workflows.model.amendments import Amendment, OwnPart
 from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
 from service.workflows.model.rows import (
     Address,
     AnswerRecord,
@@ -26,6 +26,7 @@ from service.workflows.model.rows import (
     SlotsInUse,
     StoredPage,
 )
+from service.workflows.model.upload_records import UploadRecord
 
 _LISTED = tuple(each.name for each in fields(EntryRecord) if each.name != "follows_first")
 
@@ -64,8 +65,10 @@ class MemorySnapshot:
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         yield from self._draft.entries[after:][:limit]
 
-    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
-        entries, listed = self._draft.entries, self._listed(before, limit, bytes_max)
+    def entry_records(
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+    ) -> list[EntryRecord]:
+        entries, listed = self._draft.entries, self._listed(before, limit, bytes_max, only)
         return [
             EntryRecord(
                 **{name: getattr(entry, name) for name in _LISTED},
@@ -169,6 +172,9 @@ class MemorySnapshot:
         known = {person.tombstone: slot for slot, person in self._draft.people.items() if person.tombstone is not None}
         return np.array([known.get(tombstone, -1) for tombstone in tombstones], dtype=np.int64)
 
+    def upload_at(self, address: Address) -> UploadRecord | None:
+        return self._draft.uploads.get(address)
+
     def has_tombstones(self) -> bool:
         return any(person.tombstone is not None for person in self._draft.people.values())
 
@@ -177,8 +183,12 @@ class MemorySnapshot:
         later = [(slot, key) for slot, key in rows if slot > after_slot][:limit]
         return first_of(later, [len(key.encode()) for _, key in later], bytes_max=bytes_max)
 
-    def _listed(self, before: int, limit: int, bytes_max: int) -> list[LedgerEntry]:
-        earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
+    def _listed(self, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY) -> list[LedgerEntry]:
+        earlier = [
+            entry
+            for entry in reversed(self._draft.entries)
+            if entry.seq < before and only.admits(analyst_id=entry.analyst_id, canonical=entry.canonical)
+        ][:limit]
         return first_of(earlier, [len(entry.canonical) for entry in earlier], bytes_max=bytes_max)
 
 
@@ -192,6 +202,7 @@ def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:
     return OwnCharge(
         seq=entry.seq,
         query_id=entry.query_id,
+        analyst_id=entry.analyst_id,
         canonical=entry.canonical,
         asked_at=entry.asked_at,
         kind=entry.kind,

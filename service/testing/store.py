@@ -4,24 +4,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import datetime
 from uuid import UUID
 
+from service.testing.curator_tables import MemoryPrincipals, MemorySignIns, MemorySummaries
 from service.testing.tables import Dataset, Kept, first_of
 from service.testing.transaction import MemoryTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import (
-    AnswerRecord,
-    Asked,
-    Checkpoint,
-    DatasetRecord,
-    Head,
-    Known,
-    OwnAnswer,
-    PrincipalRecord,
-)
+from service.workflows.model.rows import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, OwnAnswer
 from service.workflows.ports.store import HeadMoved
 
 
@@ -62,6 +53,7 @@ class MemoryStore(Kept):
 
     def __init__(self) -> None:
         super().__init__()
+        self.principals, self.sign_ins, self.summaries = MemoryPrincipals(self), MemorySignIns(), MemorySummaries()
         self._locks: dict[int, threading.Lock] = {}
         self._act_locks: dict[int, threading.Lock] = {}
 
@@ -125,23 +117,6 @@ class MemoryStore(Kept):
         rows = {name: sum(s.size for s, _ in kept.records.get(name, ())) for name in kept.record.schema.tables}
         return sum(person.key is not None for person in kept.people.values()), rows
 
-    def add_principal(self, record: PrincipalRecord) -> None:
-        self.principal_records[record.id] = record
-
-    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        return self.principal_records.get(principal_id)
-
-    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = sorted(self.principal_records.values(), key=lambda record: record.id)
-        return [record for record in rows if after is None or record.id > after][:limit]
-
-    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        record = self.principal_records.get(principal_id)
-        if record is None or record.revoked_at is not None:
-            return False
-        self.principal_records[principal_id] = replace(record, revoked_at=at)
-        return True
-
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
         found = [
             OwnAnswer(dataset=kept.record.name, answer=answer)
@@ -163,6 +138,9 @@ class MemoryStore(Kept):
             for kept in self.kept.values()
             if principal_id in kept.worst_cases
         }
+
+    def worst_cases_in(self, dataset_id: int) -> dict[UUID, int]:
+        return dict(self.kept[dataset_id].worst_cases)
 
     def problems(self) -> list[str]:
         return []

@@ -29,6 +29,7 @@ from service.workflows.model.rows import (
     PrincipalRecord,
     StoredPage,
 )
+from service.workflows.model.upload_records import UploadRecord
 
 Rows = tuple[NDArray[np.int64], Codes]
 Item = TypeVar("Item")
@@ -60,6 +61,7 @@ class Dataset:
     acted_at: tuple[datetime, ...] = ()
     amendments: tuple[Amendment, ...] = ()
     pruned_totals: tuple[StoredPage, ...] = ()
+    uploads: dict[Address, UploadRecord] = field(default_factory=dict)
 
     def draft(self) -> "Dataset":
         """A copy to write on."""
@@ -69,6 +71,7 @@ class Dataset:
             worst_cases=dict(self.worst_cases),
             people={slot: replace(person) for slot, person in self.people.items()},
             records=dict(self.records),
+            uploads=dict(self.uploads),
         )
 
     def add_people(self, accounts: Iterable[tuple[int, str, int]]) -> None:
@@ -151,7 +154,9 @@ class Kept:
         for record in list(self.principal_records.values()):
             if key is not None and (record.dataset, record.individual) == (dataset, key):
                 revoked_at = record.revoked_at or datetime.now(UTC)
-                blank = replace(record, revoked_at=revoked_at, individual=None, name=ERASED_NAME)
+                blank = replace(
+                    record, revoked_at=revoked_at, individual=None, name=ERASED_NAME, organisation=None, purpose=None
+                )
                 self.principal_records[record.id] = blank
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:

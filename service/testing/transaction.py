@@ -15,6 +15,7 @@ from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, Codes, StoredPage
+from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import CommitRejected, StoreUnavailable
 
 CHECK_VIOLATION, UNIQUE_VIOLATION = "23514", "23505"
@@ -71,6 +72,9 @@ class MemoryTransaction(MemorySnapshot):
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         self._write(lambda draft: draft.add_records(table, slots, codes))
+
+    def keep_upload(self, upload: UploadRecord) -> None:
+        self._write(lambda draft: draft.uploads.__setitem__(upload.address, upload))
 
     def delete_records(self, slot: int) -> None:
         self._write(lambda draft: draft.delete_records(slot))

@@ -75,6 +75,7 @@ def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
     return OwnCharge(
         seq=made.seq,
         query_id=made.query_id,
+        analyst_id=made.analyst_id,
         canonical=made.canonical,
         asked_at=made.asked_at,
         kind=made.kind,

@@ -351,21 +351,21 @@ def test_an_erased_individuals_principals_are_revoked_and_blanked(store: Store, 
         for name, key in (("ann's", "ann"), ("ann's old one", "ann"), ("bob's", "bob"))
     }
     for each in made.values():
-        store.add_principal(each)
-    store.revoke_principal(made["ann's old one"].id, AT)
+        store.principals.add([each])
+    store.principals.revoke(made["ann's old one"].id, AT)
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.array([0, 1]), ["ann", "bob"], np.array([10, 20]))
         transaction.journal("rows", {}, slots=2)
         transaction.commit()
     with store.transaction(record.id, lock=True) as transaction:
         transaction.erase(0, bytes(32))
-    assert store.principal(made["ann's"].id) == made["ann's"], "erased without a commit"
+    assert store.principals.find(made["ann's"].id) == made["ann's"], "erased without a commit"
 
     with store.transaction(record.id, lock=True) as transaction:
         transaction.erase(0, bytes(32))
         transaction.commit()
 
-    left = {name: store.principal(each.id) for name, each in made.items()}
+    left = {name: store.principals.find(each.id) for name, each in made.items()}
     assert left["bob's"] == made["bob's"]
     for name in ("ann's", "ann's old one"):
         kept = left[name]
@@ -489,16 +489,50 @@ def test_principals_are_kept_listed_and_revoked_once(store: Store, record: Datas
         for n in range(3)
     ]
     for principal in people:
-        store.add_principal(principal)
+        store.principals.add([principal])
 
-    assert store.principal(UUID(int=1)) == people[1]
-    assert store.principal(UUID(int=9)) is None
-    assert store.principals(after=None, limit=2) == people[:2]
-    assert store.principals(after=UUID(int=1), limit=2) == people[2:]
-    assert store.revoke_principal(UUID(int=1), AT)
-    assert not store.revoke_principal(UUID(int=1), AT)
-    assert not store.revoke_principal(UUID(int=9), AT)
-    assert store.principal(UUID(int=1)) == replace(people[1], revoked_at=AT)
+    assert store.principals.find(UUID(int=1)) == people[1]
+    assert store.principals.find(UUID(int=9)) is None
+    assert store.principals.listed(after=None, limit=2) == people[:2]
+    assert store.principals.listed(after=UUID(int=1), limit=2) == people[2:]
+    assert store.principals.revoke(UUID(int=1), AT)
+    assert not store.principals.revoke(UUID(int=1), AT)
+    assert not store.principals.revoke(UUID(int=9), AT)
+    assert store.principals.find(UUID(int=1)) == replace(people[1], revoked_at=AT)
+
+
+def test_principals_change_together_and_by_themselves(store: Store, record: DatasetRecord) -> None:
+    """Many are added or none; a change keeps role and bounds; a revoked one does not change."""
+    made = [
+        PrincipalRecord(
+            id=UUID(int=n),
+            role="analyst" if n % 2 else "auditor",
+            name=f"ana {n}",
+            dataset=record.name if n < 3 else None,
+            individual=None,
+            allowance_units=None,
+            key_hash=bytes(32),
+            created_at=AT,
+            expires_at=AT + timedelta(days=n),
+        )
+        for n in range(1, 6)
+    ]
+    store.principals.add(made)
+    assert sorted(store.principals.some([UUID(int=2), UUID(int=4), UUID(int=9)]), key=lambda each: each.id) == [
+        made[1],
+        made[3],
+    ]
+    assert store.principals.analysts_of(record.name) == [made[0], made[2], made[4]]
+    assert store.principals.analysts_of("nowhere") == [made[2], made[4]]
+    changed = replace(
+        made[0], name="bo", allowance_units=7, key_hash=bytes([1] * 32), organisation="o", purpose="p", expires_at=None
+    )
+    assert store.principals.change(replace(changed, role="curator", dataset=None))
+    assert store.principals.find(UUID(int=1)) == changed
+    assert store.principals.revoke(UUID(int=1), AT)
+    assert not store.principals.change(made[0])
+    assert not store.principals.change(replace(made[0], id=UUID(int=9)))
+    assert store.principals.find(UUID(int=1)) == replace(changed, revoked_at=AT)
 
 
 def test_own_answers_are_found_newest_first_and_by_query(store: Store, record: DatasetRecord) -> None:

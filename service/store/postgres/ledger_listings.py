@@ -15,15 +15,16 @@ _FOLLOWS_FIRST: Final = (
 )
 
 
-def _page(columns: str) -> str:
+def _page(columns: str, condition: str = "") -> str:
     """Entries of a dataset, newest first, and by each how many bytes of canonical queries come before it.
 
-    Takes the dataset, the sequence before which it begins, and how many. What lies outside of a row is not fetched.
+    Takes the dataset, the sequence before which it begins, the values of `condition`, and how many. What lies outside
+    of a row is not fetched without a condition on it.
     """
     return (
         f"(SELECT {columns}, sum(length(canonical)) OVER (ORDER BY seq DESC) - length(canonical) AS bytes_before"
-        f" FROM (SELECT {columns} FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s) AS newest)"
-        " AS page"
+        f" FROM (SELECT {columns} FROM ledger WHERE dataset_id = %s AND seq < %s{condition} ORDER BY seq DESC LIMIT %s)"
+        " AS newest) AS page"
     )
 
 
@@ -47,6 +48,13 @@ ENTRY_SIZES: Final = (
 ENTRIES_LISTED: Final = (
     f"SELECT {LISTED_COLUMNS}, {_FOLLOWS_FIRST} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
+_ADMITTED: Final = (
+    " AND (%s::uuid IS NULL OR analyst_id = %s) AND lower(convert_from(canonical, 'UTF8')) LIKE ALL (%s::text[])"
+)
+ENTRIES_FOUND: Final = (
+    f"SELECT {LISTED_COLUMNS}, {_FOLLOWS_FIRST} FROM {_page(LISTED_COLUMNS, _ADMITTED)}"
+    " WHERE bytes_before < %s ORDER BY seq DESC"
+)
 _PRICED: Final = "format, sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
@@ -59,8 +67,8 @@ PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
 OWN_CHARGES: Final = (
     f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_NUMBER},"
-    f" {_PADDED}"
-    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, {CHARGES_COLUMNS}, {_PRICED}')}"
+    f" {_PADDED}, analyst_id"
+    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, analyst_id, {CHARGES_COLUMNS}, {_PRICED}')}"
     f" CROSS JOIN LATERAL charge_of(%s, {CHARGES_COLUMNS}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
     " WHERE bytes_before < %s ORDER BY seq DESC"
 )
@@ -98,6 +106,11 @@ OWN_SINCE: Final = (
 """The facts that concern one slot of the next entries of format 2 after a sequence, each of one size."""
 
 
+def escaped(word: str) -> str:
+    """A word as a LIKE pattern that matches it alone."""
+    return word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+
+
 def act_record_of(row: Sequence[Any]) -> ActRecord:
     """A row of ACTS_LISTED."""
     number, at_seq, act, detail, at, key = row
@@ -108,12 +121,13 @@ def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq
     """A row of OWN_CHARGES. Raises Unreadable."""
     outcome: Outcome | None
     units: int | None
-    outcome, units = (row[5], row[6]) if row[7] == 1 else own_price(row[8:], slot, seal)
+    outcome, units = (row[5], row[6]) if row[7] == 1 else own_price(row[8:14], slot, seal)
     if row[0] <= pruned_seq:
         outcome = units = None
     return OwnCharge(
         seq=row[0],
         query_id=row[1],
+        analyst_id=row[14],
         canonical=bytes(row[2]),
         asked_at=row[3].astimezone(UTC),
         kind=row[4],

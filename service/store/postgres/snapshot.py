@@ -20,6 +20,7 @@ from service.store.postgres.ledger_listings import (
     ACCOUNT,
     ACTS_LISTED,
     ENTRIES_AFTER,
+    ENTRIES_FOUND,
     ENTRIES_LISTED,
     ENTRY_SIZES,
     OWN_CHARGES,
@@ -27,6 +28,7 @@ from service.store.postgres.ledger_listings import (
     PADDING,
     PIECES_OF,
     act_record_of,
+    escaped,
     own_charge_of,
     own_price,
 )
@@ -44,9 +46,10 @@ from service.store.postgres.rows import (
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import TOUCHED, JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
 from service.workflows.model.pieces import number_for
-from service.workflows.model.rows import AnswerRecord, Codes, Head, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.rows import Address, AnswerRecord, Codes, Head, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.upload_records import UploadRecord
 
 _NUMBER: Final = np.dtype(">i4")
 FEW_KEYS: Final = 100_000
@@ -62,6 +65,9 @@ DECLARE_ANSWERS: Final = (
     ' ORDER BY seq, principal_id, idempotency_key COLLATE "C"'
 )
 FETCH_ANSWERS: Final = "FETCH 16 FROM answers_by_seq"
+UPLOAD_AT: Final = (
+    "SELECT digest, report FROM keyed_uploads WHERE dataset_id = %s AND principal_id = %s AND idempotency_key = %s"
+)
 CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 
 
@@ -82,8 +88,15 @@ class PostgresSnapshot:
             yield from map(self._entry_of, rows)
             after, left = rows[-1][0], left - len(rows)
 
-    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
-        rows = self._rows(ENTRIES_LISTED, [self._dataset_id, self._dataset_id, before, limit, bytes_max])
+    def entry_records(
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+    ) -> list[EntryRecord]:
+        values = [self._dataset_id, self._dataset_id, before]
+        if only == EVERY_ENTRY:
+            rows = self._rows(ENTRIES_LISTED, [*values, limit, bytes_max])
+        else:
+            patterns = [f"%{escaped(word.lower())}%" for word in only.words]
+            rows = self._rows(ENTRIES_FOUND, [*values, only.analyst_id, only.analyst_id, patterns, limit, bytes_max])
         return [entry_record_of(row) for row in rows]
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
@@ -191,6 +204,11 @@ class PostgresSnapshot:
 
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         return self._slots(SLOTS_BY_TOMBSTONE, tombstones)
+
+    def upload_at(self, address: Address) -> UploadRecord | None:
+        for digest, report in self._rows(UPLOAD_AT, [self._dataset_id, *address]):
+            return UploadRecord(address=address, digest=bytes(digest), report=bytes(report))
+        return None
 
     def has_tombstones(self) -> bool:
         return bool(

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,18 +16,20 @@ from service.store.postgres.data_tables import RecordsTable, records_tables
 from service.store.postgres.errors import translated
 from service.store.postgres.pepper_proof import check_pepper
 from service.store.postgres.pool import SessionPool
+from service.store.postgres.principals import PostgresPrincipals
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
+from service.store.postgres.sign_ins import PostgresSignIns
+from service.store.postgres.summaries import PostgresSummaries
 from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer, PrincipalRecord
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer
 from service.workflows.model.views import Guarantee
 from service.workflows.ports.store import StoreUnavailable
 
 _DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
-_PRINCIPAL: Final = "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at"
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out)"
     " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea FROM ledger"
@@ -64,6 +65,8 @@ class PostgresStore:
         `ledger_key` is 32 secret bytes, under which pieces of the ledger are sealed.
         """
         self._pool = SessionPool(database_url, **options)
+        self.principals, self.sign_ins = PostgresPrincipals(self._pool), PostgresSignIns(self._pool)
+        self.summaries = PostgresSummaries(self._pool)
         self._seal = LedgerSeal(ledger_key)
         self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._act_doors: dict[int, threading.Lock] = {}
@@ -192,39 +195,6 @@ class PostgresStore:
             rows = {name: int(session.execute(table.count()).fetchall()[0][0]) for name, table in tables.items()}
         return int(people[0][0]), rows
 
-    # Principals
-
-    def add_principal(self, record: PrincipalRecord) -> None:
-        values = (
-            record.id,
-            record.role,
-            record.name,
-            record.dataset,
-            record.individual,
-            record.allowance_units,
-            record.key_hash,
-            record.created_at,
-            record.revoked_at,
-        )
-        self._pool.commit(f"INSERT INTO principals ({_PRINCIPAL}) VALUES ({', '.join(['%s'] * len(values))})", values)
-
-    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        rows = self._pool.rows(f"SELECT {_PRINCIPAL} FROM principals WHERE id = %s", [principal_id])
-        return _principal_of(rows[0]) if rows else None
-
-    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        rows = self._pool.rows(
-            f"SELECT {_PRINCIPAL} FROM principals WHERE %s::uuid IS NULL OR id > %s ORDER BY id LIMIT %s",
-            [after, after, limit],
-        )
-        return [_principal_of(row) for row in rows]
-
-    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        changed = self._pool.commit(
-            "UPDATE principals SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL", [at, principal_id]
-        )
-        return changed == 1
-
     # An analyst's own replies
 
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
@@ -244,6 +214,9 @@ class PostgresStore:
             [principal_id],
         )
         return dict(rows)
+
+    def worst_cases_in(self, dataset_id: int) -> dict[UUID, int]:
+        return dict(self._pool.rows("SELECT principal_id, units FROM worst_cases WHERE dataset_id = %s", [dataset_id]))
 
     def problems(self) -> list[str]:
         try:
@@ -272,18 +245,4 @@ def _dataset_of(row: Sequence[Any]) -> DatasetRecord:
         rule=row[7],
         schema=Schema.model_validate(row[8]),
         genesis=bytes(row[9]),
-    )
-
-
-def _principal_of(row: Sequence[Any]) -> PrincipalRecord:
-    return PrincipalRecord(
-        id=row[0],
-        role=row[1],
-        name=row[2],
-        dataset=row[3],
-        individual=row[4],
-        allowance_units=row[5],
-        key_hash=bytes(row[6]),
-        created_at=row[7],
-        revoked_at=row[8],
     )

@@ -150,6 +150,16 @@ ANSWERS: Final = Table(
     Index("answers_of_principal", "principal_id", "at", "dataset_id", "seq", "idempotency_key"),
 )
 
+KEYED_UPLOADS: Final = Table(
+    "keyed_uploads",
+    METADATA,
+    _dataset(),
+    Column("principal_id", Uuid, primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
+    _required("digest", LargeBinary()),
+    _required("report", LargeBinary()),
+)
+
 WORST_CASES: Final = Table(
     "worst_cases",
     METADATA,
@@ -222,8 +232,33 @@ PRINCIPALS: Final = Table(
     _required("key_hash", LargeBinary()),
     _required("created_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
+    Column("organisation", Text),
+    Column("purpose", Text),
+    Column("expires_at", DateTime(timezone=True)),
     Index("principals_individual", "dataset", "individual", postgresql_where=text("individual IS NOT NULL")),
 )
+
+SIGN_INS: Final = Table(
+    "sign_ins",
+    METADATA,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("principal_id", Uuid, ForeignKey("principals.id", ondelete="CASCADE"), nullable=False),
+    _required("key_hash", LargeBinary()),
+    _required("began_at", DateTime(timezone=True)),
+    _required("expires_at", DateTime(timezone=True)),
+    Index("sign_ins_expiry", "expires_at"),
+)
+
+SUMMARY_POINTS: Final = Table(
+    "summary_points",
+    METADATA,
+    _dataset(),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    _required("at", DateTime(timezone=True)),
+    _required("detail", JSONB()),
+)
+
+ALARMS: Final = Table("alarms", METADATA, _dataset(), _required("share", Double()), Column("rang_seq", BigInteger))
 
 PEPPER: Final = Table(
     "pepper",

@@ -20,6 +20,7 @@ from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, Head, Known
+from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
@@ -54,7 +55,8 @@ KNOWN_ENTRIES: Final = (
     " ORDER BY query_hash DESC, dataset_id DESC, epoch DESC, seq DESC LIMIT 1) AS found"
 )
 _FORGET_PRINCIPALS: Final = (
-    "UPDATE principals p SET revoked_at = coalesce(p.revoked_at, now()), individual = NULL, name = %s"
+    "UPDATE principals p SET revoked_at = coalesce(p.revoked_at, now()), individual = NULL, name = %s,"
+    " organisation = NULL, purpose = NULL"
     " FROM individuals i JOIN datasets d ON d.id = i.dataset_id"
     " WHERE i.dataset_id = %s AND i.slot = %s AND p.dataset = d.name AND p.individual = i.key"
 )
@@ -138,6 +140,13 @@ class PostgresTransaction(RewrittenEntries):
         with translated(), self._connection.cursor() as cursor, cursor.copy(records.copy()) as copy:
             for chunk in records.encode(slots, codes):
                 copy.write(chunk)
+
+    def keep_upload(self, upload: UploadRecord) -> None:
+        self._run(
+            "INSERT INTO keyed_uploads (dataset_id, principal_id, idempotency_key, digest, report)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            [self._dataset_id, *upload.address, upload.digest, upload.report],
+        )
 
     def delete_records(self, slot: int) -> None:
         with translated(), self._connection.pipeline():

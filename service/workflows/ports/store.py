@@ -6,12 +6,14 @@ in-memory twin that passes the same contract suite (tests/contracts).
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer, PrincipalRecord
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer
+from service.workflows.ports.principals import PrincipalTable
+from service.workflows.ports.sign_ins import SignInTable
+from service.workflows.ports.summaries import SummaryTable
 from service.workflows.ports.transaction import ConditionalAppend, LongAct, Transaction
 
 
@@ -41,6 +43,18 @@ class HeadMoved(Exception):
 
 class Store(Protocol):
     """Everything durable."""
+
+    @property
+    def principals(self) -> PrincipalTable:
+        """The principals."""
+
+    @property
+    def sign_ins(self) -> SignInTable:
+        """The sign-ins of browsers."""
+
+    @property
+    def summaries(self) -> SummaryTable:
+        """Points in time of the budget summaries, and alarms."""
 
     def conditional_append(
         self, dataset_id: int, head: Head, *, asked: Sequence[Asked]
@@ -83,18 +97,6 @@ class Store(Protocol):
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
         """(people present, rows by table)."""
 
-    def add_principal(self, record: PrincipalRecord) -> None:
-        """Keep a new principal."""
-
-    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
-        """One principal, revoked or not."""
-
-    def principals(self, *, after: UUID | None, limit: int) -> list[PrincipalRecord]:
-        """The principals in order of id."""
-
-    def revoke_principal(self, principal_id: UUID, at: datetime) -> bool:
-        """Revoke; False when unknown or revoked before."""
-
     def answer_of(self, principal_id: UUID, query_id: UUID) -> OwnAnswer | None:
         """An analyst's own answer with this query's id, the oldest if there are several; charges are not read."""
 
@@ -108,6 +110,9 @@ class Store(Protocol):
 
     def worst_cases_of(self, principal_id: UUID) -> dict[str, int]:
         """Worst-case units by dataset name for one analyst."""
+
+    def worst_cases_in(self, dataset_id: int) -> dict[UUID, int]:
+        """Worst-case units by analyst in one dataset."""
 
     def problems(self) -> list[str]:
         """Public codes of what keeps the store from serving; empty when ready."""

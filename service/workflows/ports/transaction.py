@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.listing_rows import ActRecord, EntryRecord, OwnCharge
-from service.workflows.model.rows import AnswerRecord, Codes, Head, Known, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
+from service.workflows.model.rows import Address, AnswerRecord, Codes, Head, Known, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.upload_records import UploadRecord
 
 
 class Transaction(Protocol):
@@ -28,8 +29,10 @@ class Transaction(Protocol):
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
 
-    def entry_records(self, *, before: int, limit: int, bytes_max: int) -> list[EntryRecord]:
-        """Entries with seq < `before`, newest first, without charges and values.
+    def entry_records(
+        self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
+    ) -> list[EntryRecord]:
+        """Entries with seq < `before` that `only` admits, newest first, without charges and values.
 
         At most `limit`, and none that comes after `bytes_max` bytes of canonical queries.
         """
@@ -97,6 +100,9 @@ class Transaction(Protocol):
     def slots_of_tombstones(self, tombstones: Sequence[bytes]) -> NDArray[np.int64]:
         """The slot of each erased individual by tombstone, -1 where unknown."""
 
+    def upload_at(self, address: Address) -> UploadRecord | None:
+        """The upload that was stored under an idempotency key of a principal."""
+
     def has_tombstones(self) -> bool:
         """Whether any individual was ever erased."""
 
@@ -122,6 +128,9 @@ class Transaction(Protocol):
 
     def add_records(self, table: str, slots: NDArray[np.int64], codes: Codes) -> None:
         """Rows of a table."""
+
+    def keep_upload(self, upload: UploadRecord) -> None:
+        """Keep an upload under its key, which no other has."""
 
     def delete_records(self, slot: int) -> None:
         """Delete an individual's record and rows."""
