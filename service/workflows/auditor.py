@@ -1,5 +1,8 @@
 """The use cases of auditors: read the chained ledger, entry by entry."""
 
+from uuid import UUID
+
+from service.workflows.model.listing_rows import EntryFilter
 from service.workflows.model.views import LedgerRow, Page
 from service.workflows.reads.ledger import ledger
 from service.workflows.writer.registry import DatasetRegistry
@@ -11,6 +14,13 @@ class Auditors:
     def __init__(self, *, registry: DatasetRegistry) -> None:
         self._registry = registry
 
-    def ledger(self, dataset: str, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
-        """The entries, newest first. Raises NotFound, Unavailable, Fenced."""
-        return ledger(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
+    def ledger(
+        self, dataset: str, *, cursor: str | None, limit: int, analyst_id: UUID | None = None, search: str = ""
+    ) -> Page[LedgerRow]:
+        """The entries, newest first: of one analyst, and with every word of `search`.
+
+        Raises NotFound, Unavailable, Fenced.
+        """
+        guard = self._registry.guard(self._registry.record(dataset))
+        only = EntryFilter(analyst_id=analyst_id, words=tuple(search.split()))
+        return ledger(guard, cursor=cursor, limit=limit, only=only)

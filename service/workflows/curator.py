@@ -6,18 +6,18 @@ from typing import BinaryIO
 import numpy as np
 
 from service.workflows.datasets import Counts, Registration, dataset_view, register
+from service.workflows.keyed_uploads import store_upload
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
-from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, DatasetView, Page, UploadReport
+from service.workflows.model.upload_records import UploadOutcome, UploadRequest
+from service.workflows.model.views import ActRow, BudgetRow, DatasetView, Page, Receipt, UploadReport
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct, Transaction
 from service.workflows.principals import Principals
 from service.workflows.reads import accounts
 from service.workflows.reads.act_log import acts
-from service.workflows.reads.budget_summary import all_accounts, summary
-from service.workflows.reads.ledger import slot_of
+from service.workflows.reads.ledger import receipts, slot_of, snapshot
 from service.workflows.replication.exchange import ReplicaExchange
-from service.workflows.uploads import placing, read_upload
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.low_priority import in_background
 from service.workflows.writer.operations import Preparation, Result, act_beside, next_epoch
@@ -58,13 +58,16 @@ class Curators:
 
     def append_rows(self, dataset: str, table: str, content_type: str, source: BinaryIO) -> UploadReport:
         """Append rows, all or nothing. Raises NotFound, InvalidRequest naming rows and columns."""
+        return self.upload(dataset, UploadRequest(table=table, content_type=content_type), source).report
+
+    def upload(self, dataset: str, request: UploadRequest, source: BinaryIO) -> UploadOutcome:
+        """The same for a request with options. Raises KeyConflict too; `source` must be seekable."""
         record = self._registry.record(dataset)
 
-        def append() -> UploadReport:
-            rows = read_upload(record, table, content_type, source)
-            return act_beside(self._registry.writer(record), placing(record, table, rows, self._pepper))
+        def store() -> UploadOutcome:
+            return store_upload(record, self._registry.writer(record), self._pepper, request, source)
 
-        return self._run_in_background(record, append)
+        return self._run_in_background(record, store)
 
     def erase_individual(self, dataset: str, key: str) -> None:
         """Erase a record and the keys to it; the account stays as a tombstone. Raises NotFound."""
@@ -84,9 +87,27 @@ class Curators:
         record = self._registry.record(dataset)
         return accounts.budgets(record, self._registry.writer(record), self._exchange, cursor=cursor, limit=limit)
 
-    def budget_summary(self, dataset: str) -> BudgetSummary:
-        """A summary of the remaining budgets; accounts are copied page by page between queries."""
-        return summary(all_accounts(self._registry.writer(self._registry.record(dataset))))
+    def account(self, dataset: str, key: str) -> BudgetRow:
+        """One individual's account, by its key. Raises NotFound."""
+        record = self._registry.record(dataset)
+        return accounts.one_account(record, key, self._registry.writer(record), self._exchange)
+
+    def receipts(self, dataset: str, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+        """The cost of each query to one individual, newest first. Raises NotFound."""
+        record = self._registry.record(dataset)
+        askers = self._principals.askers
+        return receipts(record, self._registry.guard(record), key, askers, cursor=cursor, limit=limit)
+
+    def erasure_requests(self, dataset: str) -> list[str]:
+        """The keys of the individuals that ask to be erased, those who asked first first. Raises NotFound."""
+        with snapshot(self._registry.guard(self._registry.record(dataset))) as transaction:
+            asking: dict[int, None] = {}
+            for act in transaction.acts_of("erasure_request", "erase"):
+                slot = int(act.detail["slot"])
+                asking.pop(slot, None)
+                if act.act == "erasure_request":
+                    asking[slot] = None
+            return [key for slot in asking for key in _key_in(transaction, slot)]
 
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
@@ -94,6 +115,12 @@ class Curators:
 
     def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")
+
+
+def _key_in(transaction: Transaction, slot: int) -> list[str]:
+    """The key of the individual in a slot; empty where none is."""
+    found = transaction.keys_of(after_slot=slot - 1, limit=1, bytes_max=1)
+    return [key for taken, key in found if taken == slot]
 
 
 def erasing(record: DatasetRecord, key: str, pepper: Pepper) -> Preparation[None]:

@@ -1,24 +1,35 @@
 """Principals and their API keys: creation, revocation, authentication."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from hmac import compare_digest
-from typing import Final
+from typing import Any, Final, Unpack
 from uuid import UUID, uuid4
 
-from service.core.units import rho_of_units, units_down
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
-from service.workflows.model.rows import PrincipalRecord
-from service.workflows.model.views import Page, Principal, PrincipalRow, Role
+from service.workflows.model.rows import DatasetRecord, PrincipalRecord
+from service.workflows.model.views import AnalystRow, Asker, Page, Principal, PrincipalRow, Role
 from service.workflows.ports.store import Store
+from service.workflows.principal_details import (
+    PrincipalDetails,
+    allowance_units,
+    analyst_row,
+    check_bounds,
+    check_details,
+    individual_record,
+    principal_of,
+    principal_row,
+)
 
 Clock = Callable[[], datetime]
 
 REMEMBERED_FOR: Final = timedelta(seconds=1)
 REMEMBERED_MAX: Final = 10_000
+INDIVIDUALS_MAX: Final = 100_000
+_SHOWN_MAX: Final = 20
 _UNKNOWN: Final = None, datetime.max.replace(tzinfo=UTC)
 
 
@@ -36,21 +47,37 @@ class Principals:
         that long; one revoked here stops at once.
         """
         parts = split_api_key(api_key)
-        record, seen_at = self._remembered.get(parts[0], _UNKNOWN) if parts is not None else _UNKNOWN
-        if parts is None or record is None or not seen_at <= self._clock() < seen_at + REMEMBERED_FOR:
-            return None
-        return self._principal(record, parts[1])
+        record = None if parts is None else self._recent(parts[0])
+        return None if parts is None or record is None else self._with_secret(record, parts[1])
 
     def authenticate(self, api_key: str) -> Principal | None:
-        """The principal of a key; None alike when it is malformed, unknown or revoked."""
+        """The principal of a key; None alike when it is malformed, unknown, revoked or expired."""
         parts = split_api_key(api_key)
-        record = None if parts is None else self._store.principal(parts[0])
-        if parts is None or record is None or record.revoked_at is not None:
+        record = None if parts is None else self._store.principals.find(parts[0])
+        if parts is None or record is None or not record.is_valid(self._clock()):
             return None
-        principal = self._principal(record, parts[1])
+        principal = self._with_secret(record, parts[1])
         if principal is not None:
             self._remember(record)
         return principal
+
+    def remembered_holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
+        """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash."""
+        record = self._recent(principal_id)
+        return None if record is None or not compare_digest(record.key_hash, key_hash) else principal_of(record)
+
+    def is_active(self, principal_id: UUID) -> bool:
+        """Whether a principal has a key that is good now."""
+        record = self._store.principals.find(principal_id)
+        return record is not None and record.is_valid(self._clock())
+
+    def holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
+        """The principal, if its key has this hash still and is good now."""
+        record = self._store.principals.find(principal_id)
+        if record is None or not record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):
+            return None
+        self._remember(record)
+        return principal_of(record)
 
     def create(
         self,
@@ -59,43 +86,104 @@ class Principals:
         name: str,
         dataset: str | None = None,
         individual: str | None = None,
-        allowance_rho: Decimal | None = None,
+        **details: Unpack[PrincipalDetails],
     ) -> tuple[Principal, str]:
         """A new principal and its key, which is shown once and never stored. Raises InvalidRequest naming the field."""
-        _check(role, name, dataset, individual, allowance_rho)
-        if dataset is not None and self._store.dataset(dataset) is None:
-            raise InvalidRequest.of("dataset", "no such dataset")
-        principal = Principal(
+        check_bounds(role, dataset, individual)
+        record = PrincipalRecord(
             id=uuid4(),
             role=role,
             name=name,
             dataset=dataset,
             individual=individual,
-            allowance_units=None if allowance_rho is None else units_down(Fraction(allowance_rho)),
+            allowance_units=allowance_units(details.get("allowance_rho")),
+            key_hash=b"",
+            created_at=self._clock(),
+            organisation=details.get("organisation"),
+            purpose=details.get("purpose"),
+            expires_at=details.get("expires_at"),
         )
-        api_key, secret = new_api_key(principal.id)
-        self._store.add_principal(
-            PrincipalRecord(
-                id=principal.id,
-                role=role,
-                name=name,
-                dataset=dataset,
-                individual=individual,
-                allowance_units=principal.allowance_units,
-                key_hash=self._pepper.key_hash(secret),
-                created_at=self._clock(),
-            )
-        )
-        return principal, api_key
+        check_details(record, self._clock())
+        registered = None if dataset is None else self._store.dataset(dataset)
+        if dataset is not None and registered is None:
+            raise InvalidRequest.of("dataset", "no such dataset")
+        if registered is not None and individual is not None and self._unknown(registered, [individual]):
+            raise InvalidRequest.of("individual", "no such individual is in the dataset")
+        record, api_key = self._with_key(record)
+        self._store.principals.add([record])
+        return principal_of(record), api_key
+
+    def create_individuals(
+        self, dataset: str, individuals: Sequence[str], *, expires_at: datetime | None = None
+    ) -> list[tuple[str, str]]:
+        """(individual, key) of new principals for many individuals of a dataset, all or none.
+
+        Raises NotFound, and InvalidRequest naming the first individuals that are not in the dataset or come twice.
+        """
+        registered = self._store.dataset(dataset)
+        if registered is None:
+            raise NotFound
+        if not 1 <= len(individuals) <= INDIVIDUALS_MAX:
+            raise InvalidRequest.of("individuals", f"1 to {INDIVIDUALS_MAX} individuals")
+        twice = [key for key, times in Counter(individuals).items() if times > 1]
+        for wrong, fault in ((twice, "named twice"), (self._unknown(registered, individuals), "not in the dataset")):
+            if wrong:
+                shown = ", ".join(wrong[:_SHOWN_MAX])
+                raise InvalidRequest.of("individuals", f"{len(wrong)} are {fault}, the first of them {shown}")
+        made = [self._with_key(individual_record(dataset, key, self._clock(), expires_at)) for key in individuals]
+        check_details(made[0][0], self._clock())
+        self._store.principals.add([record for record, _ in made])
+        return [(individual, key) for individual, (_, key) in zip(individuals, made, strict=True)]
+
+    def change(self, principal_id: UUID, changes: Mapping[str, Any]) -> PrincipalRow:
+        """Change `name`, `allowance_rho`, `organisation`, `purpose` or `expires_at`, from the next request on.
+
+        Raises NotFound for a principal that is unknown or revoked, InvalidRequest naming the field.
+        """
+        record = self._store.principals.find(principal_id)
+        if record is None or record.revoked_at is not None:
+            raise NotFound
+        given = dict(changes)
+        if "allowance_rho" in given:
+            given["allowance_units"] = allowance_units(given.pop("allowance_rho"))
+        changed = replace(record, **given)
+        check_details(changed, self._clock() if "expires_at" in given else None)
+        return self._replace(changed)
+
+    def replace_key(self, principal_id: UUID) -> tuple[Principal, str]:
+        """A new key of a principal; the old one and its sign-ins end with it. Raises NotFound."""
+        record = self._store.principals.find(principal_id)
+        if record is None:
+            raise NotFound
+        changed, api_key = self._with_key(record)
+        self._replace(changed)
+        return principal_of(changed), api_key
+
+    def askers(self, principal_ids: Collection[UUID]) -> dict[UUID, Asker]:
+        """The description of each of these analysts, as it stands now; revoked ones too."""
+        return {
+            record.id: Asker(organisation=record.organisation, purpose=record.purpose)
+            for record in self._store.principals.some(principal_ids)
+        }
+
+    def analysts_of(self, dataset: str) -> list[AnalystRow]:
+        """The analysts that may ask a dataset, with their allowances and worst cases there. Raises NotFound."""
+        registered = self._store.dataset(dataset)
+        if registered is None:
+            raise NotFound
+        spent = self._store.worst_cases_in(registered.id)
+        return [analyst_row(record, spent.get(record.id, 0)) for record in self._store.principals.analysts_of(dataset)]
 
     def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
         """Every principal, active or revoked, without its key."""
-        records = self._store.principals(after=_uuid(cursor), limit=limit)
-        return Page(items=tuple(map(_row, records)), next=str(records[-1].id) if len(records) == limit else None)
+        records = self._store.principals.listed(after=_uuid(cursor), limit=limit)
+        return Page(
+            items=tuple(map(principal_row, records)), next=str(records[-1].id) if len(records) == limit else None
+        )
 
     def revoke(self, principal_id: UUID) -> None:
         """Revoke a principal's key, from the next request on. Raises NotFound."""
-        revoked = self._store.revoke_principal(principal_id, self._clock())
+        revoked = self._store.principals.revoke(principal_id, self._clock())
         self._remembered.pop(principal_id, None)
         if not revoked:
             raise NotFound
@@ -106,49 +194,39 @@ class Principals:
             if (record.dataset, record.individual) == (dataset, key):
                 self._remembered.pop(record.id, None)
 
-    def _principal(self, record: PrincipalRecord, secret: str) -> Principal | None:
+    def _with_secret(self, record: PrincipalRecord, secret: str) -> Principal | None:
         if not compare_digest(self._pepper.key_hash(secret), record.key_hash):
             return None
-        return Principal(
-            id=record.id,
-            role=record.role,
-            name=record.name,
-            dataset=record.dataset,
-            individual=record.individual,
-            allowance_units=record.allowance_units,
-        )
+        return principal_of(record)
+
+    def _recent(self, principal_id: UUID) -> PrincipalRecord | None:
+        record, seen_at = self._remembered.get(principal_id, _UNKNOWN)
+        now = self._clock()
+        if record is None or not seen_at <= now < seen_at + REMEMBERED_FOR or not record.is_valid(now):
+            return None
+        return record
+
+    def _with_key(self, record: PrincipalRecord) -> tuple[PrincipalRecord, str]:
+        api_key, secret = new_api_key(record.id)
+        return replace(record, key_hash=self._pepper.key_hash(secret)), api_key
+
+    def _replace(self, record: PrincipalRecord) -> PrincipalRow:
+        changed = self._store.principals.change(record)
+        self._remembered.pop(record.id, None)
+        if not changed:
+            raise NotFound
+        return principal_row(record)
+
+    def _unknown(self, dataset: DatasetRecord, individuals: Sequence[str]) -> list[str]:
+        """Those of the individuals that are not in the dataset."""
+        with self._store.transaction(dataset.id, lock=False) as transaction:
+            slots = transaction.slots_of(individuals).tolist()
+        return [key for key, slot in zip(individuals, slots, strict=True) if slot < 0]
 
     def _remember(self, record: PrincipalRecord) -> None:
         if len(self._remembered) >= REMEMBERED_MAX:
             self._remembered.clear()
         self._remembered[record.id] = record, self._clock()
-
-
-def _check(role: Role, name: str, dataset: str | None, individual: str | None, allowance_rho: Decimal | None) -> None:
-    if not 1 <= len(name) <= 128 or not name.isprintable():
-        raise InvalidRequest.of("name", "1 to 128 printable characters")
-    if (role == "individual") != (individual is not None):
-        raise InvalidRequest.of("individual", "is given for the role individual, and for no other")
-    if role == "individual" and dataset is None:
-        raise InvalidRequest.of("dataset", "an individual's key belongs to one dataset")
-    if allowance_rho is not None and role != "analyst":
-        raise InvalidRequest.of("allowance_rho", "only analysts have allowances")
-    if allowance_rho is not None and not 0 <= allowance_rho <= 2**20:
-        raise InvalidRequest.of("allowance_rho", "must lie between 0 and 2^20")
-
-
-def _row(record: PrincipalRecord) -> PrincipalRow:
-    allowance = record.allowance_units
-    return PrincipalRow(
-        id=record.id,
-        role=record.role,
-        name=record.name,
-        dataset=record.dataset,
-        individual=record.individual,
-        allowance_rho=None if allowance is None else str(rho_of_units(allowance)),
-        created_at=record.created_at,
-        revoked_at=record.revoked_at,
-    )
 
 
 def _uuid(cursor: str | None) -> UUID | None:

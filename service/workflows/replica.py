@@ -13,6 +13,7 @@ from service.workflows.maintenance.amender import Amender
 from service.workflows.maintenance.start_checks import StartChecks
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.overview import Overview
 from service.workflows.ports.cache import Cache
 from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
@@ -24,6 +25,7 @@ from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
 from service.workflows.replication.ownership import Ownership
 from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.sign_ins import SignIns
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.threads import WriterThread
 
@@ -56,6 +58,7 @@ class Replica:
         self.registry = DatasetRegistry(store=store, witness=witness, opening=self._open_writer, admits=self._admits)
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)
+        self.sign_ins = SignIns(store=store, principals=self.principals, pepper=pepper, clock=clock)
         lookup = None if cache is None else AnswerLookup(cache, self._exchange.hints)
         self._submitter = QuerySubmitter(registry=self.registry, admission=self.admission, lookup=lookup, clock=clock)
         self.analysts = Analysts(
@@ -69,7 +72,8 @@ class Replica:
             principals=self.principals,
             amend=self._amend,
         )
-        self.individuals = Individuals(registry=self.registry, exchange=self._exchange)
+        self.overview = Overview(store=store, registry=self.registry, clock=clock)
+        self.individuals = Individuals(registry=self.registry, exchange=self._exchange, askers=self.principals.askers)
         self.auditors = Auditors(registry=self.registry)
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ def replicas(
         who, _ = replicas[0].principals.create(role="analyst", name="ana")
         world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
         for replica in replicas:
-            replica.curators.budget_summary("survey")
+            replica.overview.summary("survey")
         eventually(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
             replica._exchange._look_at = float("-inf")  # when they last looked, each was alone

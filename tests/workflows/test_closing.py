@@ -66,7 +66,7 @@ def test_requests_after_the_close_are_refused(replica: Replica, store: GatedStor
     with pytest.raises(Unavailable):
         replica.analysts.submit(who, "one", "late", QUERY)
     with pytest.raises(Unavailable):
-        replica.curators.budget_summary("two")
+        replica.overview.summary("two")
     with pytest.raises(Unavailable):
         replica.curators.open_epoch("two")
     with pytest.raises(Unavailable):

@@ -1,26 +1,43 @@
 """Authentication: API keys are recognised, remembered for a second, and forgotten at once when revoked here."""
 
 from datetime import timedelta
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
 
+from service.testing.curator_tables import MemoryPrincipals
 from service.testing.store import MemoryStore
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import PrincipalRecord
+from service.workflows.model.views import Asker
 from service.workflows.principals import REMEMBERED_FOR, Principals
-from tests.factories import CLOCK
+from service.workflows.sign_ins import SignIns
+from tests.factories import CLOCK, ask, open_replica, register, upload
 
 
-class LookupCountingStore(MemoryStore):
-    """A store that counts look-ups of principals."""
+class CountedPrincipals(MemoryPrincipals):
+    """A table that counts look-ups of principals."""
 
     looked_up = 0
 
-    def principal(self, principal_id: UUID) -> PrincipalRecord | None:
+    def find(self, principal_id: UUID) -> PrincipalRecord | None:
         self.looked_up += 1
-        return super().principal(principal_id)
+        return super().find(principal_id)
+
+
+class LookupCountingStore(MemoryStore):
+    """A store with such a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.principals: CountedPrincipals = CountedPrincipals(self)
+
+    @property
+    def looked_up(self) -> int:
+        """The number of look-ups."""
+        return self.principals.looked_up
 
 
 class World:
@@ -30,6 +47,9 @@ class World:
         self.store = LookupCountingStore()
         self.now = CLOCK
         self.principals = Principals(store=self.store, pepper=Pepper(bytes(32)), clock=lambda: self.now)
+        self.sign_ins = SignIns(
+            store=self.store, principals=self.principals, pepper=Pepper(bytes(32)), clock=lambda: self.now
+        )
 
 
 def test_a_key_is_recognised_and_no_other() -> None:
@@ -90,3 +110,105 @@ def test_a_principal_that_makes_no_sense_names_the_field(field: str, wish: dict[
         world.principals.create(**wish)  # type: ignore[arg-type]  # that is the point
     assert refusal.value.errors[0].field == field
     assert world.principals.listed(cursor=None, limit=10).items == ()
+
+
+def test_an_expired_key_is_unknown_also_where_it_is_remembered() -> None:
+    """From the instant of the expiry on; before it the key works."""
+    world = World()
+    _, key = world.principals.create(role="analyst", name="ana", expires_at=CLOCK + REMEMBERED_FOR / 2)
+    assert world.principals.authenticate(key) is not None
+    assert world.principals.remembered(key) is not None
+    world.now = CLOCK + REMEMBERED_FOR / 2
+    assert world.principals.remembered(key) is None
+    assert world.principals.authenticate(key) is None
+
+
+def test_a_replaced_key_ends_the_old_one_and_its_sign_ins() -> None:
+    """At once in this process; the new key is the same principal's."""
+    world = World()
+    principal, key = world.principals.create(role="curator", name="cy")
+    token = world.sign_ins.begin(principal)
+    assert world.sign_ins.principal_of(token) == principal
+    same, new = world.principals.replace_key(principal.id)
+    assert same == principal == world.principals.authenticate(new)
+    assert world.principals.remembered(key) is None
+    assert world.principals.authenticate(key) is None
+    assert world.sign_ins.remembered(token) is None
+    assert world.sign_ins.principal_of(token) is None
+
+
+def test_changes_take_effect_on_the_next_request() -> None:
+    """Only what is named changes; a revoked or unknown principal cannot be changed; bad facts name their field."""
+    world = World()
+    principal, key = world.principals.create(role="analyst", name="ana", allowance_rho=Decimal(1), purpose="health")
+    row = world.principals.change(principal.id, {"allowance_rho": Decimal(2), "organisation": "Institute"})
+    assert (row.allowance_rho, row.organisation, row.purpose, row.name) == ("2", "Institute", "health", "ana")
+    found = world.principals.authenticate(key)
+    assert found is not None
+    assert found.allowance_units == 2 << 40
+    assert world.principals.change(principal.id, {"allowance_rho": None, "purpose": None}).allowance_rho is None
+    for field, wrong in (("name", ""), ("purpose", "x" * 201), ("organisation", "a\nb"), ("expires_at", CLOCK)):
+        with pytest.raises(InvalidRequest) as refused:
+            world.principals.change(principal.id, {field: wrong})
+        assert refused.value.errors[0].field == field
+    world.principals.revoke(principal.id)
+    for gone in (principal.id, UUID(int=1)):
+        with pytest.raises(NotFound):
+            world.principals.change(gone, {"name": "eve"})
+    with pytest.raises(NotFound):
+        world.principals.replace_key(principal.id)
+
+
+def test_many_individuals_get_keys_or_none_does() -> None:
+    """A key for each; an absent or repeated individual refuses all and is named."""
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", [(f"p{n}", "NO", 40, 10) for n in range(5)])
+        made = replica.principals.create_individuals("survey", ["p1", "p3"])
+        assert [individual for individual, _ in made] == ["p1", "p3"]
+        holders = [replica.principals.authenticate(key) for _, key in made]
+        assert [holder and (holder.role, holder.dataset, holder.individual) for holder in holders] == [
+            ("individual", "survey", "p1"),
+            ("individual", "survey", "p3"),
+        ]
+        before = replica.principals.listed(cursor=None, limit=100).items
+        for wrong, told in ((["p1", "eve", "zed"], "2 are not in the dataset"), (["p2", "p2"], "1 are named twice")):
+            with pytest.raises(InvalidRequest, match=told):
+                replica.principals.create_individuals("survey", wrong)
+        with pytest.raises(InvalidRequest):
+            replica.principals.create_individuals("survey", [])
+        assert replica.principals.listed(cursor=None, limit=100).items == before
+
+
+def test_a_receipt_says_for_whom_a_query_was_asked_and_not_its_analysts_name() -> None:
+    """As the curator describes the analyst now."""
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 40, 10)])
+        who, _ = replica.principals.create(role="analyst", name="secret name", organisation="Institute")
+        ask(replica, who, "a")
+        own, _ = replica.principals.create(role="individual", name="ann", dataset="survey", individual="ann")
+        (receipt,) = replica.individuals.receipts(own, cursor=None, limit=9).items
+        assert receipt.asker == Asker(organisation="Institute", purpose=None)
+        assert "secret name" not in repr(receipt)
+        replica.principals.change(who.id, {"purpose": "health"})
+        (receipt,) = replica.curators.receipts("survey", "ann", cursor=None, limit=9).items
+        assert receipt.asker == Asker(organisation="Institute", purpose="health")
+
+
+def test_the_analysts_of_a_dataset_are_listed_with_their_worst_cases() -> None:
+    """Those bound to another dataset are not."""
+    with open_replica() as replica:
+        register(replica)
+        upload(replica, "people", [("ann", "NO", 40, 10)])
+        asking, _ = replica.principals.create(role="analyst", name="ana", dataset="survey", allowance_rho=Decimal(1))
+        replica.principals.create(role="analyst", name="bo")
+        replica.principals.create(role="auditor", name="cy")
+        ask(replica, asking, "a")
+        rows = replica.principals.analysts_of("survey")
+        assert [(row.name, row.allowance_rho, Decimal(row.worst_case_spent_rho) > 0) for row in rows] == [
+            ("ana", "1", True),
+            ("bo", None, False),
+        ]
+        with pytest.raises(NotFound):
+            replica.principals.analysts_of("nowhere")

@@ -51,6 +51,7 @@ class Preview:
     allowance_left_rho: str | None
     coverage_certified: bool
     canonical: dict[str, object]
+    words: str
     query_hash: str
     public_cost: CostView
 
@@ -63,6 +64,7 @@ class ReleaseRow:
     dataset: str
     sequence: int
     query: dict[str, object]
+    words: str
     sigma: float
     dimension: int
     worst_case_rho: str

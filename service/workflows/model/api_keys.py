@@ -25,6 +25,10 @@ class Pepper:
         """The keyed hash that is stored for an API key's secret part."""
         return self._mac(b"api-key", secret.encode())
 
+    def sign_in_hash(self, token: str) -> bytes:
+        """The keyed hash that is stored for the token of a browser's sign-in."""
+        return self._mac(b"sign-in", token.encode())
+
     def tombstone(self, dataset_id: int, key: str) -> bytes:
         """The keyed hash that is stored for an erased individual's key."""
         return self._mac(b"tombstone", dataset_id.to_bytes(8, "big") + key.encode())
@@ -37,6 +41,10 @@ class Pepper:
             mac.update(key.encode())
             found.append(mac.digest())
         return found
+
+    def upload_digest(self, dataset_id: int, content: bytes) -> bytes:
+        """The keyed digest that is stored of an upload; an erased individual's row cannot be confirmed by it."""
+        return self._mac(b"upload", dataset_id.to_bytes(8, "big") + content)
 
     def witness_key(self) -> bytes:
         """The key under which a witness is sealed that others can read."""

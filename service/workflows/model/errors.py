@@ -2,6 +2,7 @@
 
     WorkflowError
     ├── InvalidRequest       the request is malformed; names the field
+    │   └── InvalidRows      rows of an upload are wrong; also has their numbers
     ├── KeyConflict          the idempotency key was used for another request
     ├── NotFound             unknown, or not this principal's to see (indistinguishable)
     ├── NameTaken            the name exists already
@@ -16,6 +17,10 @@
 No message here may depend on a record, a charge, a budget or the active set: analysts read them.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.engine.ingest import ErrorCounts
 from service.query.problems import FieldError
 
 __all__ = [
@@ -24,10 +29,13 @@ __all__ = [
     "Fenced",
     "FieldError",
     "InvalidRequest",
+    "InvalidRows",
     "KeyConflict",
     "LedgerDamaged",
     "NameTaken",
     "NotFound",
+    "OverLimit",
+    "PersonOverLimit",
     "RateLimited",
     "Unavailable",
     "WitnessLost",
@@ -63,11 +71,38 @@ class InvalidRequest(WorkflowError):
         return cls(FieldError(field=field, message=message))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonOverLimit:
+    """An individual with more rows than the schema allows: those it would hold, and those too many."""
+
+    key: str
+    rows: int
+    excess: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverLimit:
+    """All individuals with too many rows: their number, the rows too many, and the first of the individuals."""
+
+    individuals: int
+    excess: int
+    first: tuple[PersonOverLimit, ...]
+
+
+class InvalidRows(InvalidRequest):
+    """Rows of an upload are wrong: `counts` are all of them in numbers. For the curator that sent them alone."""
+
+    def __init__(self, errors: Sequence[FieldError], counts: ErrorCounts, over_limit: OverLimit | None = None) -> None:
+        """Raise with at least one field error; the text names no individual."""
+        super().__init__(*errors)
+        self.counts, self.over_limit = counts, over_limit
+
+
 class KeyConflict(WorkflowError):
     """The idempotency key already belongs to a different request of this analyst."""
 
     slug = "idempotency-key-reused"
-    title = "This Idempotency-Key was used for another request; use a new key for a new query."
+    title = "This Idempotency-Key was used for another request; use a new key for a new request."
 
 
 class NotFound(WorkflowError):

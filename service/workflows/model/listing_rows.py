@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from service.workflows.model.ledger_entry import Kind
@@ -58,6 +58,25 @@ class EntryRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Which entries of a ledger are listed: of one analyst, and with all of some words in the canonical query.
+
+    Words compare as in lower case, in the JSON of the canonical form.
+    """
+
+    analyst_id: UUID | None = None
+    words: tuple[str, ...] = ()
+
+    def admits(self, *, analyst_id: UUID, canonical: bytes) -> bool:
+        """Whether an entry is listed."""
+        text = canonical.decode().lower()
+        return self.analyst_id in {None, analyst_id} and all(word.lower() in text for word in self.words)
+
+
+EVERY_ENTRY: Final = EntryFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCharge:
     """An entry as one individual sees it: whether that slot was charged, and how many units.
 
@@ -66,6 +85,7 @@ class OwnCharge:
 
     seq: int
     query_id: UUID
+    analyst_id: UUID
     canonical: bytes
     asked_at: datetime
     kind: Kind

@@ -26,7 +26,8 @@ ERASED_NAME: Final = "erased"
 class PrincipalRecord:
     """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
 
-    Of an individual's, once that is erased, neither `individual` nor the name is kept.
+    Of an individual's, once that is erased, neither `individual` nor the name is kept. `organisation` and `purpose` are
+    an analyst's, as individuals are shown them. A principal is unknown from `expires_at` on.
     """
 
     id: UUID
@@ -38,6 +39,13 @@ class PrincipalRecord:
     key_hash: bytes
     created_at: datetime
     revoked_at: datetime | None = None
+    organisation: str | None = None
+    purpose: str | None = None
+    expires_at: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether its key is good at `now`."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

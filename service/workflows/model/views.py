@@ -38,6 +38,31 @@ class PrincipalRow:
     allowance_rho: str | None
     created_at: datetime
     revoked_at: datetime | None
+    organisation: str | None = None
+    purpose: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalystRow:
+    """An analyst of one dataset: the bound on the sum of its worst cases there, and that sum so far."""
+
+    id: UUID
+    name: str
+    organisation: str | None
+    purpose: str | None
+    allowance_rho: str | None
+    worst_case_spent_rho: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """The analyst behind a query, as individuals are shown it: as stated by the curator now, and without a name."""
+
+    organisation: str | None
+    purpose: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +116,19 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """The effect of an upload; per column how many values were clipped, out of domain, or NULL."""
+    """The effect of an upload: rows stored and dropped, and individuals that joined.
+
+    Per column, of all rows sent: how many values were clipped, out of domain, or NULL. After a dry run, the effect that
+    the upload would have, and `stored` is false.
+    """
 
     rows: int
     individuals: int
     clipped: dict[str, int]
     out_of_domain: dict[str, int]
     nulls: dict[str, int]
+    rows_dropped: int = 0
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +156,25 @@ class ShareBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastQuery:
+    """The last query, and how many individuals have less left than the most that it may charge.
+
+    It is an upper bound of those whom another query like it would leave out: many are charged less, or nothing.
+    """
+
+    sequence: int
+    words: str
+    worst_case_rho: str
+    cannot_afford: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSummary:
-    """The dataset's budgets at one ledger sequence, for curators."""
+    """The dataset's budgets at one ledger sequence, for curators.
+
+    `worst_case_ended_after` is the number of entries after which accounting by worst cases would have had to end: their
+    sum exceeds the dataset's budget at the next one. None while it does not.
+    """
 
     sequence: int
     individuals: int
@@ -134,6 +182,8 @@ class BudgetSummary:
     paused: int
     remaining_share_histogram: tuple[ShareBin, ...]
     quantiles: dict[str, float]
+    last_query: LastQuery | None
+    worst_case_ended_after: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +214,7 @@ class LedgerRow:
     query_id: UUID
     analyst: str
     query: dict[str, object]
+    words: str
     sigma: float
     grid: float
     dimension: int
@@ -225,7 +276,9 @@ class Receipt:
     dataset: str
     sequence: int
     asked: dict[str, object]
+    words: str
     at: datetime
     charged_rho: str | None
     outcome: Outcome | Literal["no_longer_kept"]
     kind: Kind
+    asker: Asker | None = None

@@ -5,6 +5,7 @@ import orjson
 from service.accounting.coverage import coverage_certified
 from service.core.units import rho_of_units
 from service.query.plan import Plan
+from service.query.words import in_words
 from service.workflows.admission.admission import Admission
 from service.workflows.model.analyst_views import Allowance, CostView, Preview
 from service.workflows.model.rows import DatasetRecord
@@ -16,6 +17,7 @@ def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Stor
     """Everything public about a query; touches no record and costs nothing."""
     cost = admission.cost_of(plan, record)
     worst_cases = [store.head(record.id).worst_case_units, plan.worst_case_units]
+    canonical = orjson.loads(plan.canonical)
     return Preview(
         dimension=plan.dimension,
         grid=2.0**plan.grid_log2,
@@ -25,7 +27,8 @@ def preview(plan: Plan, record: DatasetRecord, principal: Principal, store: Stor
         worst_case_rho=str(rho_of_units(plan.worst_case_units)),
         allowance_left_rho=_allowance(principal, record.name, store).left_rho,
         coverage_certified=coverage_certified(worst_cases, limit_floor_units=record.limit_floor_units),
-        canonical=orjson.loads(plan.canonical),
+        canonical=canonical,
+        words=in_words(canonical),
         query_hash=plan.query_hash,
         public_cost=CostView(
             time_ms=cost.time_ns / 1e6, memory_bytes=cost.memory_bytes, delay_ms=admission.delay_ms(cost)

@@ -6,6 +6,7 @@ from typing import Final
 import orjson
 
 from service.core.units import rho_of_units
+from service.query.words import in_words
 from service.workflows.model.analyst_views import ReleaseRow
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.views import Page, Principal
@@ -24,11 +25,13 @@ def releases(store: Store, principal: Principal, *, cursor: str | None, limit: i
 
 
 def _release_row(record: ReleaseRecord) -> ReleaseRow:
+    query = orjson.loads(record.canonical)
     return ReleaseRow(
         id=record.query_id,
         dataset=record.dataset,
         sequence=record.place.seq,
-        query=orjson.loads(record.canonical),
+        query=query,
+        words=in_words(query),
         sigma=record.sigma,
         dimension=record.dimension,
         worst_case_rho=str(rho_of_units(record.worst_case_units)),

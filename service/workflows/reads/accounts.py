@@ -70,6 +70,17 @@ def my_budget(record: DatasetRecord, key: str, writer: WriterThread, exchange: R
         return my_budget_view(record, transaction.account_of(slot_of(transaction, key)), promise)
 
 
+def one_account(record: DatasetRecord, key: str, writer: WriterThread, exchange: ReplicaExchange) -> BudgetRow:
+    """One individual's account for a curator. Raises NotFound, Unavailable, Fenced."""
+    with snapshot(writer.guard) as transaction:
+        wanted = _wanted_in(transaction, [(slot_of(transaction, key), key)], record)
+    found = _without_waiting(wanted, writer, exchange)
+    if found is not None:
+        return budget_row(key, found[0].own)
+    with snapshot(writer.guard) as transaction:
+        return budget_row(key, transaction.account_of(slot_of(transaction, key)))
+
+
 def budgets(
     record: DatasetRecord, writer: WriterThread, exchange: ReplicaExchange, *, cursor: str | None, limit: int
 ) -> Page[BudgetRow]:

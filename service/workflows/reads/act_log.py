@@ -15,7 +15,7 @@ from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
 from service.workflows.rollback.guard import RollbackGuard
 
 _TOLD: Final = {
-    "rows": ("table", "rows", "individuals"),
+    "rows": ("table", "rows", "individuals", "rows_dropped"),
     "epoch": ("epoch",),
     "reconcile": ("why",),
     "amend": ("after", "to"),

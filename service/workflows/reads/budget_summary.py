@@ -6,18 +6,26 @@ from itertools import count
 from typing import Final
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from service.core.units import rho_of_units
 from service.engine.pages import PAGE_SLOTS
+from service.query.words import in_words
 from service.workflows.model.errors import Unavailable
-from service.workflows.model.rows import Head
-from service.workflows.model.views import BudgetSummary, ShareBin
+from service.workflows.model.listing_rows import EntryRecord
+from service.workflows.model.rows import DatasetRecord, Head
+from service.workflows.model.views import BudgetSummary, LastQuery, ShareBin
+from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.ledger import snapshot
+from service.workflows.reads.pages import PAGE_BYTES_MAX
 from service.workflows.writer.state import DatasetState
 from service.workflows.writer.threads import WriterThread
 
-_BINS: Final = 10
-_QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+BINS: Final = 50
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_LOOKED_BACK: Final = 8
+"""The last query is sought among so many entries: burns follow each other only where several restores did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +41,20 @@ class AllAccounts:
     limit: NDArray[np.int64]
     spent: NDArray[np.int64]
     paused: NDArray[np.bool_]
+
+    @property
+    def remaining(self) -> NDArray[np.int64]:
+        """Units left in each slot, (slots,); an individual that came back with a smaller budget has none."""
+        remaining: NDArray[np.int64] = np.maximum(self.limit - self.spent, 0)
+        return remaining
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFacts:
+    """The entries that a summary speaks of: the last query, and how far accounting by worst cases would have come."""
+
+    last: EntryRecord | None
+    worst_case_ended_after: int | None
 
 
 def all_accounts(writer: WriterThread) -> AllAccounts:
@@ -57,22 +79,77 @@ def all_accounts(writer: WriterThread) -> AllAccounts:
     )
 
 
-def summary(taken: AllAccounts) -> BudgetSummary:
-    """The remaining shares of the budgets in ten bins and as quantiles, and the numbers of exhausted and paused."""
-    limit, spent = taken.limit[taken.present], taken.spent[taken.present]
-    # An individual that came back with a smaller budget may have spent more: the share is zero, not negative.
-    share = np.maximum(limit - spent, 0) / np.maximum(limit, 1)
-    counts, edges = np.histogram(share, bins=_BINS, range=(0.0, 1.0))
+def ledger_facts(record: DatasetRecord, transaction: Transaction, *, seq: int) -> LedgerFacts:
+    """The facts of the entries up to `seq`."""
+    entries = transaction.entry_records(before=seq + 1, limit=_LOOKED_BACK, bytes_max=PAGE_BYTES_MAX)
+    return LedgerFacts(
+        last=next((entry for entry in entries if entry.kind == "query"), None),
+        worst_case_ended_after=_ended_after(record, transaction, seq),
+    )
+
+
+def summary(taken: AllAccounts, facts: LedgerFacts) -> BudgetSummary:
+    """The remaining shares of the budgets in bins and as quantiles, and the numbers of exhausted and paused."""
+    share = remaining_share(taken)
+    counts, edges = np.histogram(share, bins=BINS, range=(0.0, 1.0))
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
-    quantiles = np.quantile(share, _QUANTILES).tolist() if share.size else []
+    quantiles = quantiles_of(share)
     return BudgetSummary(
         sequence=taken.seq,
         individuals=share.size,
-        exhausted=int((spent >= limit).sum()),
-        paused=int(taken.paused[taken.present].sum()),
+        exhausted=int(np.count_nonzero(taken.present & (taken.spent >= taken.limit))),
+        paused=int(np.count_nonzero(taken.paused & taken.present)),
         remaining_share_histogram=tuple(ShareBin(low=float(a), high=float(b), individuals=int(n)) for a, b, n in bins),
-        quantiles={str(q): value for q, value in zip(_QUANTILES, quantiles, strict=False)},  # none without individuals
+        quantiles={str(q): value for q, value in zip(QUANTILES, quantiles, strict=False)},  # none without individuals
+        last_query=None if facts.last is None else _last_query(facts.last, taken),
+        worst_case_ended_after=facts.worst_case_ended_after,
     )
+
+
+def remaining_share(taken: AllAccounts) -> NDArray[np.float64]:
+    """The share of the limit that is left, (individuals,)."""
+    limit: NDArray[np.int64] = taken.limit[taken.present]
+    return taken.remaining[taken.present] / np.maximum(limit, 1)
+
+
+def quantiles_of(share: NDArray[np.float64]) -> list[float]:
+    """The QUANTILES of shares; none of no shares."""
+    found: list[float] = np.quantile(share, QUANTILES).tolist() if share.size else []
+    return found
+
+
+def cannot_afford(taken: AllAccounts, units: int) -> int:
+    """The number of individuals that have less than `units` left."""
+    return int(np.count_nonzero(taken.present & (taken.remaining < units)))
+
+
+def _last_query(entry: EntryRecord, taken: AllAccounts) -> LastQuery:
+    return LastQuery(
+        sequence=entry.seq,
+        words=in_words(orjson.loads(entry.canonical)),
+        worst_case_rho=str(rho_of_units(entry.worst_case_units)),
+        cannot_afford=cannot_afford(taken, entry.worst_case_units),
+    )
+
+
+def _ended_after(record: DatasetRecord, transaction: Transaction, seq: int) -> int | None:
+    """The number of entries whose worst cases together keep to the dataset's budget; None if all do."""
+    if _total(transaction, seq) <= record.budget_units:
+        return None
+    kept, beyond = 0, seq
+    while beyond - kept > 1:
+        middle = (kept + beyond) // 2
+        if _total(transaction, middle) <= record.budget_units:
+            kept = middle
+        else:
+            beyond = middle
+    return kept
+
+
+def _total(transaction: Transaction, seq: int) -> int:
+    """The sum of worst cases up to an entry, in units."""
+    found = transaction.entry_records(before=seq + 1, limit=1, bytes_max=PAGE_BYTES_MAX)
+    return found[0].worst_case_total_units if found else 0
 
 
 def _page(writer: WriterThread, head: Head, number: int) -> tuple[AllAccounts, int]:

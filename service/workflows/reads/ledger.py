@@ -1,20 +1,22 @@
 """Views of the ledger for curators, auditors and individuals, from a snapshot; and the acts of individuals."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 
 from service.accounting.statements import statement_of_account
 from service.core.units import rho_of_units
+from service.query.words import in_words
 from service.workflows.model.errors import InvalidRequest, NotFound, Unavailable
-from service.workflows.model.listing_rows import EntryRecord, OwnCharge
+from service.workflows.model.listing_rows import EVERY_ENTRY, EntryFilter, EntryRecord, OwnCharge
 from service.workflows.model.rows import DatasetRecord, OwnAccount
-from service.workflows.model.views import BudgetRow, LedgerRow, MyBudget, Page, Receipt
+from service.workflows.model.views import Asker, BudgetRow, LedgerRow, MyBudget, Page, Receipt
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import Transaction
 from service.workflows.reads.pages import PAGE_BYTES_MAX, is_full, number_of
@@ -41,16 +43,22 @@ def snapshot(guard: RollbackGuard) -> Iterator[Transaction]:
         raise Unavailable from fault
 
 
-def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int) -> Page[LedgerRow]:
+def ledger(guard: RollbackGuard, *, cursor: str | None, limit: int, only: EntryFilter = EVERY_ENTRY) -> Page[LedgerRow]:
     """The entries, newest first; the cursor is the last sequence shown. Charges are not read, only their number."""
     before = number_of(cursor, default=NEWEST)
     with snapshot(guard) as transaction:
-        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
+        found = transaction.entry_records(before=before, limit=limit, bytes_max=PAGE_BYTES_MAX, only=only)
     has_next = is_full([len(record.canonical) for record in found], limit=limit)
     return Page(items=tuple(map(_ledger_row, found)), next=str(found[-1].seq) if has_next else None)
 
 
-def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: str | None, limit: int) -> Page[Receipt]:
+Askers = Callable[[Collection[UUID]], Mapping[UUID, Asker]]
+"""Describes analysts by their ids, those that are known."""
+
+
+def receipts(
+    record: DatasetRecord, guard: RollbackGuard, key: str, askers: Askers, *, cursor: str | None, limit: int
+) -> Page[Receipt]:
     """The cost of each query to the individual, newest first; no other individual's charge leaves the database.
 
     Pages are shorter for larger capacities: to find one slot in an entry, the database reads at most two bits
@@ -62,7 +70,8 @@ def receipts(record: DatasetRecord, guard: RollbackGuard, key: str, *, cursor: s
         slot = slot_of(transaction, key)
         found = transaction.own_charges(slot, before=before, limit=limit, bytes_max=PAGE_BYTES_MAX)
     has_next = is_full([len(charge.canonical) for charge in found], limit=limit)
-    items = tuple(_receipt(record.name, charge) for charge in found)
+    asked_by = askers({charge.analyst_id for charge in found if charge.kind == "query"})
+    items = tuple(_receipt(record.name, charge, asked_by.get(charge.analyst_id)) for charge in found)
     return Page(items=items, next=str(found[-1].seq) if has_next else None)
 
 
@@ -105,6 +114,23 @@ def pausing(key: str, *, paused: bool) -> Operation[OwnAccount]:
         return own._replace(paused=paused)
 
     return act
+
+
+def asking_erasure(key: str) -> Operation[None]:
+    """Journal that an individual asks to be erased; without effect where that was asked and not yet done."""
+
+    def act(transaction: Transaction, state: DatasetState) -> None:  # noqa: ARG001 - an Operation sees both
+        slot = slot_of(transaction, key)
+        if not is_erasure_asked(transaction, slot):
+            transaction.journal("erasure_request", {"slot": slot})
+
+    return act
+
+
+def is_erasure_asked(transaction: Transaction, slot: int) -> bool:
+    """Whether the individual in this slot asks to be erased; the request of one erased before counts no more."""
+    acts = transaction.acts_on(slot, "erasure_request", "erase")
+    return bool(acts) and acts[-1].act == "erasure_request"
 
 
 def slot_of(transaction: Transaction, key: str) -> int:
@@ -168,11 +194,13 @@ def budget_row(key: str, account: OwnAccount) -> BudgetRow:
 
 
 def _ledger_row(record: EntryRecord) -> LedgerRow:
+    query = orjson.loads(record.canonical)
     return LedgerRow(
         sequence=record.seq,
         query_id=record.query_id,
         analyst=record.analyst,
-        query=orjson.loads(record.canonical),
+        query=query,
+        words=in_words(query),
         sigma=record.sigma,
         grid=2.0**record.grid_log2,
         dimension=record.dimension,
@@ -198,16 +226,19 @@ def _ledger_row(record: EntryRecord) -> LedgerRow:
     )
 
 
-def _receipt(dataset: str, charge: OwnCharge) -> Receipt:
+def _receipt(dataset: str, charge: OwnCharge, asker: Asker | None) -> Receipt:
+    asked = _asked(charge)
     return Receipt(
         query_id=charge.query_id,
         dataset=dataset,
         sequence=charge.seq,
-        asked=_asked(charge),
+        asked=asked,
+        words=in_words(asked),
         at=charge.asked_at,
         charged_rho=None if charge.units is None else str(rho_of_units(charge.units)),
         outcome=charge.outcome or "no_longer_kept",
         kind=charge.kind,
+        asker=asker,
     )
 
 

@@ -102,4 +102,4 @@ def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[
 _PAUSES: Final = frozenset({"pause", "resume"})
 _REWRITTEN: Final = {"amend": "to", "prune": "seq"}
 """The acts that rewrite entries, and under which name each tells up to which sequence."""
-_KNOWN: Final = frozenset({"epoch", "erase", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)
+_KNOWN: Final = frozenset({"epoch", "erase", "erasure_request", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)

@@ -138,7 +138,9 @@ class Batch:
         analyst, cost = request.analyst, request.plan.worst_case_units
         before = self.transaction.known.worst_cases.get(analyst.id, 0) + self.worst_cases.get(analyst.id, 0)
         if analyst.allowance_units is not None and before + cost > analyst.allowance_units:
-            raise AllowanceExceeded
+            left = rho_of_units(analyst.allowance_units - before)
+            detail = f"The query may cost rho {rho_of_units(cost):f}; rho {left:f} of your allowance is left."
+            raise AllowanceExceeded(detail)
         self.worst_cases[analyst.id] = min(self.worst_cases.get(analyst.id, 0) + cost, CHARGE_UNITS_MAX)
 
     def _entry(self, request: QueryRequest, release: Release) -> LedgerEntry:

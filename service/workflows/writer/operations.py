@@ -1,9 +1,11 @@
 """Operations of curators: a long one is prepared in the caller's thread, outside the writer, and finished in it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
+from service.engine.memory import DatasetMemory
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.rows import Head
 from service.workflows.ports.store import CommitUnclear, HeadMoved, StoreUnavailable
@@ -17,8 +19,17 @@ ATTEMPTS_MAX: Final = 3
 """A preparation is in vain when the dataset was reconciled meanwhile, or had to be loaded again."""
 
 Result = TypeVar("Result")
-Preparation = Callable[[LongAct, BaseVersion], Operation[Result]]
-"""The long part: writes and builds, changes nothing that queries read, and returns the short part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Settled(Generic[Result]):
+    """The outcome of a preparation after which nothing is to be committed."""
+
+    result: Result
+
+
+Preparation = Callable[[LongAct, BaseVersion], Operation[Result] | Settled[Result]]
+"""The long part: writes and builds, changes nothing that queries read, and returns the short part, or the outcome."""
 
 
 def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
@@ -28,6 +39,8 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
             with writer.guard.long_act() as transaction:
                 base = _base(writer, transaction.head)
                 short = prepare(transaction, base)
+                if isinstance(short, Settled):
+                    return short.result
                 transaction.hasten()
                 return writer.act(PreparedOperation(transaction=transaction, base=base, act=short))
         except HeadMoved:
@@ -35,6 +48,30 @@ def act_beside(writer: WriterThread, prepare: Preparation[Result]) -> Result:
         except (CommitUnclear, StoreUnavailable) as fault:
             raise Unavailable from fault
     raise Unavailable
+
+
+def look_beside(writer: WriterThread, look: Callable[[DatasetMemory], Result]) -> Result:
+    """Work through the records outside the writer, without a lock; again if they were changed meanwhile.
+
+    `look` must only read, and an error that it raises over records that were changed is forgotten. Raises Unavailable
+    where they do not stand still, Busy.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        writer.catch_up()
+        memory, version = writer.look(_records)
+        try:
+            found = look(memory)
+        except Exception:
+            if writer.look(_records) == (memory, version):
+                raise
+            continue
+        if writer.look(_records) == (memory, version):
+            return found
+    raise Unavailable
+
+
+def _records(state: DatasetState) -> tuple[DatasetMemory, int]:
+    return state.memory, state.memory.version
 
 
 def next_epoch(transaction: Transaction, state: DatasetState) -> int:  # noqa: ARG001 - an Operation sees both

@@ -136,7 +136,7 @@ def test_a_missing_or_short_slice_gives_no_accounts(world: Replicas) -> None:
 
 def test_an_unknown_individual_is_not_found(world: Replicas) -> None:
     """NotFound is raised with the writer idle or busy."""
-    nobody = individual(world, "nobody")
+    nobody = replace(individual(world), individual="nobody")
     leave(world)
     with pytest.raises(NotFound):
         world.replicas[1].individuals.budgets(nobody)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from service.engine.pages import PAGE_SLOTS
 from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
-from service.workflows.reads.budget_summary import AllAccounts, all_accounts, summary
+from service.workflows.reads.budget_summary import AllAccounts, LedgerFacts, all_accounts, summary
 from service.workflows.replica import Replica
 from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
 
+NO_FACTS = LedgerFacts(last=None, worst_case_ended_after=None)
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
 
 
@@ -29,7 +30,7 @@ def test_a_summary_counts_every_individual_once(accounts: list[tuple[bool, int, 
         spent=np.array(spent, dtype=np.int64),
         paused=np.array(paused, dtype=np.bool_),
     )
-    told = summary(there)
+    told = summary(there, NO_FACTS)
 
     shares = sorted(max(limit - spent, 0) / limit if limit else 0.0 for here, limit, spent, _ in accounts if here)
     assert (told.sequence, told.individuals) == (7, len(shares))
@@ -62,7 +63,7 @@ def test_copied_accounts_do_not_change(replica: Replica) -> None:
     ask(replica, who, "b", reuse=False)
     assert all_accounts(writer).spent.sum() > spent.sum()
     assert np.array_equal(before.spent, spent)
-    assert (summary(before).sequence, replica.curators.budget_summary("survey").sequence) == (1, 2)
+    assert (summary(before, NO_FACTS).sequence, replica.overview.summary("survey").sequence) == (1, 2)
 
 
 @pytest.mark.slow
@@ -96,16 +97,16 @@ def test_memory_that_is_behind_catches_up_first() -> None:
     with open_replica(store) as answering, open_replica(store) as reading:
         register(answering)
         upload(answering, "people", [("ann", "NO", 44, 10)])
-        assert reading.curators.budget_summary("survey").sequence == 0
+        assert reading.overview.summary("survey").sequence == 0
         ask(answering, analyst(answering), "a")
-        assert reading.curators.budget_summary("survey").sequence == 1
+        assert reading.overview.summary("survey").sequence == 1
 
 
 def test_a_dataset_without_people_has_a_summary() -> None:
     """The summary counts zero individuals."""
     with open_replica() as replica:
         register(replica)
-        told = replica.curators.budget_summary("survey")
+        told = replica.overview.summary("survey")
     assert (told.individuals, told.exhausted, told.quantiles) == (0, 0, {})
 
 

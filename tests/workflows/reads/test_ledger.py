@@ -1,6 +1,7 @@
 """Pages of the ledger and of receipts, read from a snapshot."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -119,7 +120,7 @@ def test_refusals_are_those_of_the_workflows(replica: Replica, monkeypatch: pyte
     with pytest.raises(InvalidRequest):
         replica.auditors.ledger("survey", cursor="x", limit=9)
     with pytest.raises(NotFound):
-        replica.individuals.receipts(individual(replica, "nobody"), cursor=None, limit=9)
+        replica.individuals.receipts(replace(individual(replica, "ann"), individual="nobody"), cursor=None, limit=9)
 
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable

@@ -193,7 +193,7 @@ def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
         replica.curators.datasets()
         assert room.listeners == []
         register(replica)
-        replica.curators.budget_summary("survey")
+        replica.overview.summary("survey")
         eventually(lambda: len(room.listeners) == 1)
         replica.curators.open_epoch("survey")
         assert len(replica._exchange._threads) == 2

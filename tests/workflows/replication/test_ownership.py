@@ -270,7 +270,7 @@ def test_a_replica_works_only_on_what_it_owns(
         for refused in (
             lambda: ask(theirs, who, "k"),
             lambda: theirs.curators.open_epoch("survey"),
-            lambda: theirs.curators.budget_summary("survey"),
+            lambda: theirs.overview.summary("survey"),
         ):
             with pytest.raises(Unavailable):
                 refused()

@@ -282,7 +282,7 @@ def test_everything_is_closed_behind_the_witness(replica: Replica, who: Principa
         lambda: replica.curators.erase_individual("survey", "ann"),
         lambda: replica.curators.open_epoch("survey"),
         lambda: replica.curators.budgets("survey", cursor=None, limit=5),
-        lambda: replica.curators.budget_summary("survey"),
+        lambda: replica.overview.summary("survey"),
         lambda: replica.auditors.ledger("survey", cursor=None, limit=5),
         lambda: replica.individuals.budgets(me),
         lambda: replica.individuals.receipts(me, cursor=None, limit=5),

@@ -88,7 +88,8 @@ def test_an_allowance_ends_an_analyst_on_public_numbers(replica: Replica) -> Non
     everybody = ask(replica, who, "a", reuse=False)
     nobody = ask(replica, who, "b", where={"ge": [{"col": "age"}, 100]}, reuse=False)
     assert everybody.sequence + 1 == nobody.sequence
-    with pytest.raises(AllowanceExceeded):
+    refused = r"may cost rho 0\.0594.*; rho 0\.0088.* of your allowance is left"
+    with pytest.raises(AllowanceExceeded, match=refused):
         ask(replica, who, "c", where={"ge": [{"col": "age"}, 100]}, noise={"sigma": 2.9})
     left = replica.analysts.allowances(who)[0]
     assert Decimal(left.spent_rho) + Decimal(left.left_rho or 0) == pytest.approx(Decimal("0.12"))

@@ -34,7 +34,7 @@ def test_refused_events_add_no_individual() -> None:
         ask(replica, analyst(replica), "k")
         assert replica.auditors.ledger("survey", cursor=None, limit=1).items[0].charged == len(ROWS)
         upload(replica, "visits", [("new", 1)] * 2)
-        assert replica.curators.budget_summary("survey").individuals == len(ROWS) + 1
+        assert replica.overview.summary("survey").individuals == len(ROWS) + 1
     assert [report.findings for report in verify_all(store)] == [[]]
 
 

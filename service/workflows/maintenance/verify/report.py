@@ -47,12 +47,17 @@ class Report:
 def verify_all(store: Store, witness: Witness | None = None) -> Iterator[Report]:
     """Replay every dataset, each in one snapshot, and compare it with its witness."""
     for record in store.datasets():
-        history = None if witness is None else _history(witness, record)  # before the snapshot, which contains it
-        with store.transaction(record.id, lock=False) as transaction:
-            report, _ = verified(record, transaction)
-            if witness is not None:
-                report.findings.extend(_behind(record, transaction, history))
-        yield report
+        yield verify_dataset(store, record, witness)
+
+
+def verify_dataset(store: Store, record: DatasetRecord, witness: Witness | None = None) -> Report:
+    """Replay one dataset in one snapshot, and compare it with its witness."""
+    history = None if witness is None else _history(witness, record)  # before the snapshot, which contains it
+    with store.transaction(record.id, lock=False) as transaction:
+        report, _ = verified(record, transaction)
+        if witness is not None:
+            report.findings.extend(_behind(record, transaction, history))
+    return report
 
 
 def _history(witness: Witness, record: DatasetRecord) -> list[WitnessRecord] | None:

@@ -1,0 +1,116 @@
+"""A query in words: one line of English for ledgers, receipts and histories. A function of the query alone.
+
+It reads the canonical form, so that a query is described in the same words wherever it is shown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["in_words"]
+
+PARTS_SHOWN_MAX: Final = 6
+"""So many parts of a list are shown; a longer one says how many more there are."""
+
+_SIGNS: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
+
+_Node = Mapping[str, Any]
+
+
+def in_words(canonical: _Node) -> str:
+    """The words for a canonical query as read from JSON, or for the reason of a burn.
+
+    `count of visits where area = 1295, by day, σ 18`. Raises LookupError for a document that is neither.
+    """
+    if "burn" in canonical:
+        return f"burn after a restored backup: {canonical['burn']['why']}"
+    where = canonical["where"]
+    parts = [
+        _selected(canonical["select"], canonical["from"]) + ("" if where is None else f" where {_condition(where)}"),
+        *([f"by {_listed(canonical['group_by'])}"] if canonical["group_by"] else []),
+        *_clip(canonical["per_individual"]),
+        _noise(canonical["noise"]),
+    ]
+    return ", ".join(parts)
+
+
+def _selected(items: Sequence[_Node], table: str) -> str:
+    if all("count" in item for item in items):
+        return f"count of {table}"
+    return f"{_listed(_item(item) for item in items)} in {table}"
+
+
+def _item(item: _Node) -> str:
+    [(kind, body)] = item.items()
+    return kind if kind == "count" else f"{kind} of {body['column']}"
+
+
+def _condition(node: _Node) -> str:
+    [(kind, body)] = node.items()
+    return _CONDITIONS[kind](kind, body)
+
+
+def _comparison(kind: str, pair: Sequence[Any]) -> str:
+    return f"{pair[0]['col']} {_SIGNS[kind]} {_literal(pair[1])}"
+
+
+def _membership(_: str, pair: Sequence[Any]) -> str:
+    return f"{pair[0]['col']} in ({', '.join(_shortened([_literal(each) for each in pair[1]]))})"
+
+
+def _junction(kind: str, parts: Sequence[_Node]) -> str:
+    if len(parts) == 1:
+        return _condition(parts[0])
+    told = [f"({_condition(part)})" if _is_junction(part) else _condition(part) for part in parts]
+    return f" {kind} ".join(_shortened(told))
+
+
+def _negation(_: str, part: _Node) -> str:
+    return f"not ({_condition(part)})"
+
+
+_CONDITIONS: Final[Mapping[str, Callable[[str, Any], str]]] = {
+    **dict.fromkeys(_SIGNS, _comparison),
+    "in": _membership,
+    "and": _junction,
+    "or": _junction,
+    "not": _negation,
+}
+
+
+def _is_junction(node: _Node) -> bool:
+    [(kind, body)] = node.items()
+    return kind in {"and", "or"} and len(body) > 1
+
+
+def _clip(per_individual: _Node) -> list[str]:
+    clip = per_individual["l2_clip"]
+    return [] if clip is None else [f"clipped to {_number(clip)} per person"]
+
+
+def _noise(noise: _Node) -> str:
+    if "sigma" in noise:
+        return f"σ {_number(noise['sigma'])}"
+    if "rho" in noise:
+        return f"at most ρ {_number(noise['rho'])} per person"
+    return f"± {_number(noise['half_width'])} with {_number(100 * noise['confidence'])} % confidence"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"“{value}”" if isinstance(value, str) else _number(value)
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - int or float
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _shortened(parts: Sequence[str]) -> Sequence[str]:
+    if len(parts) <= PARTS_SHOWN_MAX:
+        return parts
+    return [*parts[: PARTS_SHOWN_MAX - 1], f"{len(parts) - PARTS_SHOWN_MAX + 1} more"]
+
+
+def _listed(names: Iterable[str]) -> str:
+    parts = _shortened(list(names))
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,135 @@
+"""Points in time of each dataset's budget summary, kept beside its ledger; and the alarm that a curator has set.
+
+One thread of low priority looks each second at which datasets have moved. It copies accounts page by page, as every
+summary does, so that no query waits for more than a page.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from service.incidents import report_incident
+from service.workflows.model.errors import WorkflowError
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import Store
+from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.reads.budget_summary import (
+    all_accounts,
+    cannot_afford,
+    ledger_facts,
+    quantiles_of,
+    remaining_share,
+)
+from service.workflows.reads.ledger import snapshot
+from service.workflows.rollback.guard import RollbackGuard
+from service.workflows.writer.low_priority import handing_over_soon, lower_priority
+from service.workflows.writer.threads import WriterThread
+
+log = logging.getLogger("sparing.alarm")
+
+LOOK_EVERY_S: Final = 1.0
+POINT_EVERY_S: Final = 10.0
+WATCHED_EVERY_S: Final = 2.0
+"""At most one point of a dataset in so long; the shorter while a curator watches it."""
+POINTS_MAX: Final = 1000
+POINTS_KEPT_WHOLE: Final = 200
+"""Beyond POINTS_MAX points, every second one is dropped but for the newest ones."""
+_ENDING_S: Final = 2.0
+
+
+class SummaryPoints:
+    """The background service that makes points. `step` looks once; `open` starts a thread that does so."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], datetime]) -> None:
+        """`clock` tells the wall clock's time."""
+        self._store, self._clock = store, clock
+        self._writers: dict[int, tuple[DatasetRecord, WriterThread]] = {}
+        self._made: dict[int, tuple[int, datetime]] = {}
+        self._watched: dict[int, int] = {}
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
+        self._thread.start()
+
+    def writer_opened(self, record: DatasetRecord, guard: RollbackGuard, writer: WriterThread) -> None:  # noqa: ARG002
+        """Make points of this dataset from now on."""
+        self._writers[record.id] = record, writer
+
+    def close(self) -> None:
+        """End after the point that is being made."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(_ENDING_S)
+
+    @contextmanager
+    def watching(self, dataset_id: int) -> Iterator[None]:
+        """Make points of a dataset more often while this block lasts."""
+        self._watched[dataset_id] = self._watched.get(dataset_id, 0) + 1
+        try:
+            yield
+        finally:
+            self._watched[dataset_id] -= 1
+
+    def step(self) -> None:
+        """Make a point of each dataset that has moved and is due."""
+        for record, writer in list(self._writers.values()):
+            position = writer.position
+            if self._closed.is_set() or position is None or not self._is_due(record.id, position[1]):
+                continue
+            try:
+                self._store_point(record, writer)
+            except WorkflowError:
+                self._made[record.id] = -1, self._clock()  # closed, busy or let go: later
+            except Exception as error:  # noqa: BLE001 - the other datasets must go on
+                self._made[record.id] = -1, self._clock()
+                report_incident(error, f"summary of {record.name}")
+
+    def _is_due(self, dataset_id: int, seq: int) -> bool:
+        if dataset_id not in self._made:
+            return True
+        made_seq, made_at = self._made[dataset_id]
+        every_s = WATCHED_EVERY_S if self._watched.get(dataset_id) else POINT_EVERY_S
+        return seq != made_seq and (self._clock() - made_at).total_seconds() >= every_s
+
+    def _store_point(self, record: DatasetRecord, writer: WriterThread) -> None:
+        taken = all_accounts(writer)
+        with snapshot(writer.guard) as transaction:
+            last = ledger_facts(record, transaction, seq=taken.seq).last
+        point = SummaryPoint(
+            seq=taken.seq,
+            at=self._clock(),
+            individuals=int(taken.present.sum()),
+            exhausted=int((taken.present & (taken.spent >= taken.limit)).sum()),
+            paused=int((taken.paused & taken.present).sum()),
+            cannot_afford=None if last is None else cannot_afford(taken, last.worst_case_units),
+            quantiles=tuple(quantiles_of(remaining_share(taken))),
+        )
+        self._store.summaries.add_point(record.id, point)
+        self._made[record.id] = point.seq, point.at
+        self._thin(record)
+        self._ring(record, point)
+
+    def _thin(self, record: DatasetRecord) -> None:
+        points = self._store.summaries.points(record.id)
+        if len(points) > POINTS_MAX:
+            self._store.summaries.drop_points(record.id, [each.seq for each in points[1:-POINTS_KEPT_WHOLE:2]])
+
+    def _ring(self, record: DatasetRecord, point: SummaryPoint) -> None:
+        alarm = self._store.summaries.alarm(record.id)
+        if alarm is None or alarm.rang_seq is not None or not point.individuals or point.cannot_afford is None:
+            return
+        if point.cannot_afford >= alarm.share * point.individuals:
+            self._store.summaries.set_alarm(record.id, BudgetAlarm(share=alarm.share, rang_seq=point.seq))
+            log.warning("the budget alarm of dataset %s has rung at sequence %d", record.name, point.seq)
+
+    def _run(self) -> None:
+        lower_priority()
+        while not self._closed.wait(LOOK_EVERY_S):
+            with handing_over_soon():
+                self.step()

@@ -1,0 +1,155 @@
+"""The use cases behind a curator's overview: the budgets now and over time, the forecast, the alarm, a verification."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final, Literal
+
+import orjson
+
+from service.incidents import report_incident
+from service.query.language import Query
+from service.query.words import in_words
+from service.workflows.maintenance.summary_points import SummaryPoints
+from service.workflows.maintenance.verify.report import verify_dataset
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import BudgetSummary
+from service.workflows.ports.store import Store
+from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
+from service.workflows.queries.submit import compiled
+from service.workflows.reads.budget_summary import QUANTILES, all_accounts, ledger_facts, summary
+from service.workflows.reads.forecast import Forecast, charges_of, forecast
+from service.workflows.reads.ledger import snapshot
+from service.workflows.writer.low_priority import in_background, lower_priority
+from service.workflows.writer.operations import look_beside
+from service.workflows.writer.registry import DatasetRegistry
+
+FINDINGS_SHOWN_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryHistory:
+    """The summary over time: each point's quantiles of the remaining share are those of `quantiles`."""
+
+    quantiles: tuple[float, ...]
+    points: tuple[SummaryPoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The last verification of a dataset's ledger in this process; `findings` name damaged rows, at most twenty."""
+
+    state: Literal["never", "running", "clean", "damaged", "failed"]
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
+    entries: int = 0
+    answers: int = 0
+    accounts: int = 0
+    finding_count: int = 0
+    findings: tuple[str, ...] = ()
+
+
+class Overview:
+    """The overview of each dataset. Thread-safe."""
+
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
+        self._store, self._registry, self._clock = store, registry, clock
+        self._verifications: dict[int, Verification] = {}
+        self._lock = threading.Lock()
+        self._points: SummaryPoints | None = None
+
+    def follow(self) -> None:
+        """Keep points of the summary, from now on, of every dataset that is opened for writing."""
+        self._points = SummaryPoints(self._store, clock=self._clock)
+        self._registry.attach(self._points)
+
+    def summary(self, dataset: str) -> BudgetSummary:
+        """The remaining budgets; accounts are copied page by page between queries. Raises NotFound, Unavailable."""
+        record = self._registry.record(dataset)
+        return in_background(partial(self._summary, record), name=f"summary-{dataset}")
+
+    def history(self, dataset: str) -> SummaryHistory:
+        """The summary at earlier sequences, oldest first. Raises NotFound."""
+        points = self._store.summaries.points(self._registry.record(dataset).id)
+        return SummaryHistory(quantiles=QUANTILES, points=tuple(points))
+
+    def forecast(self, dataset: str, query: Query) -> Forecast:
+        """How many more queries like `query` the individuals it touches can pay for. Charges nothing.
+
+        Raises NotFound, InvalidRequest for a query that the schema does not admit, Unavailable.
+        """
+        record = self._registry.record(dataset)
+        plan, writer = compiled(query, record), self._registry.writer(record)
+        words = in_words(orjson.loads(plan.canonical))
+
+        def task() -> Forecast:
+            charges = look_beside(writer, partial(charges_of, plan))
+            return forecast(plan, words, charges, all_accounts(writer))
+
+        return in_background(task, name=f"forecast-{dataset}")
+
+    def alarm(self, dataset: str) -> BudgetAlarm | None:
+        """The alarm that is set. Raises NotFound."""
+        return self._store.summaries.alarm(self._registry.record(dataset).id)
+
+    def set_alarm(self, dataset: str, share: float | None) -> BudgetAlarm | None:
+        """Set the alarm anew, or remove it. Raises NotFound, InvalidRequest."""
+        if share is not None and not 0 < share <= 1:
+            raise InvalidRequest.of("share", "must be above 0 and at most 1")
+        alarm = None if share is None else BudgetAlarm(share=share)
+        self._store.summaries.set_alarm(self._registry.record(dataset).id, alarm)
+        return alarm
+
+    def sequence(self, dataset: str) -> int:
+        """The ledger's sequence, read from the head alone. Raises NotFound."""
+        return self._store.head(self._registry.record(dataset).id).seq
+
+    def watching(self, dataset: str) -> AbstractContextManager[None]:
+        """Keep points more often while a curator watches. Raises NotFound."""
+        record = self._registry.record(dataset)
+        return nullcontext() if self._points is None else self._points.watching(record.id)
+
+    def verification(self, dataset: str) -> Verification:
+        """The last verification in this process, or the one under way. Raises NotFound."""
+        return self._verifications.get(self._registry.record(dataset).id, Verification(state="never"))
+
+    def verify(self, dataset: str) -> Verification:
+        """Begin to verify the dataset's ledger in the background, unless that is under way. Raises NotFound."""
+        record = self._registry.record(dataset)
+        with self._lock:
+            running = self._verifications.get(record.id)
+            if running is not None and running.state == "running":
+                return running
+            begun = self._verifications[record.id] = Verification(state="running", began_at=self._clock())
+        threading.Thread(target=self._verify, args=(record, begun), name=f"verify-{dataset}", daemon=True).start()
+        return begun
+
+    def _summary(self, record: DatasetRecord) -> BudgetSummary:
+        writer = self._registry.writer(record)
+        taken = all_accounts(writer)
+        with snapshot(writer.guard) as transaction:
+            return summary(taken, ledger_facts(record, transaction, seq=taken.seq))
+
+    def _verify(self, record: DatasetRecord, begun: Verification) -> None:
+        lower_priority()
+        try:
+            report = verify_dataset(self._store, record, self._registry.witness)
+        except Exception as error:  # noqa: BLE001 - the curator hears that it failed
+            report_incident(error, f"verification of {record.name}")
+            ended = Verification(state="failed", began_at=begun.began_at, ended_at=self._clock())
+        else:
+            ended = Verification(
+                state="damaged" if report.findings else "clean",
+                began_at=begun.began_at,
+                ended_at=self._clock(),
+                entries=report.entries,
+                answers=report.answers,
+                accounts=report.accounts,
+                finding_count=len(report.findings),
+                findings=tuple(report.findings[:FINDINGS_SHOWN_MAX]),
+            )
+        self._verifications[record.id] = ended

@@ -1,0 +1,111 @@
+"""The forecast for curators: how many more queries of one kind until the individuals it touches drop out.
+
+Theory: each query of the kind charges individual i the same c_i, so that i takes part in floor(remaining_i / c_i) more
+of them, and the active share after k is the share of touched individuals for whom that is at least k. Other queries in
+between make it less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ldexp
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.charge import charge_units
+from service.core.units import rho_of_units
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.query.plan import Plan
+from service.workflows.reads.budget_summary import AllAccounts
+
+DROPPED_SHARES: Final = (0.01, 0.1, 0.5)
+QUERIES_MAX: Final = 1000
+_EACH_MAX: Final = 20
+_POINTS: Final = 40
+"""The curve has a point for each number of queries below _EACH_MAX, and so many beyond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveShare:
+    """After `queries` more queries of the kind, `share` of the touched individuals can still pay for the next."""
+
+    queries: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedAfter:
+    """`share` of the touched individuals have dropped out after `queries` more; None where not within QUERIES_MAX."""
+
+    share: float
+    queries: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The future of one kind of query, as of the budgets at `sequence`."""
+
+    sequence: int
+    words: str
+    sigma: float
+    worst_case_rho: str
+    touched: int
+    active: int
+    curve: tuple[ActiveShare, ...]
+    dropped_after: tuple[DroppedAfter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Charges:
+    """The charges of one query on all individuals that it touches: slots (k,), units (k,)."""
+
+    slots: NDArray[np.int64]
+    units: NDArray[np.int64]
+
+
+def charges_of(plan: Plan, memory: DatasetMemory) -> Charges:
+    """The charges that a query would have now; nothing is charged."""
+    sigma_steps = ldexp(plan.sigma, -plan.grid_log2)
+    slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for block in contributions(plan, memory):
+        slots.append(block.slots)
+        units.append(charge_units(np.ascontiguousarray(block.norms_squared), sigma_steps))
+    return Charges(slots=np.concatenate(slots), units=np.concatenate(units))
+
+
+def forecast(plan: Plan, words: str, charges: Charges, taken: AllAccounts) -> Forecast:
+    """The forecast from the charges of one such query and all accounts."""
+    is_known = charges.slots < taken.present.size  # an upload between the two copies adds slots
+    slots, units = charges.slots[is_known], charges.units[is_known]
+    times = np.where(taken.paused[slots], 0, taken.remaining[slots] // np.maximum(units, 1))
+    times = np.sort(np.minimum(times, QUERIES_MAX + 1))
+    steps = np.union1d(np.arange(1, _EACH_MAX), np.geomspace(_EACH_MAX, QUERIES_MAX, _POINTS).astype(np.int64))
+    # After k queries, those with times > k can pay for one more.
+    shares = [(0, _share(times, 0)), *((int(step), _share(times, int(step))) for step in steps)]
+    return Forecast(
+        sequence=taken.seq,
+        words=words,
+        sigma=plan.sigma,
+        worst_case_rho=str(rho_of_units(plan.worst_case_units)),
+        touched=times.size,
+        active=int(np.count_nonzero(times > 0)),
+        curve=tuple(ActiveShare(queries=queries, share=share) for queries, share in shares if times.size),
+        dropped_after=tuple(
+            DroppedAfter(share=share, queries=_dropped_after(times, share)) for share in DROPPED_SHARES
+        ),
+    )
+
+
+def _share(times: NDArray[np.int64], queries: int) -> float:
+    """The share of individuals that can pay for more than `queries`; `times` (k,) ascending."""
+    return 0.0 if times.size == 0 else float(1 - np.searchsorted(times, queries, side="right") / times.size)
+
+
+def _dropped_after(times: Sequence[int] | NDArray[np.int64], share: float) -> int | None:
+    """The least k such that at least `share` of the individuals cannot pay for more than k."""
+    if len(times) == 0:
+        return None
+    place = max(int(np.ceil(share * len(times))) - 1, 0)
+    return int(times[place]) if times[place] <= QUERIES_MAX else None

@@ -1,0 +1,99 @@
+"""A query in words: every node of the language, in one line that a person reads."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from service.query.canonical import canonical_bytes
+from service.query.parse import parse_query
+from service.query.words import PARTS_SHOWN_MAX, in_words
+from tests.query.samples import body, queries
+
+LENGTH_MAX = 40_000
+COUNT: dict[str, Any] = {"version": 1, "from": "visits", "select": [{"count": {}}], "noise": {"sigma": 18}}
+
+
+def words(**more: Any) -> str:
+    """The words for a count of visits, with some members changed."""
+    return in_words(json.loads(canonical_bytes(parse_query(body(COUNT | more)))))
+
+
+def equal_to(column: str, value: int) -> dict[str, Any]:
+    """A condition."""
+    return {"eq": [{"col": column}, value]}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "count of visits, σ 18"),
+        ({"select": [{"sum": {"column": "paid"}}]}, "sum of paid in visits, σ 18"),
+        (
+            {"select": [{"count": {}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]},
+            "count, sum of paid and histogram of day in visits, σ 18",
+        ),
+        ({"where": {"eq": [{"col": "item"}, 7]}}, "count of visits where item = 7, σ 18"),
+        ({"where": {"ne": [{"col": "country"}, "NO"]}}, "count of visits where country ≠ “NO”, σ 18"),
+        ({"where": {"lt": [{"col": "paid"}, 2.5]}}, "count of visits where paid < 2.5, σ 18"),
+        ({"where": {"le": [{"col": "paid"}, 1]}}, "count of visits where paid ≤ 1, σ 18"),
+        ({"where": {"gt": [{"col": "paid"}, -1]}}, "count of visits where paid > -1, σ 18"),
+        ({"where": {"ge": [{"col": "day"}, 40]}}, "count of visits where day ≥ 40, σ 18"),
+        ({"where": {"eq": [{"col": "member"}, True]}}, "count of visits where member = true, σ 18"),
+        ({"where": {"in": [{"col": "item"}, [1, 2]]}}, "count of visits where item in (1, 2), σ 18"),
+        (
+            {"where": {"in": [{"col": "item"}, list(range(10))]}},
+            "count of visits where item in (0, 1, 2, 3, 4, 5 more), σ 18",
+        ),
+        (
+            {
+                "where": {
+                    "and": [{"eq": [{"col": "a"}, 1]}, {"or": [{"eq": [{"col": "b"}, 2]}, {"eq": [{"col": "c"}, 3]}]}]
+                }
+            },
+            "count of visits where a = 1 and (b = 2 or c = 3), σ 18",
+        ),
+        ({"where": {"or": [{"eq": [{"col": "a"}, 1]}]}}, "count of visits where a = 1, σ 18"),
+        ({"where": {"not": {"eq": [{"col": "a"}, 1]}}}, "count of visits where not (a = 1), σ 18"),
+        ({"group_by": ["country", "day"]}, "count of visits, by country and day, σ 18"),
+        ({"per_individual": {"l2_clip": 3}}, "count of visits, clipped to 3 per person, σ 18"),
+        ({"noise": {"rho": 0.001}}, "count of visits, at most ρ 0.001 per person"),
+        ({"noise": {"half_width": 35, "confidence": 0.95}}, "count of visits, ± 35 with 95 % confidence"),
+    ],
+)
+def test_each_node_has_its_words(more: dict[str, Any], told: str) -> None:
+    """As a person would say it."""
+    assert words(**more) == told
+
+
+@given(queries())
+def test_every_query_has_words(query: dict[str, Any]) -> None:
+    """One bounded line that names the table, and every column of the selection unless there are too many."""
+    told = in_words(json.loads(canonical_bytes(parse_query(body(query)), table="people")))
+    assert "\n" not in told
+    assert len(told) <= LENGTH_MAX
+    assert (query.get("from") or "people") in told
+    columns = [each["column"] for item in query["select"] for each in item.values() if "column" in each]
+    if len(query["select"]) <= PARTS_SHOWN_MAX:
+        assert all(column in told for column in columns)
+
+
+def test_words_do_not_depend_on_the_order_of_members() -> None:
+    """Two spellings of one query have one canonical form, and so the same words."""
+    turned = dict(reversed(list(COUNT.items())))
+    assert in_words(json.loads(canonical_bytes(parse_query(body(turned))))) == words()
+
+
+def test_a_burn_says_why() -> None:
+    """Its ledger entry has no query."""
+    assert (
+        in_words({"burn": {"why": "ledger-rollback", "units": "7"}}) == "burn after a restored backup: ledger-rollback"
+    )
+
+
+@pytest.mark.parametrize("wrong", [{}, {"select": []}, {"burn": {}}])
+def test_another_document_is_refused(wrong: dict[str, Any]) -> None:
+    """A LookupError, and no words for what is no query."""
+    with pytest.raises(LookupError):
+        in_words(wrong)

@@ -1,0 +1,120 @@
+"""Sign-ins of browsers: how long they last, and with what they end."""
+
+from datetime import timedelta
+
+import pytest
+
+from service.testing.store import MemoryStore
+from service.workflows.model.api_keys import Pepper
+from service.workflows.model.errors import NotFound
+from service.workflows.model.views import Principal
+from service.workflows.principals import REMEMBERED_FOR, Principals
+from service.workflows.sign_ins import IDLE, LONGEST, RENEWED_AFTER, SignIns
+from tests.factories import CLOCK
+
+INSTANT = timedelta(microseconds=1)
+
+
+class World:
+    """Sign-ins over a store in memory, and a clock that can be moved."""
+
+    def __init__(self) -> None:
+        self.store, self.now = MemoryStore(), CLOCK
+        pepper = Pepper(bytes(32))
+        self.principals = Principals(store=self.store, pepper=pepper, clock=lambda: self.now)
+        self.sign_ins = SignIns(store=self.store, principals=self.principals, pepper=pepper, clock=lambda: self.now)
+        self.principal: Principal = self.principals.create(role="curator", name="cy")[0]
+        self.token = self.sign_ins.begin(self.principal)
+
+
+def test_a_token_is_recognised_and_no_other() -> None:
+    """Nothing of the token is kept but its keyed hash."""
+    world = World()
+    assert world.sign_ins.principal_of(world.token) == world.principal
+    for wrong in ("", world.token[:-1], world.token + "x"):
+        assert world.sign_ins.principal_of(wrong) is None
+        assert world.sign_ins.remembered(wrong) is None
+    (kept,) = world.store.sign_ins.kept.values()
+    assert world.token.encode() not in kept.token_hash
+    assert world.token not in repr(kept)
+
+
+def test_a_sign_in_ends_when_it_is_not_used() -> None:
+    """Half an hour after its last use, to the instant."""
+    world = World()
+    world.now += IDLE - INSTANT
+    assert world.sign_ins.principal_of(world.token) is not None
+    world.now += IDLE - INSTANT
+    assert world.sign_ins.principal_of(world.token) is not None
+    world.now += IDLE
+    assert world.sign_ins.principal_of(world.token) is None
+
+
+def test_a_sign_in_ends_after_half_a_day_however_it_is_used() -> None:
+    """Uses extend it no further."""
+    world = World()
+    while world.now < CLOCK + LONGEST - RENEWED_AFTER:
+        world.now += IDLE / 2
+        if world.now < CLOCK + LONGEST:
+            assert world.sign_ins.principal_of(world.token) is not None
+    world.now = CLOCK + LONGEST
+    assert world.sign_ins.principal_of(world.token) is None
+
+
+def test_uses_are_written_at_most_once_a_minute() -> None:
+    """The end moves only when it would move by a minute."""
+    world = World()
+    ends = set()
+    for _ in range(120):
+        world.now += timedelta(seconds=1)
+        world.sign_ins.principal_of(world.token)
+        ends.add(world.store.sign_ins.kept[next(iter(world.store.sign_ins.kept))].expires_at)
+    assert len(ends) == 2
+
+
+def test_a_sign_in_is_remembered_for_a_second_and_ends_at_once_with_a_sign_out() -> None:
+    """A request in the event loop reads no database meanwhile."""
+    world = World()
+    assert world.sign_ins.remembered(world.token) is None
+    world.sign_ins.principal_of(world.token)
+    assert world.sign_ins.remembered(world.token) == world.principal
+    world.now += REMEMBERED_FOR
+    assert world.sign_ins.remembered(world.token) is None
+    world.sign_ins.principal_of(world.token)
+    world.sign_ins.end(world.token)
+    assert world.sign_ins.remembered(world.token) is None
+    assert world.sign_ins.principal_of(world.token) is None
+    world.sign_ins.end(world.token)
+
+
+def test_one_sign_out_leaves_other_browsers_signed_in() -> None:
+    """Each has a token of its own."""
+    world = World()
+    other = world.sign_ins.begin(world.principal)
+    world.sign_ins.end(world.token)
+    assert world.sign_ins.principal_of(other) == world.principal
+
+
+def test_a_revoked_key_ends_its_sign_ins_at_once() -> None:
+    """Also one that was recognised a moment ago; no new one begins."""
+    world = World()
+    world.sign_ins.principal_of(world.token)
+    world.principals.revoke(world.principal.id)
+    assert world.sign_ins.remembered(world.token) is None
+    assert world.sign_ins.principal_of(world.token) is None
+
+
+def test_a_principal_that_is_gone_cannot_sign_in() -> None:
+    """It may have been erased since its key was shown."""
+    world = World()
+    world.store.principal_records.clear()
+    with pytest.raises(NotFound):
+        world.sign_ins.begin(world.principal)
+
+
+def test_expired_sign_ins_are_dropped_when_another_begins() -> None:
+    """The table does not grow for ever."""
+    world = World()
+    world.now += IDLE
+    world.sign_ins.begin(world.principal)
+    assert len(world.store.sign_ins.kept) == 1
