@@ -127,7 +127,7 @@ class Settings(BaseSettings):
         validation_alias="SPARING_UPLOAD_BYTES_MAX",
         default=2**30,
         ge=1,
-        description="The largest upload accepted, in bytes.",
+        description="The largest upload accepted, in bytes; of a body in gzip, unpacked bytes count too.",
     )
     preload: _Switch = Field(
         validation_alias="SPARING_PRELOAD",

@@ -153,6 +153,11 @@ def analyst(replica: Replica, name: str = "ana", **more: Any) -> Principal:
     return replica.principals.create(role="analyst", name=name, **more)[0]
 
 
+def individual_named(replica: Replica, key: str, dataset: str = "survey") -> Principal:
+    """The principal of an individual of the dataset."""
+    return replica.principals.create(role="individual", name=key, dataset=dataset, individual=key)[0]
+
+
 def ask(replica: Replica, who: Principal, key: str, dataset: str = "survey", **query: Any) -> StoredAnswer:
     """Ask and wait."""
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | query

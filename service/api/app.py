@@ -29,12 +29,16 @@ from service.api.middleware.request_context import RequestContext
 from service.api.middleware.request_limits import Incidents, RequestLimits
 from service.api.openapi import REFUSED, describe
 from service.api.problems import exception_handlers
-from service.api.routes import analyst, auditor, curator, datasets, health, individual
+from service.api.routes import analyst, auditor, curator, datasets, health, individual, overview, pages, session
 from service.failpoints import armed
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replica import Replica
 
 BODY_BYTES_MAX = 256 * 1024
+KEYS_BYTES_MAX = 16 * 2**20
+"""A request for the keys of a hundred thousand individuals."""
+LONG_PATHS = [curator.UPLOAD_PATH, overview.EVENTS_PATH, overview.EXPORT_PATH]
+"""Uploads, streams of events and exports of a curator take as long as they need."""
 FORWARDED_FOR_S = 1.0
 """How much longer than its owner's deadline a forwarded request may take: the owner's answer is to come first."""
 
@@ -87,25 +91,37 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             Middleware(RequestContext, drain_state=options.drain_state, telemetry=options.telemetry),
             *_forwarded(replica, options),
             *_held(options),
-            Middleware(Deadline, deadline_s=options.deadline_s, exempt=[curator.UPLOAD_PATH]),
+            Middleware(Deadline, deadline_s=options.deadline_s, exempt=LONG_PATHS),
             Middleware(Incidents),
-            Middleware(
-                RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies={curator.UPLOAD_PATH: settings.upload_bytes_max}
-            ),
+            Middleware(RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies=_bodies(settings)),
             Middleware(FastPath, routes=[route for route in analyst.router.routes if isinstance(route, FastRoute)]),
         ],
     )
     app.state.replica = replica
+    app.state.upload_bytes_max = settings.upload_bytes_max
     app.state.drain_state = options.drain_state
-    app.include_router(analyst.router)  # first, because routes are tried in order
+    _include_routes(app)
+    describe(app)
+    return app
+
+
+def _include_routes(app: FastAPI) -> None:
+    """All routes, in the order in which they are tried."""
+    app.include_router(analyst.router)
     app.include_router(health.router)
     app.include_router(datasets.router)  # curators and analysts
     app.include_router(curator.all_datasets_router)  # curators that are bound to no dataset
     app.include_router(curator.router)
+    app.include_router(overview.router)
     app.include_router(individual.router)
     app.include_router(auditor.router)  # auditors and curators
-    describe(app)
-    return app
+    app.include_router(session.router)
+    app.include_router(pages.router)
+
+
+def _bodies(settings: ApiSettings) -> dict[re.Pattern[str], int]:
+    """The paths whose bodies may be larger than the rest, and how large."""
+    return {curator.UPLOAD_PATH: settings.upload_bytes_max, curator.KEYS_PATH: KEYS_BYTES_MAX}
 
 
 def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
@@ -113,7 +129,7 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
     if replica.ownership is None:
         return []
     return [
-        Middleware(Deadline, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=[curator.UPLOAD_PATH]),
+        Middleware(Deadline, deadline_s=options.deadline_s + FORWARDED_FOR_S, exempt=LONG_PATHS),
         Middleware(Incidents),
         Middleware(Forwarding, ownership=replica.ownership),
     ]
@@ -127,7 +143,7 @@ def _held(options: HttpOptions) -> list[Middleware]:
     """Release slots on every path of an analyst, an individual or an auditor."""
     if options.slots is None:
         return []
-    analysts = HeldRoutes(paths=_paths(analyst.router, datasets.router), slots=1)
+    analysts = HeldRoutes(paths=_paths(analyst.router, datasets.router, session.router), slots=1)
     others = HeldRoutes(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
     clock = options.clock or system_clock()
     return [

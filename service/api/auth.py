@@ -15,14 +15,13 @@ from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.concurrency import run_in_threadpool
 
+from service.api.credentials import Credential, credential_of
 from service.api.problems import unauthorized
 from service.api.read_slots import turn_of
 from service.failpoints import reach
 from service.workflows.model.errors import NotFound
 from service.workflows.model.views import Principal, Role
 from service.workflows.replica import Replica
-
-API_KEY_LENGTH_MAX = 256
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 
@@ -78,7 +77,7 @@ class RouteGuard:
 
 
 class Authentication:
-    """Looks a key up once for all requests that come with it at the same time.
+    """Looks a credential up once for all requests that come with it at the same time.
 
     A busy analyst's key is forgotten every second, and then all of its requests under way would ask the database.
     """
@@ -86,35 +85,38 @@ class Authentication:
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Event] = {}
 
-    async def of(self, api_key: str, replica: Replica) -> Principal | None:
-        """The principal; None for a key that is not known. Raises as the replica does.
+    async def of(self, credential: Credential, replica: Replica) -> Principal | None:
+        """The principal; None for a credential that is not known. Raises as the replica does.
 
         A request that waited for another's look-up asks the replica's memory, and so hears of a key revoked meanwhile;
-        a key that is not in it is looked up for each.
+        a credential that is not in it is looked up for each.
         """
-        other = self._under_way.get(api_key)
+        other = self._under_way.get(credential.text)
         if other is not None:
             await other.wait()
-            principal = replica.principals.remembered(api_key)
+            principal = credential.remembered(replica)
             if principal is not None:
                 return principal
-        mine = self._under_way[api_key] = asyncio.Event()
+        mine = self._under_way[credential.text] = asyncio.Event()
         try:
-            return await run_in_threadpool(replica.principals.authenticate, api_key)
+            return await run_in_threadpool(credential.look_up, replica)
         finally:
             mine.set()
-            if self._under_way.get(api_key) is mine:
-                del self._under_way[api_key]
+            if self._under_way.get(credential.text) is mine:
+                del self._under_way[credential.text]
 
 
 async def authenticated(request: Request, recognition: Authentication) -> Principal | None:
-    """The principal of the request's key; None for none, or for one that is not known. Looked up once a request."""
+    """The principal of the request's credential; None for none, or for one not known. Looked up once a request.
+
+    Raises a 403 refusal for a request that another site may have caused (`credential_of`).
+    """
     state: dict[str, Any] = request.scope.setdefault("state", {})
     if "recognised" not in state:
-        api_key, replica = _api_key(request), current_replica(request)
-        principal = None if api_key is None else replica.principals.remembered(api_key)
-        if principal is None and api_key is not None:
-            principal = await recognition.of(api_key, replica)
+        credential, replica = credential_of(request), current_replica(request)
+        principal = None if credential is None else credential.remembered(replica)
+        if principal is None and credential is not None:
+            principal = await recognition.of(credential, replica)
         state["recognised"] = principal
     known: Principal | None = state["recognised"]
     return known
@@ -163,16 +165,6 @@ def guarded_router(*roles: Role, for_all_datasets: bool = False) -> APIRouter:
     """A router under /v1 behind a `RouteGuard` for these roles."""
     guard = Depends(RouteGuard(*roles, for_all_datasets=for_all_datasets))
     return APIRouter(prefix="/v1", route_class=GuardedRoute, dependencies=[guard], tags=[*sorted(roles)])
-
-
-def _api_key(request: Request) -> str | None:
-    given = request.headers.getlist("authorization")
-    if len(given) != 1:
-        return None
-    scheme, _, api_key = given[0].partition(" ")
-    if scheme.lower() != "bearer" or not api_key or len(api_key) > API_KEY_LENGTH_MAX or not api_key.isascii():
-        return None
-    return api_key
 
 
 async def _replica(request: Request) -> Replica:

@@ -36,6 +36,7 @@ class AuditedRow:
     query_id: UUID
     analyst: str
     query: dict[str, object]
+    words: str
     sigma: float
     grid: float
     dimension: int
@@ -90,6 +91,14 @@ class NewPrincipal:
             allowance_rho=None if units is None else str(rho_of_units(units)),
             key=key,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualsKey:
+    """The key of one individual, shown once."""
+
+    individual: str
+    api_key: str = field(repr=False)
 
 
 def for_curator(view: DatasetView) -> CuratorDataset:

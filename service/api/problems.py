@@ -25,6 +25,7 @@ No text here comes from an exception that data could have shaped: workflow error
 
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -42,10 +43,12 @@ from service.workflows.model.errors import (
     Busy,
     Fenced,
     InvalidRequest,
+    InvalidRows,
     KeyConflict,
     LedgerDamaged,
     NameTaken,
     NotFound,
+    OverLimit,
     RateLimited,
     Unavailable,
     WitnessLost,
@@ -57,6 +60,7 @@ MEDIA_TYPE = "application/problem+json"
 
 STATUSES: Mapping[type[WorkflowError], int] = {
     InvalidRequest: 422,
+    InvalidRows: 422,
     KeyConflict: 422,
     NotFound: 404,
     NameTaken: 409,
@@ -89,8 +93,33 @@ class ProblemField(BaseModel):
     message: str
 
 
+class RowsGroup(BaseModel):
+    """All rows of an upload that have one problem in one column: their number, and the first of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    column: str | None = None
+    message: str
+    rows: int
+    first_rows: tuple[int, ...]
+
+
+class RowsOfProblem(BaseModel):
+    """The wrong rows of an upload in numbers, and the individuals with more rows than the schema allows.
+
+    Not complete where the file was given up before its end.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    wrong: int
+    is_complete: bool
+    groups: tuple[RowsGroup, ...]
+    over_limit: OverLimit | None = None
+
+
 class Problem(BaseModel):
-    """A refusal, as sent; `errors` is present on 422 alone."""
+    """A refusal, as sent; `errors` is present on 422 alone, `rows` where rows of an upload are wrong."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -100,6 +129,7 @@ class Problem(BaseModel):
     detail: str
     request_id: str
     errors: list[ProblemField] | None = None
+    rows: RowsOfProblem | None = None
 
 
 class Refusal(Exception):
@@ -207,6 +237,14 @@ def _problem(
     )
 
 
+def _rows_of(error: InvalidRows) -> RowsOfProblem:
+    counts = error.counts
+    groups = tuple(RowsGroup(**asdict(group)) for group in counts.groups)
+    return RowsOfProblem(
+        wrong=counts.rows_wrong, is_complete=counts.is_complete, groups=groups, over_limit=error.over_limit
+    )
+
+
 def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[str, str]]:
     errors: Sequence[FieldError] | None = None
     headers: dict[str, str] = {}
@@ -220,7 +258,10 @@ def _of_workflow(error: WorkflowError, request_id: str) -> tuple[Problem, dict[s
         case _:
             pass
     status = STATUSES[type(error)]
-    return _problem(status, error.slug, error.title, request_id, detail=str(error), errors=errors), headers
+    problem = _problem(status, error.slug, error.title, request_id, detail=str(error), errors=errors)
+    if isinstance(error, InvalidRows):
+        problem.rows = _rows_of(error)
+    return problem, headers
 
 
 def _of_validation(error: RequestValidationError) -> WorkflowError:

@@ -1,4 +1,4 @@
-"""The command line: `sparing serve | keys create | ledger ... | migrate | calibrate | demo`."""
+"""The command line: `sparing serve | keys create | ledger ... | schema infer | migrate | calibrate | demo`."""
 
 import os
 from contextlib import closing
@@ -12,6 +12,7 @@ import typer
 
 from service.cli.ledger import ledger
 from service.cli.options import Home, fail, settings_of
+from service.cli.schema import schema
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -20,6 +21,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
+app.add_typer(schema, name="schema")
 
 
 class RoleName(StrEnum):

@@ -87,6 +87,7 @@ def open_adapters(
         if serves:
             replica.check_ledgers()
             replica.amend_ledgers()
+            replica.overview.follow()
         yield Adapters(replica=replica, store=store, witness=witness, servers=servers)
 
 

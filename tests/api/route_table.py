@@ -11,6 +11,11 @@ from fastapi.routing import iter_route_contexts
 from tests.api.world import COUNT, CSV, TABLES, World
 
 PUBLIC = {("GET", "/livez"), ("GET", "/readyz"), ("GET", "/openapi.json"), ("HEAD", "/openapi.json")}
+AUDIENCES = ("analyst", "auditor", "curator", "individual")
+PAGES = {("GET", f"/{name}{place}") for name in AUDIENCES for place in ("", "/{place}")}
+PAGES |= {("GET", path) for path in ("/", "/sign-in", "/docs", "/assets/{name}")}
+"""The pages: the same public bytes for everyone, and in no document of the interface."""
+
 CURATOR, ANALYST, INDIVIDUAL, AUDITOR = "curator", "analyst", "individual", "auditor"
 
 
@@ -55,15 +60,30 @@ ROUTES = [
     route({CURATOR, ANALYST}, "GET", "/datasets"),
     route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}"),
     route({CURATOR}, "POST", "/datasets/{dataset}/tables/{table}/rows", headers=CSV, options=ROWS),
+    route({CURATOR}, "GET", "/datasets/{dataset}/individuals/{key}"),
     route({CURATOR}, "DELETE", "/datasets/{dataset}/individuals/{key}", status=204),
     route({CURATOR}, "POST", "/datasets/{dataset}/epochs", status=201),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets"),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets/summary"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/budgets/history"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/budgets/export"),
+    route({CURATOR}, "POST", "/datasets/{dataset}/forecast", options=QUERY),
+    route({CURATOR}, "GET", "/datasets/{dataset}/alarm"),
+    route({CURATOR}, "PUT", "/datasets/{dataset}/alarm", options={"json": {"share": 0.1}}),
+    route({CURATOR}, "POST", "/datasets/{dataset}/verification", status=202),
+    route({CURATOR}, "GET", "/datasets/{dataset}/verification"),
+    route({CURATOR}, "GET", "/datasets/{dataset}/events", options={"params": {"seconds": 0}}),
+    route({CURATOR}, "GET", "/datasets/{dataset}/receipts", options={"params": {"individual": "ada"}}),
+    route({CURATOR}, "GET", "/datasets/{dataset}/erasure-requests"),
     route({CURATOR}, "GET", "/datasets/{dataset}/acts"),
     route({CURATOR, AUDITOR}, "GET", "/datasets/{dataset}/ledger"),
     route({CURATOR}, "POST", "/principals", status=201, options={"json": {"role": "analyst", "name": "new"}}),
     route({CURATOR}, "GET", "/principals"),
+    route({CURATOR}, "PATCH", "/principals/{principal}", options={"json": {"name": "Ann"}}),
+    route({CURATOR}, "POST", "/principals/{principal}/key", status=201),
     route({CURATOR}, "DELETE", "/principals/{principal}", status=204),
+    route({CURATOR}, "GET", "/datasets/{dataset}/analysts"),
+    route({CURATOR}, "POST", "/datasets/{dataset}/individuals/keys", status=201, options={"json": ["bo", "cy"]}),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries", headers=KEYED, options=QUERY),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries/preview", options=QUERY),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries/batch", options=BATCH),
@@ -74,6 +94,12 @@ ROUTES = [
     route({INDIVIDUAL}, "GET", "/me/receipts"),
     route({INDIVIDUAL}, "POST", "/me/budgets/{dataset}/lower", options={"json": {"limit_rho": "0.9"}}),
     route({INDIVIDUAL}, "POST", "/me/budgets/{dataset}/resume"),
+    route({INDIVIDUAL}, "GET", "/me/record/{dataset}"),
+    route({INDIVIDUAL}, "GET", "/me/erasure/{dataset}"),
+    route({INDIVIDUAL}, "POST", "/me/erasure/{dataset}", status=202),
+    route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "POST", "/session", status=201),
+    route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "GET", "/session"),
+    route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "DELETE", "/session", status=204),
 ]
 
 

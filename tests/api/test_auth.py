@@ -1,6 +1,7 @@
 """Roles of routes: a route without roles refuses every caller."""
 
 import asyncio
+import io
 import threading
 from typing import Any
 
@@ -8,12 +9,13 @@ import pytest
 from fastapi import APIRouter, Depends
 
 from service.api.auth import Authentication, GuardedRoute, RouteGuard, guarded_router
+from service.api.credentials import ApiKey
 from service.workflows.model.errors import Unavailable
 from service.workflows.model.views import Principal
-from tests.api.route_table import PUBLIC, ROUTES, Route, served
+from tests.api.route_table import PAGES, PUBLIC, ROUTES, Route, served
 from tests.api.world import ROLES, World
 
-UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/", "/v1"]
+UNKNOWN_PATHS = ["/v1/nothing", "/v1/datasets/care/nothing", "/nothing", "/v1"]
 
 
 class TestEveryRoute:
@@ -21,11 +23,11 @@ class TestEveryRoute:
 
     async def test_the_table_is_the_application(self, world: World) -> None:
         """No route escapes the tests below, and none of the contract is missing."""
-        assert served(world.app) == PUBLIC | {(route.method, route.template) for route in ROUTES}
+        assert served(world.app) == PUBLIC | PAGES | {(route.method, route.template) for route in ROUTES}
 
     async def test_an_anonymous_request_gets_401(self, world: World) -> None:
         """Walked over the application's own routes, with a body that must not be read."""
-        for method, path in sorted(served(world.app) - PUBLIC):
+        for method, path in sorted(served(world.app) - PUBLIC - PAGES):
             response = await world.client.request(method, path, content=b"{ not json")
             assert (path, response.status_code) == (path, 401)
             assert response.headers["www-authenticate"] == "Bearer"
@@ -46,7 +48,10 @@ class TestEveryRoute:
     @pytest.mark.parametrize("route", ROUTES, ids=str)
     async def test_another_role_is_refused_before_its_request_is_read(self, world: World, route: Route) -> None:
         """Malformed JSON, a missing key or a bad limit does not show that the route is there."""
-        stranger = next(role for role in ROLES if role not in route.roles)
+        stranger = next((role for role in ROLES if role not in route.roles), None)
+        if stranger is None:
+            assert route.template == "/v1/session", "the one route that is for every role"
+            return
         response = await world.call(stranger, route.method, f"{route.path(world)}?limit=x", content=b"{ not json")
         assert response.json()["type"] == "urn:sparing:problem:not-found"
 
@@ -57,6 +62,8 @@ class TestEveryRoute:
         unknown = await route.call(world, role, path=route.path(world).replace("care", "nowhere"))
         bounds = {"dataset": "other", **({"individual": "ada"} if role == "individual" else {})}
         await world.call("curator", "POST", "/v1/datasets", json=_another())
+        if role == "individual":
+            world.replica.curators.append_rows("other", "people", "text/csv", io.BytesIO(b"id\nada\n"))
         world.enrol("bound", role, **bounds)  # type: ignore[arg-type]
         outside = await route.call(world, "bound")
         assert unknown.status_code == 404
@@ -139,7 +146,7 @@ class TestRecognition:
     async def asked(self, replica: _Keys, *keys: str) -> list[Any]:
         """All at once, answered when all have asked."""
         recognition = Authentication()
-        asking = [asyncio.ensure_future(recognition.of(key, replica)) for key in keys]  # type: ignore[arg-type]
+        asking = [asyncio.ensure_future(recognition.of(ApiKey(key), replica)) for key in keys]  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         replica.gate.set()
         return await asyncio.gather(*asking, return_exceptions=True)
@@ -175,7 +182,7 @@ class TestRecognition:
         replica = _Keys()
         recognition = Authentication()
         first, second = [
-            asyncio.ensure_future(recognition.of("known", replica))  # type: ignore[arg-type]
+            asyncio.ensure_future(recognition.of(ApiKey("known"), replica))  # type: ignore[arg-type]
             for _ in range(2)
         ]
         await asyncio.sleep(0.01)

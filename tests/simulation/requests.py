@@ -232,7 +232,7 @@ class Look:
         shown = [row.sequence for row in replica.auditors.ledger(DATASET, cursor=None, limit=1000).items]
         if shown != list(range(len(shown), 0, -1)):
             raise RuntimeError(f"the ledger is shown as {shown}")
-        return replica.curators.budget_summary(DATASET)
+        return replica.overview.summary(DATASET)
 
 
 Request = Ask | Upload | Erase | Lower | Pause | OpenEpoch | Look

@@ -25,7 +25,7 @@ from service.workflows.model.errors import NotFound, Unavailable
 from service.workflows.model.rows import DatasetRecord, ReplicaAddress
 from service.workflows.replication.ownership import Ownership
 
-METHODS: Final = frozenset({"GET", "POST", "DELETE"})
+METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 """Other methods have no route: each process refuses them by itself."""
 ATTEMPTS: Final = 2
 _CONCERNED: Final = "/v1/"

@@ -1,5 +1,10 @@
 """The ledger for auditors, who verify its chain. Numbers of people charged are for curators alone."""
 
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query
+
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import AuditedRow, without_counts
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
@@ -10,10 +15,19 @@ router = guarded_router("curator", "auditor")
 
 @router.get("/datasets/{dataset}/ledger")
 def read_ledger(
-    replica: CurrentReplica, caller: Caller, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    replica: CurrentReplica,
+    caller: Caller,
+    dataset: str,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT_DEFAULT,
+    analyst: UUID | None = None,
+    search: Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")] = "",
 ) -> Page[LedgerRow] | Page[AuditedRow]:
-    """Every query ever answered, in order: analyst, query, noise and public worst case."""
-    page = opaque(replica.auditors.ledger(dataset, cursor=cursor, limit=limit))
+    """Every query ever answered, newest first: analyst, query, noise and public worst case.
+
+    `analyst` and `search` list those of one analyst, and those whose canonical query has every word of the search.
+    """
+    page = opaque(replica.auditors.ledger(dataset, cursor=cursor, limit=limit, analyst_id=analyst, search=search))
     if caller.role == "curator":
         return page
     return Page(items=tuple(without_counts(row) for row in page.items), next=page.next)

@@ -3,22 +3,30 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Body, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Body, Query, Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
-from service.api.auth import CurrentReplica, guarded_router
-from service.api.models import CuratorDataset, Epoch, NewPrincipal, Rho, for_curator
+from service.api.auth import Caller, CurrentReplica, guarded_router
+from service.api.models import CuratorDataset, Epoch, IndividualsKey, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.uploads import UPLOAD_BODY, Spooled
+from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
 from service.workflows.datasets import Registration
-from service.workflows.model.views import ActRow, BudgetRow, BudgetSummary, Page, PrincipalRow, Role, UploadReport
+from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.upload_records import UploadRequest
+from service.workflows.model.views import ActRow, AnalystRow, BudgetRow, Page, PrincipalRow, Receipt, Role, UploadReport
 
 router = guarded_router("curator")
 all_datasets_router = guarded_router("curator", for_all_datasets=True)  # datasets and keys are handed out here
 
 _ROWS = "/datasets/{dataset}/tables/{table}/rows"
+_KEYS = "/datasets/{dataset}/individuals/keys"
+KEYS_PATH = compile_path(f"/v1{_KEYS}")[0]
 UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be large
+
+
+IndividualKey = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
+Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class PrincipalRequest(BaseModel):
@@ -29,8 +37,23 @@ class PrincipalRequest(BaseModel):
     role: Role
     name: Annotated[str, Field(min_length=1, max_length=128)]
     dataset: Annotated[str, Field(max_length=63)] | None = None
-    individual: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")] | None = None
+    individual: IndividualKey | None = None
     allowance_rho: Rho | None = None
+    organisation: Text | None = None
+    purpose: Text | None = None
+    expires_at: AwareDatetime | None = None
+
+
+class PrincipalChange(BaseModel):
+    """The facts to change; what is not named stays, and null removes a bound or a description."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=128)] = ""
+    allowance_rho: Rho | None = None
+    organisation: Text | None = None
+    purpose: Text | None = None
+    expires_at: AwareDatetime | None = None
 
 
 @all_datasets_router.post("/datasets", status_code=201)
@@ -40,9 +63,30 @@ def register(replica: CurrentReplica, registration: Annotated[Registration, Body
 
 
 @router.post(_ROWS, openapi_extra=UPLOAD_BODY)
-def append_rows(replica: CurrentReplica, dataset: str, table: str, upload: Spooled) -> UploadReport:
-    """Append rows to a table, all or none."""
-    return replica.curators.append_rows(dataset, table, upload.content_type, upload.source)
+def append_rows(
+    replica: CurrentReplica,
+    caller: Caller,
+    response: Response,
+    dataset: str,
+    table: str,
+    options: Options,
+    upload: Spooled,
+) -> UploadReport:
+    """Append rows to a table, all or none; the same key and bytes get the first report again."""
+    if options.delimiter != "," and upload.content_type != "text/csv":
+        raise InvalidRequest.of("delimiter", "only CSV has one")
+    request = UploadRequest(
+        table=table,
+        content_type=upload.content_type,
+        delimiter=options.delimiter,
+        rows_over_limit=options.rows_over_limit,
+        is_dry_run=options.dry_run,
+        address=None if upload.key is None else (caller.id, upload.key),
+    )
+    outcome = replica.curators.upload(dataset, request, upload.source)
+    if outcome.is_repeat:
+        response.headers[REPEATED] = "true"
+    return outcome.report
 
 
 # A key may hold anything, a slash too: `path` takes the rest of the address.
@@ -66,10 +110,28 @@ def read_budgets(
     return opaque(replica.curators.budgets(dataset, cursor=cursor, limit=limit))
 
 
-@router.get("/datasets/{dataset}/budgets/summary")
-def read_budget_summary(replica: CurrentReplica, dataset: str) -> BudgetSummary:
-    """How much budget is left, over all individuals."""
-    return replica.curators.budget_summary(dataset)
+@router.get("/datasets/{dataset}/individuals/{key:path}")
+def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
+    """The account of one individual, by its key."""
+    return replica.curators.account(dataset, key)
+
+
+@router.get("/datasets/{dataset}/receipts")
+def read_receipts(
+    replica: CurrentReplica,
+    dataset: str,
+    individual: Annotated[str, Query(min_length=1, max_length=1000)],
+    cursor: Cursor = None,
+    limit: Limit = LIMIT_DEFAULT,
+) -> Page[Receipt]:
+    """The cost of each query to one individual, newest first."""
+    return opaque(replica.curators.receipts(dataset, individual, cursor=cursor, limit=limit))
+
+
+@router.get("/datasets/{dataset}/erasure-requests")
+def read_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
+    """The keys of the individuals that ask to be erased, those who asked first first."""
+    return replica.curators.erasure_requests(dataset)
 
 
 @router.get("/datasets/{dataset}/acts")
@@ -92,6 +154,9 @@ def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, 
         dataset=wish.dataset,
         individual=wish.individual,
         allowance_rho=wish.allowance_rho,
+        organisation=wish.organisation,
+        purpose=wish.purpose,
+        expires_at=wish.expires_at,
     )
     return NewPrincipal.of(principal, key)
 
@@ -106,3 +171,35 @@ def list_principals(replica: CurrentReplica, cursor: Cursor = None, limit: Limit
 def revoke_principal(replica: CurrentReplica, principal: UUID) -> None:
     """Revoke a key, for good."""
     replica.principals.revoke(principal)
+
+
+@all_datasets_router.patch("/principals/{principal}")
+def change_principal(
+    replica: CurrentReplica, principal: UUID, wish: Annotated[PrincipalChange, Body()]
+) -> PrincipalRow:
+    """Change the name, the allowance, the description or the expiry of a principal, from its next request on."""
+    return replica.principals.change(principal, wish.model_dump(exclude_unset=True))
+
+
+@all_datasets_router.post("/principals/{principal}/key", status_code=201)
+def replace_key(replica: CurrentReplica, principal: UUID) -> NewPrincipal:
+    """Replace a principal's key; the old one ends. The new one is in this reply and nowhere else."""
+    return NewPrincipal.of(*replica.principals.replace_key(principal))
+
+
+@router.get("/datasets/{dataset}/analysts")
+def list_analysts(replica: CurrentReplica, dataset: str) -> list[AnalystRow]:
+    """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
+    return replica.principals.analysts_of(dataset)
+
+
+@router.post(_KEYS, status_code=201)
+def create_individuals_keys(
+    replica: CurrentReplica,
+    dataset: str,
+    individuals: Annotated[list[IndividualKey], Body()],
+    expires_at: AwareDatetime | None = None,
+) -> list[IndividualsKey]:
+    """Hand out a key to each of many individuals, all or none. The keys are in this reply and nowhere else."""
+    made = replica.principals.create_individuals(dataset, individuals, expires_at=expires_at)
+    return [IndividualsKey(individual=individual, api_key=api_key) for individual, api_key in made]

@@ -1,5 +1,6 @@
 """An individual's own account, and no other: the principal names whose it is, no path or parameter does."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Body
@@ -9,8 +10,16 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.workflows.model.views import MyBudget, Page, Receipt
+from service.workflows.reads.own_record import OwnRecord
 
 router = guarded_router("individual")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureRequest:
+    """Whether the curator is asked to erase the individual."""
+
+    requested: bool
 
 
 class LowerLimit(BaseModel):
@@ -40,6 +49,25 @@ def my_receipts(
 ) -> Page[Receipt]:
     """Receipts: the cost of each query to the caller, newest first."""
     return opaque(replica.individuals.receipts(caller, cursor=cursor, limit=limit))
+
+
+@router.get("/me/record/{dataset}")
+def my_record(replica: CurrentReplica, caller: Caller, dataset: str) -> OwnRecord:
+    """The caller's own record as the service holds it: values clipped and coded, at most 1,000 rows a table."""
+    return replica.individuals.record(caller, dataset)
+
+
+@router.get("/me/erasure/{dataset}")
+def read_my_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> ErasureRequest:
+    """Whether the caller has asked the curator for an erasure."""
+    return ErasureRequest(requested=replica.individuals.is_erasure_asked(caller, dataset))
+
+
+@router.post("/me/erasure/{dataset}", status_code=202)
+def ask_for_erasure(replica: CurrentReplica, caller: Caller, dataset: str) -> ErasureRequest:
+    """Ask the curator to erase the caller's record. The spent total stays, as a tombstone."""
+    replica.individuals.ask_erasure(caller, dataset)
+    return ErasureRequest(requested=True)
 
 
 @router.post("/me/budgets/{dataset}/lower")

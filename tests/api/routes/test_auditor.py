@@ -26,6 +26,7 @@ ROW = LedgerRow(
     query_id=UUID(int=1),
     analyst="ana",
     query={},
+    words="count of people, σ 1",
     sigma=1.0,
     grid=1.0,
     dimension=1,

@@ -1,5 +1,6 @@
 """The curator's calls."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -89,6 +90,98 @@ class TestRows:
         response = await world.call("curator", "POST", ROWS, headers=CSV, content=rows)
         assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "rows[2].person_id")
         assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 5
+
+    async def test_the_same_key_and_bytes_get_the_same_report(self, world: World) -> None:
+        """Byte for byte; the second says in a header that it is a repeat, and nothing is stored twice."""
+        rows = b"person_id,country,age\nfa,NO,130\n"
+        first, again = [
+            await world.call("curator", "POST", ROWS, headers=CSV | {"Idempotency-Key": "one"}, content=rows)
+            for _ in range(2)
+        ]
+        assert (first.status_code, again.status_code, again.content) == (200, 200, first.content)
+        assert ("idempotent-replayed" in first.headers, again.headers["idempotent-replayed"]) == (False, "true")
+        assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 6
+
+    async def test_a_key_with_other_bytes_is_refused(self, world: World) -> None:
+        """With the problem that a query gets."""
+        headers = CSV | {"Idempotency-Key": "one"}
+        await world.call("curator", "POST", ROWS, headers=headers, content=b"person_id,country,age\nfa,NO,1\n")
+        response = await world.call(
+            "curator", "POST", ROWS, headers=headers, content=b"person_id,country,age\ngo,NO,1\n"
+        )
+        assert (response.status_code, response.json()["type"]) == (422, "urn:sparing:problem:idempotency-key-reused")
+
+    @pytest.mark.parametrize("key", ["", "k" * 129, "k\x7f"])
+    async def test_a_key_is_printable_and_short(self, world: World, key: str) -> None:
+        """As a query's."""
+        response = await world.call("curator", "POST", ROWS, headers=CSV | {"Idempotency-Key": key}, content=b"x")
+        assert response.status_code == 400
+
+    async def test_gzip_is_unpacked(self, world: World) -> None:
+        """The same rows; under a key they are the same upload as the plain ones."""
+        rows = b"person_id,country,age\nfa,NO,1\n"
+        headers = CSV | {"Idempotency-Key": "one"}
+        packed = await world.call(
+            "curator", "POST", ROWS, headers=headers | {"Content-Encoding": "gzip"}, content=gzip.compress(rows)
+        )
+        plain = await world.call("curator", "POST", ROWS, headers=headers, content=rows)
+        assert (packed.status_code, packed.json()["rows"], plain.content) == (200, 1, packed.content)
+
+    @pytest.mark.parametrize(
+        ("encoding", "content", "status", "slug"),
+        [
+            ("gzip", gzip.compress(bytes(2**20 + 1)), 413, "content-too-large"),
+            ("gzip", gzip.compress(b"person_id")[:-4], 422, "invalid-request"),
+            ("gzip", b"person_id,country,age\n", 422, "invalid-request"),
+            ("gzip", gzip.compress(b"x") + b"trailing", 422, "invalid-request"),
+            ("br", b"x", 415, "unsupported-media-type"),
+            ("gzip, gzip", b"x", 415, "unsupported-media-type"),
+        ],
+        ids=["bomb", "cut", "plain", "trailing", "brotli", "twice"],
+    )
+    async def test_a_packed_body_is_bounded_and_whole(
+        self, world: World, encoding: str, content: bytes, status: int, slug: str
+    ) -> None:
+        """The limit counts unpacked bytes: a small body does not become a large file."""
+        headers = CSV | {"Content-Encoding": encoding}
+        response = await world.call("curator", "POST", ROWS, headers=headers, content=content)
+        assert (response.status_code, response.json()["type"]) == (status, f"urn:sparing:problem:{slug}")
+
+    async def test_the_problem_counts_all_wrong_rows(self, world: World) -> None:
+        """By column and message, beside the first of them."""
+        rows = b"person_id,country,age\n" + b"".join(b"p%d,NO,x\n" % number for number in range(50))
+        problem = (await world.call("curator", "POST", ROWS, headers=CSV, content=rows)).json()
+        assert (len(problem["errors"]), problem["errors"][0]["field"]) == (20, "rows[1].age")
+        group = {"column": "age", "message": "not an integer", "rows": 50, "first_rows": [1, 2, 3, 4, 5]}
+        assert problem["rows"] == {"wrong": 50, "is_complete": True, "groups": [group]}
+
+    async def test_the_delimiter_is_a_parameter(self, world: World) -> None:
+        """Another mark is suggested, and read when it is stated; a wrong one names the field."""
+        rows = b"person_id;country;age\nfa;NO;1\n"
+        problem = (await world.call("curator", "POST", ROWS, headers=CSV, content=rows)).json()
+        assert "looks delimited by ';'" in problem["errors"][0]["message"]
+        taken = await world.call("curator", "POST", f"{ROWS}?delimiter=%3B", headers=CSV, content=rows)
+        assert taken.json()["rows"] == 1
+        for query, headers in (("delimiter=x", CSV), ("delimiter=%3B", {"Content-Type": "application/x-ndjson"})):
+            refused = await world.call("curator", "POST", f"{ROWS}?{query}", headers=headers, content=rows)
+            assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "delimiter")
+
+    async def test_a_dry_run_stores_nothing(self, world: World) -> None:
+        """The report says so."""
+        rows = b"person_id,country,age\nfa,NO,1\n"
+        response = await world.call("curator", "POST", f"{ROWS}?dry_run=true", headers=CSV, content=rows)
+        assert (response.status_code, response.json()["rows"], response.json()["stored"]) == (200, 1, False)
+        assert (await world.call("curator", "GET", "/v1/datasets/care")).json()["individuals"] == 5
+
+    async def test_too_many_rows_are_refused_by_key_or_dropped(self, world: World) -> None:
+        """The curator chooses."""
+        visits = ROWS.replace("people", "visits")
+        rows = b"person_id,day\nbo,1\n" + b"ada,1\n" * 5000
+        problem = (await world.call("curator", "POST", visits, headers=CSV, content=rows)).json()
+        assert problem["rows"]["over_limit"]["first"][0]["key"] == "ada"
+        dropping = f"{visits}?rows_over_limit=truncate"
+        report = (await world.call("curator", "POST", dropping, headers=CSV, content=rows)).json()
+        assert report["rows_dropped"] == problem["rows"]["over_limit"]["excess"]
 
     async def test_an_unknown_table_is_not_found(self, world: World) -> None:
         """As everything unknown is."""

@@ -1,0 +1,69 @@
+"""The files of the pages, read once: they are public, the same for everyone, and change with the version alone."""
+
+import gzip
+import hashlib
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import service
+
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_CHARTS: Final = "package_data/plotly.min.js"
+_GZIP_LEVEL: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFile:
+    """One file as it is sent: its bytes, and the same compressed."""
+
+    media_type: str
+    body: bytes
+    packed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, path: Path) -> "PageFile":
+        """The file at `path`. Raises OSError."""
+        body = path.read_bytes()
+        return cls(
+            media_type=_TYPES[path.suffix],
+            body=body,
+            packed=gzip.compress(body, _GZIP_LEVEL, mtime=0),
+            etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"',
+        )
+
+
+def page_files() -> dict[str, PageFile]:
+    """The files by name, `charts.js` among them, which is the script of the installed chart library.
+
+    Empty where the pages are not installed.
+    """
+    folder = _folder()
+    if folder is None:
+        return {}
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _TYPES]
+    files = {path.name: PageFile.of(path) for path in paths}
+    charts = _charts()
+    return files if charts is None else files | {"charts.js": PageFile.of(charts)}
+
+
+def _folder() -> Path | None:
+    """Inside the installed package, or beside it in a clone."""
+    package = Path(service.__file__).parent
+    candidates = (package / "dashboard", package.parent / "clients" / "dashboard")
+    return next((each for each in candidates if each.is_dir()), None)
+
+
+def _charts() -> Path | None:
+    found = sys.modules.get("plotly") or find_spec("plotly")
+    origin = getattr(found, "origin", None) or getattr(found, "__file__", None)
+    path = None if origin is None else Path(origin).parent / _CHARTS
+    return path if path is not None and path.is_file() else None

@@ -1,0 +1,171 @@
+"""The curator's overview: the budgets now and over time, a forecast, the alarm, a verification, a stream of events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import orjson
+from fastapi import Body, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.routing import compile_path
+
+from service.api.auth import Caller, CurrentReplica, guarded_router
+from service.api.exports import EXPORTED, exported
+from service.api.middleware.drain import DrainState
+from service.query.parse import parse_query
+from service.workflows.model.views import BudgetSummary, Principal
+from service.workflows.overview import SummaryHistory, Verification
+from service.workflows.ports.summaries import BudgetAlarm
+from service.workflows.reads.forecast import Forecast
+from service.workflows.replica import Replica
+
+router = guarded_router("curator")
+
+QUERY_BODY: Final = {
+    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}}}
+}
+_EVENTS = "/datasets/{dataset}/events"
+EVENTS_PATH = compile_path(f"/v1{_EVENTS}")[0]
+_EXPORT = "/datasets/{dataset}/budgets/export"
+EXPORT_PATH = compile_path(f"/v1{_EXPORT}")[0]
+EVENTS_LAST_S: Final = 600
+"""A stream ends after so long, and the browser asks again: by then its key or session may be gone."""
+EVENTS_EVERY_S: Final = 0.5
+BEAT_EVERY: Final = 30
+"""A comment is sent after so many looks without news, so that a connection that is gone is noticed."""
+EVENTS_MAX: Final = 32
+"""So many streams are open in a process at most."""
+_open: Final[set[object]] = set()
+
+
+class AlarmRequest(BaseModel):
+    """The share of people at which the alarm rings; null removes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: Annotated[float, Field(gt=0, le=1)] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmView:
+    """The alarm: `share` is None where none is set, `rang_at_sequence` until it has rung."""
+
+    share: float | None
+    rang_at_sequence: int | None
+
+    @classmethod
+    def of(cls, alarm: BudgetAlarm | None) -> "AlarmView":
+        """As it is sent."""
+        return cls(
+            share=None if alarm is None else alarm.share, rang_at_sequence=None if alarm is None else alarm.rang_seq
+        )
+
+
+@router.get("/datasets/{dataset}/budgets/summary")
+def read_budget_summary(replica: CurrentReplica, dataset: str) -> BudgetSummary:
+    """How much budget is left, over all individuals."""
+    return replica.overview.summary(dataset)
+
+
+@router.get("/datasets/{dataset}/budgets/history")
+def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory:
+    """The summary over time: a point every few seconds while queries come, thinned out as it grows."""
+    return replica.overview.history(dataset)
+
+
+@router.get(_EXPORT, responses=EXPORTED, response_class=Response)
+def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> Response:
+    """The account of every individual as one CSV or Parquet file."""
+    replica.curators.dataset(dataset)
+    return exported(dataset, request.headers.get("accept"), replica.curators)
+
+
+@router.post("/datasets/{dataset}/forecast", openapi_extra=QUERY_BODY)
+async def make_forecast(request: Request, replica: CurrentReplica, dataset: str) -> Forecast:
+    """How many more queries like this one the people it touches can pay for. Charges nothing and answers nothing."""
+    query = parse_query(await request.body())
+    return await run_in_threadpool(replica.overview.forecast, dataset, query)
+
+
+@router.get("/datasets/{dataset}/alarm")
+def read_alarm(replica: CurrentReplica, dataset: str) -> AlarmView:
+    """The alarm that is set."""
+    return AlarmView.of(replica.overview.alarm(dataset))
+
+
+@router.put("/datasets/{dataset}/alarm")
+def set_alarm(replica: CurrentReplica, dataset: str, wish: Annotated[AlarmRequest, Body()]) -> AlarmView:
+    """Ring, by a line in the log, when so large a share cannot pay for another query like the last."""
+    return AlarmView.of(replica.overview.set_alarm(dataset, wish.share))
+
+
+@router.post("/datasets/{dataset}/verification", status_code=202)
+def verify_ledger(replica: CurrentReplica, dataset: str) -> Verification:
+    """Begin to verify the dataset's ledger, unless that is under way."""
+    return replica.overview.verify(dataset)
+
+
+@router.get("/datasets/{dataset}/verification")
+def read_verification(replica: CurrentReplica, dataset: str) -> Verification:
+    """The last verification in this process, or the one under way."""
+    return replica.overview.verification(dataset)
+
+
+@router.get(_EVENTS, response_class=StreamingResponse)
+async def watch(
+    request: Request,
+    replica: CurrentReplica,
+    caller: Caller,
+    dataset: str,
+    seconds: Annotated[int, Query(ge=0, le=EVENTS_LAST_S)] = EVENTS_LAST_S,
+) -> Response:
+    """Server-sent events: `sequence` at once, and when entries were added to the ledger; for so many `seconds`."""
+    sequence = await run_in_threadpool(replica.overview.sequence, dataset)
+    headers = {"X-Accel-Buffering": "no"}
+    looks = int(seconds / EVENTS_EVERY_S)
+    events = _events(request.app.state.drain_state, replica, caller, _WatchedDataset(dataset, sequence, looks))
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedDataset:
+    """A dataset that is watched, its sequence at the beginning, and how often it is looked at."""
+
+    dataset: str
+    sequence: int
+    looks: int
+
+
+async def _events(
+    drain_state: DrainState, replica: Replica, caller: Principal, watched: _WatchedDataset
+) -> AsyncIterator[bytes]:
+    sequence = watched.sequence
+    if len(_open) >= EVENTS_MAX:
+        yield b"retry: 10000\n\n"
+        return
+    place = object()
+    _open.add(place)
+    try:
+        with replica.overview.watching(watched.dataset):
+            yield _event(sequence)
+            for look in range(1, watched.looks + 1):
+                await asyncio.sleep(EVENTS_EVERY_S)
+                if drain_state.draining:
+                    return
+                now = await run_in_threadpool(replica.overview.sequence, watched.dataset)
+                if now != sequence:
+                    sequence = now
+                    yield _event(sequence)
+                elif look % BEAT_EVERY == 0:
+                    if not await run_in_threadpool(replica.principals.is_active, caller.id):
+                        return
+                    yield b": still here\n\n"
+    finally:
+        _open.discard(place)
+
+
+def _event(sequence: int) -> bytes:
+    return b"event: sequence\ndata: " + orjson.dumps({"sequence": sequence}) + b"\n\n"

@@ -1,0 +1,80 @@
+"""The pages: the same public bytes for everyone. All they show comes from /v1, for which a sign-in is needed.
+
+Each audience has addresses of its own, so that no cache and no history mixes them.
+"""
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+from starlette.responses import RedirectResponse
+
+from service.api.auth import Authentication, authenticated
+from service.api.page_files import PageFile, page_files
+from service.api.problems import Refusal
+from service.workflows.model.errors import NotFound
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'"
+    " 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o=';"
+    " img-src 'self' data:; connect-src 'self';"
+    " form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types charts"
+)
+_AUDIENCES: Final = ("curator", "individual", "analyst", "auditor")
+_files: Final[dict[str, PageFile]] = {}
+_recognition: Final = Authentication()
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+async def start(request: Request) -> Response:
+    """To the caller's own page, or to the sign-in."""
+    try:
+        principal = await authenticated(request, _recognition)
+    except Refusal:
+        principal = None
+    return RedirectResponse("/sign-in" if principal is None else f"/{principal.role}", status_code=303)
+
+
+@router.get("/sign-in")
+@router.get("/curator")
+@router.get("/curator/{place:path}")
+@router.get("/individual")
+@router.get("/individual/{place:path}")
+@router.get("/analyst")
+@router.get("/analyst/{place:path}")
+@router.get("/auditor")
+@router.get("/auditor/{place:path}")
+@router.get("/docs")
+def page(request: Request) -> Response:
+    """The page of an audience; its script shows the place that the rest of the address names."""
+    name = request.url.path.split("/")[1]
+    return _sent(request, f"{name}.html")
+
+
+@router.get("/assets/{name}")
+def asset(request: Request, name: str) -> Response:
+    """A script, a style sheet or an image."""
+    if name.endswith(".html"):
+        raise NotFound
+    return _sent(request, name)
+
+
+def _sent(request: Request, name: str) -> Response:
+    if not _files:
+        _files.update(page_files())
+    file = _files.get(name)
+    if file is None:
+        raise NotFound
+    headers = {
+        "ETag": file.etag,
+        "Cache-Control": "no-cache",  # keep it, and ask whether it is still the same
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Vary": "Accept-Encoding",
+    }
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, media_type=file.media_type, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(file.body, media_type=file.media_type, headers=headers)

@@ -1,0 +1,57 @@
+"""The files of the pages: public, cached by their content, and unable to load anything else."""
+
+import gzip
+
+import pytest
+
+from service.api.page_files import page_files
+from tests.api.world import ROLES, World
+
+PAGES = ["/sign-in", "/docs", *(f"/{role}" for role in ROLES), "/curator/any/place", "/analyst/answer/1"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_is_the_same_for_everyone(world: World, path: str) -> None:
+    """With and without a key: status, bytes and headers."""
+    headers = {"X-Request-Id": "one"}
+    stranger = await world.client.get(path, headers=headers)
+    assert stranger.status_code == 200
+    for role in ROLES:
+        own = await world.call(role, "GET", path, headers=headers)
+        assert (own.content, own.headers) == (stranger.content, stranger.headers)
+
+
+@pytest.mark.parametrize("name", sorted(page_files()))
+async def test_a_file_is_sent_packed_and_once(world: World, name: str) -> None:
+    """Packed where the browser takes that; not again while its bytes are the same."""
+    path = f"/{name.removesuffix('.html')}" if name.endswith(".html") else f"/assets/{name}"
+    plain = await world.client.get(path, headers={"Accept-Encoding": "identity"})
+    packed = await world.client.get(path, headers={"Accept-Encoding": "gzip"})
+    assert plain.content == packed.content == page_files()[name].body
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(page_files()[name].packed) == plain.content
+    again = await world.client.get(path, headers={"If-None-Match": plain.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", plain.headers["etag"])
+    other = await world.client.get(path, headers={"If-None-Match": '"other"'})
+    assert other.status_code == 200
+
+
+async def test_the_policy_allows_this_origin_alone(world: World) -> None:
+    """No inline script, no evaluation, no frame, no form that leaves, no markup from text."""
+    response = await world.client.get("/curator")
+    parts = [part.split() for part in response.headers["content-security-policy"].split(";")]
+    policy = {part[0]: part[1:] for part in parts}
+    assert policy["default-src"] == ["'none'"]
+    assert policy["script-src"] == policy["connect-src"] == ["'self'"]
+    assert not {"'unsafe-inline'", "'unsafe-eval'"} & {word for words in policy.values() for word in words}
+    for name in ("form-action", "base-uri", "frame-ancestors"):
+        assert policy[name] == ["'none'"]
+    assert policy["require-trusted-types-for"] == ["'script'"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/nothing.js", "/assets/curator.html", "/assets/../page_files.py", "/assets/%2e%2e/pyproject.toml"]
+)
+async def test_nothing_but_the_files_is_served(world: World, path: str) -> None:
+    """No path leads out of the folder: files are known by name."""
+    assert (await world.client.get(path)).status_code == 404
