@@ -1,0 +1,52 @@
+// Numbers and times for people.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const figures = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+
+export const count = (value) => whole.format(value);
+export const number = (value) => (Math.abs(value) >= 10000 || Number.isInteger(value) ? whole.format(value) : figures.format(value));
+
+/** A share as a percentage: 0.4 % and 99.8 %, but 17 %. */
+export function percent(share) {
+  const value = 100 * share;
+  if (value === 0 || value === 100) return `${value} %`;
+  const digits = value < 0.1 ? 3 : value < 1 ? 2 : value < 10 || value > 99 ? 1 : 0;
+  const text = value.toFixed(digits);
+  if (Number(text) === 0) return "< 0.001 %";
+  return `${Number(text) === 100 && value < 100 ? "99.99" : Number(text)} %`;
+}
+
+/** A small number such as δ: 1e-6, not 0.000001. */
+export const small = (text) => (Number(text) > 0 && Number(text) < 1e-3 ? Number(text).toExponential() : String(Number(text)));
+
+/** ρ in few figures. */
+export const rho = (text) => (text === null || text === undefined ? "no limit" : Number(text) === 0 ? "0" : Number(text).toPrecision(3).replace(/\.?0+$/, ""));
+
+/** `1 person`, `2 people`. */
+export const people = (value) => (value === 1 ? "1 person" : `${count(value)} people`);
+export const times = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+/** The time of an instant of today, the day and the time of an earlier one. */
+export function instant(text) {
+  const at = new Date(text);
+  const is_today = at.toDateString() === new Date().toDateString();
+  return is_today ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
+}
+export const date = (text) => day.format(new Date(text));
+export const now = () => clock.format(new Date());
+
+/** Rows as CSV; a cell that a spreadsheet would take for a formula begins with an apostrophe. */
+export function csv(columns, rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
+}
+
+/** The promise of a dataset: ε and δ, or ρ. */
+export const guarantee = (dataset) => (dataset.guarantee.epsilon === null ? `ρ = ${rho(dataset.budget_rho)}` : `ε = ${dataset.guarantee.epsilon}, δ = ${small(dataset.guarantee.delta)}`);

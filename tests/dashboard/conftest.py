@@ -1,0 +1,62 @@
+"""One service for all tests of the pages on a worker, and one browser for each module.
+
+While Playwright runs it holds an event loop in its thread, in which no asynchronous test can run: it stops with its
+module.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.dashboard.browser import Scheme, Site, Visit, chromium, open_browser, open_site, visiting
+
+Opening = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The browser. Where the machine has none, the test is skipped."""
+    path = chromium()
+    if path is None:
+        pytest.skip("NO BROWSER: the pages are not tested here; install Debian's package chromium")
+    with open_browser(path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The service."""
+    with open_site(tmp_path_factory.mktemp("site")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site) -> Iterator[Visit]:
+    """A visit in a window of usual size."""
+    with visiting(browser, site) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_visit(browser: Browser, site: Site) -> Iterator[Opening]:
+    """Opens visits, in a scheme and a width."""
+    with ExitStack() as opened:
+
+        def opening(scheme: Scheme = "light", width: int = 1280) -> Visit:
+            return opened.enter_context(visiting(browser, site, scheme=scheme, width=width))
+
+        yield opening
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Makes a file with a name and a text."""
+
+    def make(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return make

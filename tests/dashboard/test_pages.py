@@ -1,0 +1,319 @@
+"""The pages in a real browser, each as one of its audience uses it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.dashboard.browser import Site, Visit
+from tests.e2e.workers import await_that
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+REFUSED = r"status of 4\d\d"
+MakeFile = Callable[[str, str], Path]
+
+
+@pytest.mark.parametrize("role", ["curator", "individual", "analyst", "auditor"])
+def test_each_role_signs_in_and_out(visit: Visit, role: str) -> None:
+    """The key is kept nowhere; another role's address leads to one's own page; after the sign-out nothing is shown."""
+    other = "analyst" if role == "curator" else "curator"
+    visit.sign_in(role)
+    visit.go(f"/{other}")
+    visit.page.wait_for_url(f"**/{role}**")
+
+    (cookie,) = visit.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
+    stored = visit.page.evaluate(
+        "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])"
+    )
+    assert visit.site.keys[role] not in stored
+    assert cookie["value"] not in stored
+
+    visit.page.get_by_role("button", name="Sign out").click()
+    visit.page.wait_for_url("**/sign-in")
+    visit.expected.append(r"status of 401")
+    visit.page.goto(f"{visit.site.url}/{role}")
+    visit.page.wait_for_url("**/sign-in?ended=1")
+    expect(visit.page.get_by_text("Your session has ended")).to_be_visible()
+
+
+def test_a_wrong_key_is_refused_in_words(visit: Visit) -> None:
+    """The form says so, and a key that is none is not even sent."""
+    visit.expected.append(r"status of 401")
+    visit.page.goto(f"{visit.site.url}/")
+    visit.page.wait_for_url("**/sign-in")
+    visit.page.get_by_label("API key").fill("sparing_wrong")
+    visit.page.get_by_role("button", name="Sign in").click()
+    expect(visit.page.get_by_role("alert")).to_contain_text("This key is not valid.")
+    visit.page.get_by_label("API key").fill("sparing wrong…")
+    visit.page.get_by_role("button", name="Sign in").click()
+    expect(visit.page.get_by_role("alert")).to_contain_text("This is not an API key.")
+
+
+def test_a_revoked_key_ends_the_session(visit: Visit) -> None:
+    """The next request leads to the sign-in."""
+    with visit.site.client("curator") as curator:
+        made = curator.post("/v1/principals", json={"role": "auditor", "name": "short", "dataset": "town"}).json()
+    visit.site.keys["short"] = made["key"]
+    visit.page.goto(f"{visit.site.url}/sign-in")
+    visit.page.get_by_label("API key").fill(made["key"])
+    visit.page.get_by_role("button", name="Sign in").click()
+    expect(visit.page.get_by_role("heading", name="The record of town")).to_be_visible()
+    with visit.site.client("curator") as curator:
+        curator.delete(f"/v1/principals/{made['id']}").raise_for_status()
+    visit.expected.append(r"status of 401")
+    visit.page.get_by_role("button", name="Check the chain").click()
+    visit.page.wait_for_url("**/sign-in?ended=1")
+
+
+def test_the_histogram_moves_while_a_client_asks(visit: Visit) -> None:
+    """Without loading the page again: the sentence, the bars, the newest query and the sequence."""
+    visit.sign_in("curator")
+    visit.go("/curator/town")
+    page = visit.page
+    expect(page.locator(".live")).to_contain_text("live, sequence")
+    before = _counted(visit)
+    visit.site.ask(sigma=9.0, where={"eq": [{"col": "country"}, "NO"]})
+    newest = page.get_by_role("region", name="Queries, newest first").get_by_role("row").nth(1)
+    expect(newest).to_contain_text("count of people where country = “NO”, σ 9")
+    await_that(lambda: _counted(visit) != before)
+    visit.picture("curator-overview-light")
+
+
+def _counted(visit: Visit) -> str:
+    drawn = "document.querySelector('.chart')?.data?.[0].y.join() ?? ''"
+    await_that(lambda: visit.page.evaluate(drawn) != "")
+    bars: str = visit.page.evaluate(drawn)
+    return bars
+
+
+def test_the_forecast_follows_the_form(visit: Visit) -> None:
+    """A smaller σ costs more, and fewer such queries remain."""
+    visit.sign_in("curator")
+    visit.go("/curator/town")
+    title = visit.page.locator("section", has_text="What the next queries would meet").locator("figcaption")
+    expect(title).to_contain_text("can pay for one")
+    visit.page.get_by_label("Noise σ").fill("1")
+    expect(title).to_contain_text("would be left out at once")
+
+
+def test_a_receipt_appears_and_a_pause_takes_effect_on_the_next_query(visit: Visit) -> None:
+    """Charged, then left out while paused, then charged again."""
+    visit.sign_in("individual")
+    page, receipts = visit.page, visit.page.get_by_role("region", name="Receipts, newest first")
+
+    def newest(words: str, outcome: str) -> None:
+        page.reload()
+        row = receipts.get_by_role("row").nth(1)
+        expect(row).to_contain_text(words)
+        expect(row).to_contain_text(outcome)
+
+    visit.site.ask(sigma=31.0)
+    newest("count of people, σ 31", "used your data")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("You have paused.")).to_be_visible()
+    visit.site.ask(sigma=32.0)
+    newest("count of people, σ 32", "left you out")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("You have paused.")).to_have_count(0)
+    visit.site.ask(sigma=33.0)
+    newest("count of people, σ 33", "used your data")
+    visit.picture("individual-light")
+
+
+def test_an_individual_sees_its_record_and_saves_its_account(visit: Visit) -> None:
+    """The record is its own; the file holds every receipt, those that did not concern it too."""
+    visit.sign_in("individual")
+    page = visit.page
+    page.get_by_role("button", name="Show it").click()
+    expect(page.get_by_role("region", name="Your rows in people")).to_contain_text("80")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="JSON").click()
+    told = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    with visit.site.client("individual") as own:
+        receipts = own.get("/v1/me/receipts", params={"limit": 1000}).json()["items"]
+    assert [row["query_id"] for row in told["receipts"]] == [row["query_id"] for row in receipts]
+    assert told["record"]["tables"]["people"]["rows"][0]["age"] == 80
+    assert "p1" not in json.dumps(told["record"])
+
+
+def test_a_request_to_be_erased_reaches_the_curator(visit: Visit, open_visit: Callable[[], Visit]) -> None:
+    """The curator erases after typing the key; the individual's session ends with it."""
+    with visit.site.client("curator") as curator:
+        wish = {"role": "individual", "name": "leaving", "dataset": "town", "individual": "p7"}
+        visit.site.keys["individual of p7"] = curator.post("/v1/principals", json=wish).json()["key"]
+    visit.page.on("dialog", lambda dialog: dialog.accept())
+    visit.page.goto(f"{visit.site.url}/sign-in")
+    visit.page.get_by_label("API key").fill(visit.site.keys["individual of p7"])
+    visit.page.get_by_role("button", name="Sign in").click()
+    visit.page.get_by_role("button", name="Ask for it").click()
+    expect(visit.page.get_by_text("You have asked to be erased.")).to_be_visible()
+
+    curators = open_visit()
+    curators.sign_in("curator")
+    curators.go("/curator/town/people")
+    page = curators.page
+    page.get_by_role("button", name="p7", exact=True).click()
+    expect(page.get_by_role("heading", name="Individual p7")).to_be_visible()
+    page.get_by_text("Erase this individual …").click()
+    page.get_by_label("Type the key p7 to confirm").fill("p8")
+    page.get_by_role("button", name="Erase", exact=True).click()
+    expect(page.get_by_text("The confirmation must be exactly p7.").first).to_be_visible()
+    curators.expected.append("confirmation must be")
+    page.get_by_label("Type the key p7 to confirm").fill("p7")
+    page.get_by_role("button", name="Erase", exact=True).click()
+    expect(page.get_by_text("Individual p7 is erased.")).to_be_visible()
+
+    visit.expected.append(r"status of 40[14]")
+    visit.page.reload()
+    visit.page.wait_for_url("**/sign-in?ended=1")
+
+
+def test_a_bad_file_shows_row_and_column(visit: Visit, file: MakeFile) -> None:
+    """Nothing is stored; the mended file is, and sending it again stores it once."""
+    visit.sign_in("curator")
+    visit.go("/curator/town/data")
+    page = visit.page
+    visit.expected.append(REFUSED)
+    header = "person_id,country,age,member\n"
+    page.get_by_label("File", exact=True).set_input_files(file("bad.csv", f"{header}zed,NO,old,true\n"))
+    page.get_by_role("button", name="Upload").click()
+    problem = page.get_by_role("alert")
+    expect(problem).to_contain_text("rows[1].age")
+    page.get_by_label("File", exact=True).set_input_files(file("good.csv", f"{header}zed,FI,130,true\n"))
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("1 rows are stored, with 1 new people.")).to_be_visible()
+    expect(page.get_by_text("age: 1 moved to the nearer bound")).to_be_visible()
+    expect(page.get_by_text("country: 1 outside the declared categories")).to_be_visible()
+
+
+def test_the_curator_finds_a_query_and_verifies_the_ledger(visit: Visit) -> None:
+    """A search by words; the service's verification; the browser's own chain."""
+    visit.site.ask(sigma=41.0, where={"eq": [{"col": "country"}, "DK"]})
+    visit.sign_in("curator")
+    visit.go("/curator/town/queries")
+    page, rows = visit.page, visit.page.get_by_role("region", name="Queries, newest first").get_by_role("row")
+    page.get_by_label("Search").fill("country dk 41")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("count of people where country = “DK”, σ 41")
+    page.get_by_label("Search").fill("nothing like it")
+    expect(page.get_by_text("No query matches.")).to_be_visible()
+    visit.go("/curator/town/ledger")
+    page.get_by_role("button", name="Verify the ledger").click()
+    expect(page.get_by_text("The ledger holds.")).to_be_visible(timeout=30_000)
+    page.get_by_role("button", name="Check the chain").click()
+    expect(page.get_by_text("The chain holds.")).to_be_visible()
+
+
+def test_an_auditor_sees_a_changed_entry(visit: Visit) -> None:
+    """The chain that the service lists holds; with one analyst's name changed on the way it does not."""
+    visit.sign_in("auditor")
+    visit.go("/auditor")
+    page = visit.page
+    page.get_by_role("button", name="Check the chain").click()
+    expect(page.get_by_text("The chain holds.")).to_be_visible()
+    newest = page.locator(".key").text_content()
+    with visit.site.client("auditor") as auditor:
+        assert auditor.get("/v1/datasets/town/ledger", params={"limit": 1}).json()["items"][0]["hash"] == newest
+
+    def changed(route: Route) -> None:
+        told = route.fetch()
+        document = told.json()
+        document["items"][3]["analyst"] = "another"
+        route.fulfill(response=told, json=document)
+
+    page.route("**/ledger?*", changed)
+    page.get_by_role("button", name="Check the chain").click()
+    expect(page.get_by_text("The chain is broken.")).to_be_visible()
+
+
+def test_an_analyst_previews_and_asks(visit: Visit) -> None:
+    """The preview follows the form; the answer has an error bar; a repeat is said to be free; refusals have words."""
+    visit.sign_in("analyst")
+    visit.go("/analyst")
+    page = visit.page
+    expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 39")
+    page.get_by_label("Amount").fill("40")
+    expect(page.get_by_text("with 95 % confidence")).to_contain_text("± 78")
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Column").select_option("age")
+    page.get_by_label("Comparison").select_option("ge")
+    page.get_by_role("textbox", name="Value").fill("30")
+    expect(page.get_by_text("count of people where age ≥ 30, σ 40")).to_be_visible()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".result")).to_contain_text("± 78")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_text("This answer was given before, and cost nothing.")).to_be_visible()
+    visit.picture("analyst-light")
+
+    page.get_by_role("checkbox", name="country").check()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("figcaption")).to_contain_text("is largest with")
+    visit.go("/analyst/history")
+    expect(page.get_by_role("region", name="Your answers, newest first")).to_contain_text("by country")
+
+    visit.expected.append(REFUSED)
+    visit.go("/analyst")
+    page.get_by_label("The query as JSON").fill(json.dumps({"version": 1, "select": [{"sum": {"column": "agee"}}]}))
+    expect(page.get_by_role("alert")).to_contain_text("noise")
+
+
+def test_an_analysts_page_asks_for_nothing_that_depends_on_data(visit: Visit) -> None:
+    """Its requests are those of the analyst's part of the interface."""
+    seen: set[str] = set()
+    visit.page.on("request", lambda request: seen.add(httpx.URL(request.url).path))
+    visit.sign_in("analyst")
+    for path in ("/analyst", "/analyst/history", "/analyst/allowance"):
+        visit.go(path)
+    visit.page.wait_for_timeout(1000)
+    asked = {path for path in seen if path.startswith("/v1/")}
+    assert asked <= {
+        "/v1/session",
+        "/v1/datasets",
+        "/v1/allowances",
+        "/v1/queries",
+        "/v1/datasets/town/queries/preview",
+    }
+
+
+def test_a_curator_registers_a_dataset_and_hands_out_a_key(visit: Visit) -> None:
+    """The form builds the schema; the empty dataset says how it is filled; the key is shown once and works."""
+    visit.sign_in("curator")
+    visit.go("/curator/_register")
+    page = visit.page
+    page.get_by_label("Name").first.fill("shop")
+    page.get_by_label("Column", exact=True).fill("country")
+    page.get_by_label("Categories, separated by commas").fill("NO, SE")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_role("heading", name="shop has no people yet")).to_be_visible()
+    with visit.site.client("curator") as curator:
+        tables = curator.get("/v1/datasets/shop").json()["tables"]
+    assert tables["people"]["columns"] == {"country": {"type": "category", "categories": ["NO", "SE"], "size": None}}
+
+    visit.go("/curator/_keys")
+    page.get_by_label("Name", exact=True).fill("Ann of the shop")
+    page.get_by_label("Role").select_option("analyst")
+    page.get_by_label("Dataset", exact=True).first.select_option("shop")
+    page.get_by_role("button", name="Make the key", exact=True).click()
+    key = page.locator(".key").text_content() or ""
+    with httpx.Client(base_url=visit.site.url, headers={"Authorization": f"Bearer {key}"}) as analyst:
+        assert [each["name"] for each in analyst.get("/v1/datasets").json()] == ["shop"]
+        page.on("dialog", lambda dialog: dialog.accept())
+        row = page.get_by_role("row").filter(has_text="Ann of the shop")
+        row.get_by_role("button", name="Revoke").click()
+        expect(row).to_contain_text("revoked")
+        assert analyst.get("/v1/datasets").status_code == 401
+
+
+def test_the_alarm_is_set_on_the_page(visit: Visit, site: Site) -> None:
+    """And kept by the service."""
+    visit.sign_in("curator")
+    visit.go("/curator/town")
+    visit.page.get_by_label("Per cent of the people").fill("25")
+    visit.page.get_by_role("button", name="Set the alarm").click()
+    expect(visit.page.get_by_text("It rings when 25 %")).to_be_visible()
+    with site.client("curator") as curator:
+        assert curator.get("/v1/datasets/town/alarm").json()["share"] == 0.25
