@@ -14,6 +14,7 @@ RUN python -m venv --without-pip /opt/sparing \
 
 COPY pyproject.toml README.md LICENSE ./
 COPY service ./service
+COPY clients/dashboard ./clients/dashboard
 RUN python -m pip --python /opt/sparing/bin/python install --no-deps --no-build-isolation --no-index . \
  && python -m pip --python /opt/sparing/bin/python uninstall --yes editables hatchling
 

@@ -13,6 +13,7 @@ from tests.mutants import (
     schedule,
     starting,
     statements,
+    uploads,
     verifying,
     witness,
 )
@@ -32,4 +33,5 @@ MUTANTS = [
     *counters.MUTANTS,
     *rewriting.MUTANTS,
     *starting.MUTANTS,
+    *uploads.MUTANTS,
 ]

@@ -62,13 +62,17 @@ def test_each_wheel_holds_its_own_package_and_nothing_else(project: str, package
 
 
 def test_ci_runs_what_people_run() -> None:
-    """.ci/run stops at the first error and does two things: `make check`, and then `make test`."""
+    """.ci/run stops at the first error: a browser where one can be had, `make check`, and then `make test`."""
     script = ROOT / ".ci" / "run"
     lines = [line for line in script.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
 
     assert script.stat().st_mode & stat.S_IXUSR
     assert lines[0] == "set -euo pipefail"
-    assert [line for line in lines[1:] if not line.startswith("cd ")] == ["make check", "make test"]
+    assert [line for line in lines[1:] if not line.startswith("cd ")] == [
+        ".ci/install_browser",
+        "make check",
+        "make test",
+    ]
 
 
 def test_make_says_what_it_can_do() -> None:

