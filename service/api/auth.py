@@ -1,8 +1,8 @@
 """Authentication: a route without a guard cannot be built, and the guard speaks before anything of the request is read.
 
 FastAPI parses a body before it asks a dependency: malformed JSON would be answered with 422, which tells a stranger
-that the route is there. `GuardedRoute` asks the guard first. A principal of another role is answered exactly as on a
-path that does not exist.
+that the route is there. `GuardedRoute` asks the guard first. A principal of another role is told which role the route
+needs, which the interface's public document says too; another's dataset is answered as a path that does not exist.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from service.api.credentials import Credential, credential_of
 from service.api.problems import unauthorized
 from service.api.read_slots import turn_of
 from service.failpoints import reach
-from service.workflows.model.errors import NotFound
+from service.workflows.model.errors import NotFound, RoleRequired
 from service.workflows.model.views import Principal, Role
 from service.workflows.replica import Replica
 
@@ -47,7 +47,7 @@ class RouteGuard:
     ) -> Principal:
         """The principal.
 
-        Raises a 401 refusal for no valid key, NotFound for another role or another's dataset, RateLimited.
+        Raises a 401 refusal for no valid key, NotFound for another's dataset, RoleRequired, RateLimited.
         """
         principal: Principal | None = getattr(request.state, "principal", None)
         if principal is None:
@@ -63,17 +63,18 @@ class RouteGuard:
             raise unauthorized()
         if replica.limiter is not None:
             await run_in_threadpool(replica.limiter.admit, principal)
-        if principal.role not in self.roles or not self._may_enter(principal, request):
+        if not _sees(principal, request):
             raise NotFound
+        if principal.role not in self.roles or (self.for_all_datasets and principal.dataset is not None):
+            raise RoleRequired(*self.roles, for_all_datasets=self.for_all_datasets)
         return principal
 
-    def _may_enter(self, principal: Principal, request: Request) -> bool:
-        if "\0" in request.scope["path"]:
-            return False  # nothing can have such a name: the database cannot hold it
-        if principal.dataset is None:
-            return True
-        named = request.path_params.get("dataset", principal.dataset)
-        return named == principal.dataset and not self.for_all_datasets
+
+def _sees(principal: Principal, request: Request) -> bool:
+    """Whether the address may name something of the principal's: of its one dataset, if it is bound to one."""
+    if "\0" in request.scope["path"]:
+        return False  # nothing can have such a name: the database cannot hold it
+    return principal.dataset is None or request.path_params.get("dataset", principal.dataset) == principal.dataset
 
 
 class Authentication:

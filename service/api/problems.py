@@ -4,7 +4,8 @@ The statuses, drawn:
 
     400  idempotency-key-missing, idempotency-key-invalid
     401  unauthorized               no key, a malformed, unknown or revoked one: the same bytes
-    403  allowance-exceeded         public numbers only
+    403  role-required              the route is for another role; never says whether a dataset or record exists
+         allowance-exceeded         public numbers only
     404  not-found                  unknown, or not this principal's to see: the same bytes
     405  method-not-allowed
     408  request-timeout            the body stopped coming
@@ -50,6 +51,7 @@ from service.workflows.model.errors import (
     NotFound,
     OverLimit,
     RateLimited,
+    RoleRequired,
     Unavailable,
     WitnessLost,
     WorkflowError,
@@ -64,6 +66,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     KeyConflict: 422,
     NotFound: 404,
     NameTaken: 409,
+    RoleRequired: 403,
     AllowanceExceeded: 403,
     RateLimited: 429,
     Busy: 429,

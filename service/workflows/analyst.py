@@ -48,7 +48,10 @@ class Analysts:
         return self._registry.is_open_for(dataset)
 
     def preview(self, principal: Principal, dataset: str, query: Query) -> Preview:
-        """Everything public about a query; reads no record and costs nothing. Raises InvalidRequest, Fenced."""
+        """Everything public about a query, for the dataset's curators too. Raises InvalidRequest, Fenced.
+
+        Reads no record and costs nothing.
+        """
         record = self._visible(principal, dataset)
         plan = compiled(query, record)
         self._registry.guard(record).refuse_if_closed()

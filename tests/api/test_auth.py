@@ -5,6 +5,7 @@ import io
 import threading
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import APIRouter, Depends
 
@@ -34,26 +35,27 @@ class TestEveryRoute:
 
     @pytest.mark.parametrize("route", ROUTES, ids=str)
     async def test_each_role_gets_its_own_part(self, world: World, route: Route) -> None:
-        """Its own routes answer; on another's the bytes are those of a path that does not exist."""
-        nothing = await route.call(world, "curator", path="/v1/nothing")
-        assert nothing.status_code == 404
+        """Its own routes answer; another's says which role it needs, and nothing about the path's dataset or record."""
         for role in ROLES:
             response = await route.call(world, role)
             if role in route.roles:
                 assert (role, response.status_code) == (role, route.status), response.text
             else:
-                assert (role, response.status_code, response.content) == (role, 404, nothing.content)
-                assert response.headers == nothing.headers
+                _assert_role_required(response, route)
+                named = await route.call(
+                    world, role, path=route.path(world).replace("/individuals/ed", "/individuals/nobody")
+                )
+                assert (named.content, named.headers) == (response.content, response.headers)
 
     @pytest.mark.parametrize("route", ROUTES, ids=str)
     async def test_another_role_is_refused_before_its_request_is_read(self, world: World, route: Route) -> None:
-        """Malformed JSON, a missing key or a bad limit does not show that the route is there."""
+        """Malformed JSON, a missing key or a bad limit is never reported to another role."""
         stranger = next((role for role in ROLES if role not in route.roles), None)
         if stranger is None:
             assert route.template == "/v1/session", "the one route that is for every role"
             return
         response = await world.call(stranger, route.method, f"{route.path(world)}?limit=x", content=b"{ not json")
-        assert response.json()["type"] == "urn:sparing:problem:not-found"
+        _assert_role_required(response, route)
 
     @pytest.mark.parametrize("route", [each for each in ROUTES if "{dataset}" in each.template], ids=str)
     async def test_an_unknown_dataset_and_one_out_of_bounds_are_the_same(self, world: World, route: Route) -> None:
@@ -199,7 +201,9 @@ class TestBounds:
         world.enrol("bound", "curator", dataset="care")
         for route in ROUTES:
             if route.roles == {"curator"} and "{dataset}" not in route.template:
-                assert (await route.call(world, "bound")).status_code == 404
+                refused = await route.call(world, "bound")
+                assert refused.status_code == 403
+                assert refused.json()["detail"] == "This request needs a key with the role curator, for all datasets."
         assert (await world.call("bound", "GET", "/v1/datasets/care/budgets")).status_code == 200
 
     async def test_a_name_that_nothing_can_have_is_not_found(self, world: World) -> None:
@@ -223,6 +227,13 @@ class TestBuilding:
         router = guarded_router("curator")
         with pytest.raises(TypeError, match="exactly one guard, not 2"):
             router.get("/twice", dependencies=[Depends(RouteGuard("analyst"))])(lambda: None)
+
+
+def _assert_role_required(response: httpx.Response, route: Route) -> None:
+    assert response.status_code == 403, response.text
+    problem = response.json()
+    assert problem["type"] == "urn:sparing:problem:role-required"
+    assert f"the role {' or '.join(sorted(route.roles))}" in problem["detail"]
 
 
 def _another() -> dict[str, object]:

@@ -127,7 +127,7 @@ REFUSED = [
     ("analyst", "GET", "/v1/queries/00000000-0000-0000-0000-000000000000", {}, 404, "not-found"),
     ("analyst", "GET", "/v1/queries/7", {}, 404, "not-found"),
     ("individual", "POST", "/v1/me/budgets/care/lower", {"json": {"limit_rho": "2"}}, 422, "invalid-request"),
-    ("auditor", "GET", "/v1/datasets/care/budgets", {}, 404, "not-found"),
+    ("auditor", "GET", "/v1/datasets/care/budgets", {}, 403, "role-required"),
     ("auditor", "GET", "/v1/" + "x" * 3000, {}, 414, "uri-too-long"),
     ("auditor", "GET", "/v1/datasets", {"headers": {"X": "x" * 20_000}}, 431, "headers-too-large"),
 ]

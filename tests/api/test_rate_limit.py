@@ -42,7 +42,7 @@ async def test_paths_that_are_not_ones_own_count_as_well(world: World) -> None:
     """A principal that knocks at the wrong doors is the same principal; a stranger is 401 for ever."""
     world.replica.limiter = Limiter(RATE, NoCache(), clock=lambda: 5.0)
     statuses = [(await world.call("auditor", "GET", "/v1/me/budgets")).status_code for _ in range(5)]
-    assert statuses == [404, 404, 404, 429, 429]
+    assert statuses == [403, 403, 403, 429, 429]
     assert {(await world.call(None, "GET", "/v1/me/budgets")).status_code for _ in range(5)} == {401}
 
 

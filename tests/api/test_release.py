@@ -149,7 +149,7 @@ async def test_a_refusal_before_admission_leaves_a_slot_later(timed: Timed) -> N
     assert await timed.ask(b"{}") == (422, 10)
     assert await timed.ask(FRESH, key="") == (400, 10)
     assert await timed.post("datasets/none/queries", FRESH) == (404, 10)
-    assert await timed.ask(FRESH, role="auditor") == (404, 10)
+    assert await timed.ask(FRESH, role="auditor") == (403, 10)
     assert timed.overruns.count == 0
 
 

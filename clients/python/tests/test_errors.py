@@ -13,7 +13,7 @@ from sparing._errors import error_of, failure_of
 CLASSES = {
     400: "InvalidRequestError",
     401: "AuthenticationError",
-    403: "APIStatusError",
+    403: "PermissionDeniedError",
     404: "NotFoundError",
     409: "ConflictError",
     413: "InvalidRequestError",

@@ -1,4 +1,4 @@
-"""The analyst's calls: ask, preview, fetch again. Nothing here knows how many people there are."""
+"""The analyst's calls: ask, fetch again. Nothing here knows how many people there are."""
 
 from typing import Annotated
 from uuid import UUID
@@ -8,21 +8,12 @@ from fastapi import Header, Request, Response
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.middleware.fast_path import FastRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.query_requests import (
-    KEYED_QUERY,
-    QUERY_BODY,
-    SMALL_BODY_BYTES,
-    Admitted,
-    SentQuery,
-    sent_key,
-    submit,
-    wait_for_answer,
-)
+from service.api.query_requests import KEYED_QUERY, SMALL_BODY_BYTES, Admitted, sent_key, submit, wait_for_answer
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
 from service.query.parse import parse_query
-from service.workflows.model.analyst_views import Allowance, Preview, ReleaseRow
+from service.workflows.model.analyst_views import Allowance, ReleaseRow
 from service.workflows.model.views import Page
 
 router = guarded_router("analyst")
@@ -53,12 +44,6 @@ router.add_api_route(
     openapi_extra=KEYED_QUERY,
     route_class_override=FastRoute,
 )
-
-
-@router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
-def preview(replica: CurrentReplica, caller: Caller, dataset: str, query: SentQuery) -> Preview:
-    """Everything public about a query, without asking it."""
-    return replica.analysts.preview(caller, dataset, query)
 
 
 async def ask_many(request: Request, caller: Caller, dataset: str) -> Response:

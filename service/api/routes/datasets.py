@@ -1,7 +1,9 @@
-"""The datasets that can be asked about: the public schema for analysts, with counts for curators."""
+"""The datasets that can be asked about, for analysts and curators: schemas, counts for curators, previews."""
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import CuratorDataset, for_curator
+from service.api.query_requests import QUERY_BODY, SentQuery
+from service.workflows.model.analyst_views import Preview
 from service.workflows.model.views import PublicDataset
 
 router = guarded_router("curator", "analyst")
@@ -21,3 +23,9 @@ def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> Curat
     if caller.role != "curator":
         return replica.analysts.dataset(caller, dataset)
     return for_curator(replica.curators.dataset(dataset))
+
+
+@router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
+def preview(replica: CurrentReplica, caller: Caller, dataset: str, query: SentQuery) -> Preview:
+    """Everything public about a query, without asking it."""
+    return replica.analysts.preview(caller, dataset, query)

@@ -6,6 +6,7 @@
     ├── KeyConflict          the idempotency key was used for another request
     ├── NotFound             unknown, or not this principal's to see (indistinguishable)
     ├── NameTaken            the name exists already
+    ├── RoleRequired         the request is for principals of another role; decided by the key and the route alone
     ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
@@ -37,6 +38,7 @@ __all__ = [
     "OverLimit",
     "PersonOverLimit",
     "RateLimited",
+    "RoleRequired",
     "Unavailable",
     "WitnessLost",
     "WorkflowError",
@@ -117,6 +119,18 @@ class NameTaken(WorkflowError):
 
     slug = "name-taken"
     title = "That name is taken."
+
+
+class RoleRequired(WorkflowError):
+    """The request is for principals of another role, or for those that are bound to no dataset."""
+
+    slug = "role-required"
+    title = "Your key does not have the role that this request needs."
+
+    def __init__(self, *roles: str, for_all_datasets: bool = False) -> None:
+        """Name the roles of the request; at least one."""
+        bounds = ", for all datasets" if for_all_datasets else ""
+        super().__init__(f"This request needs a key with the role {' or '.join(sorted(roles))}{bounds}.")
 
 
 class AllowanceExceeded(WorkflowError):

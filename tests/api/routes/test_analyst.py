@@ -201,6 +201,18 @@ class TestPreview:
         for name in ("dimension", "grid", "sigma", "half_width_95", "worst_case_rho"):
             assert preview[name] == answer[name]
 
+    async def test_a_curator_previews_its_own_dataset_as_an_analyst_does(self, world: World) -> None:
+        """The same bytes but for the allowance, which a curator does not have."""
+        world.enrol("bound", "curator", dataset="care")
+        path = "/v1/datasets/care/queries/preview"
+        analyst, curator, bound = [
+            (await world.call(role, "POST", path, content=SUM)).json() for role in ("analyst", "curator", "bound")
+        ]
+        assert curator == bound == analyst | {"allowance_left_rho": None}
+        await world.call("curator", "POST", "/v1/datasets", json=_other())
+        world.enrol("elsewhere", "curator", dataset="other")
+        assert (await world.call("elsewhere", "POST", path, content=SUM)).status_code == 404
+
     async def test_what_is_wrong_is_named(self, world: World) -> None:
         """As it would be when asked."""
         response = await world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=b'{"version":2}')
@@ -249,3 +261,8 @@ class TestReleases:
         (allowance,) = (await world.call("analyst", "GET", "/v1/allowances")).json()
         assert set(allowance) == {"dataset", "allowance_rho", "spent_rho", "left_rho"}
         assert (allowance["dataset"], allowance["allowance_rho"]) == ("care", None)
+
+
+def _other() -> dict[str, object]:
+    tables = {"people": {"kind": "individuals", "key": "id", "columns": {}}}
+    return {"name": "other", "guarantee": {"rho": "1"}, "capacity": 10, "tables": tables}

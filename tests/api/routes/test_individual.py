@@ -74,10 +74,10 @@ async def test_a_pause_is_a_state_that_ends(world: World) -> None:
 
 
 async def test_only_the_own_pause_ends(world: World) -> None:
-    """Another dataset is not found, and no other role has the route."""
+    """Another dataset is not found, and every other role is refused."""
     assert (await world.call("individual", "POST", "/v1/me/budgets/other/resume")).status_code == 404
     for role in ("curator", "analyst", "auditor"):
-        assert (await world.call(role, "POST", "/v1/me/budgets/care/resume")).status_code == 404
+        assert (await world.call(role, "POST", "/v1/me/budgets/care/resume")).status_code == 403
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@
     └── APIStatusError            the service refused; carries its problem document
         ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
         ├── AuthenticationError   401: no key, or not a valid one
+        ├── PermissionDeniedError 403: this key has another role, or its allowance is used up
         ├── NotFoundError         404: unknown, or not yours to see (the service tells these apart nowhere)
         ├── ConflictError         409: the name is taken, or the same request is still running
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
 
-Every other status (403 when an allowance is used up, 500) is an `APIStatusError` itself. A query whose outcome is
+Every other status (500) is an `APIStatusError` itself. A query whose outcome is
 unknown is not lost: `error.idempotency_key` is the key it was sent with, and asking the same with that key returns
 the stored answer, charged once.
 """
@@ -32,6 +33,7 @@ __all__ = [
     "ConflictError",
     "InvalidRequestError",
     "NotFoundError",
+    "PermissionDeniedError",
     "RateLimitedError",
     "SparingError",
     "UnavailableError",
@@ -110,6 +112,10 @@ class AuthenticationError(APIStatusError):
     """No API key, or not a valid one. Set SPARING_API_KEY or pass `api_key`."""
 
 
+class PermissionDeniedError(APIStatusError):
+    """The request needs a key of another role, or costs more than what is left of the key's allowance."""
+
+
 class NotFoundError(APIStatusError):
     """The thing does not exist, or this key may not see it."""
 
@@ -130,6 +136,7 @@ APIStatusError.by_status.update(
     {
         **dict.fromkeys((400, 413, 415, 422), InvalidRequestError),
         401: AuthenticationError,
+        403: PermissionDeniedError,
         404: NotFoundError,
         409: ConflictError,
         429: RateLimitedError,
