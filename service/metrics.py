@@ -120,7 +120,7 @@ class PrometheusTelemetry:
 
 
 def of_analysts(route: str) -> bool:
-    """Whether a route, as `METHOD /template`, is one that only analysts may call."""
+    """Whether a route, as `METHOD /template`, is one that analysts call, and never an individual's own act."""
     return "/queries" in route or route.endswith("/allowances")
 
 

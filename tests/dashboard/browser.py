@@ -81,7 +81,7 @@ def open_site(home: Path) -> Iterator[Site]:
             for role in ("analyst", "individual", "auditor"):
                 wish = {"role": role, "name": f"{role} of the town", "dataset": "town"}
                 wish |= {"individual": "ann"} if role == "individual" else {}
-                wish |= {"allowance_rho": "0.02"} if role == "analyst" else {}
+                wish |= {"allowance_rho": "0.2"} if role == "analyst" else {}
                 response = curator.post("/v1/principals", json=wish)
                 response.raise_for_status()
                 site.keys[role] = response.json()["key"]

@@ -211,7 +211,7 @@ def _varied(route: Route, number: int) -> Route:
     if "content" in options:
         text = options["content"].replace(b'"b1"', b'"batched %d"' % number).replace(b"fa,", b"fa%d," % number)
         options["content"] = text.replace(b'{"version"', b'{"reuse":false,"version"')
-    if options.get("json", {}).get("name") == "new":
+    if isinstance(options.get("json"), dict) and options["json"].get("name") == "new":
         options["json"] = {**options["json"], "name": f"new{number}"}
     return replace(route, headers=headers, options=options)
 

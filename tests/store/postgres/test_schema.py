@@ -119,7 +119,7 @@ def test_a_reply_shows_an_entry_of_a_dataset_that_is_there(
         "DELETE FROM heads",
         "UPDATE datasets SET budget_units = 1",
         "DELETE FROM principals",
-        "UPDATE principals SET key_hash = ''",
+        "UPDATE principals SET role = 'curator'",
         "DROP TABLE ledger",
         "ALTER TABLE ledger DISABLE TRIGGER ALL",
     ],
