@@ -143,11 +143,14 @@ def _held(options: HttpOptions) -> list[Middleware]:
     """Release slots on every path of an analyst, an individual or an auditor."""
     if options.slots is None:
         return []
-    analysts = HeldRoutes(paths=_paths(analyst.router, datasets.router, session.router), slots=1)
+    analysts = HeldRoutes(paths=_paths(analyst.router, session.router), slots=1)
+    shared = HeldRoutes(paths=_paths(datasets.router), slots=1, but={"PATCH", "DELETE"})
     others = HeldRoutes(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
     clock = options.clock or system_clock()
     return [
-        Middleware(ReleaseSlots, slots=options.slots, clock=clock, held=[analysts, others], telemetry=options.telemetry)
+        Middleware(
+            ReleaseSlots, slots=options.slots, clock=clock, held=[analysts, shared, others], telemetry=options.telemetry
+        )
     ]
 
 

@@ -9,7 +9,8 @@ The statuses, drawn:
     404  not-found                  unknown, or not this principal's to see: the same bytes
     405  method-not-allowed
     408  request-timeout            the body stopped coming
-    409  name-taken
+    409  name-taken, dataset-not-empty
+    410  dataset-archived           for good; a public act of the curator
     413  content-too-large
     414  uri-too-long
     415  unsupported-media-type
@@ -42,6 +43,8 @@ from service.query.problems import FieldError, QueryProblem
 from service.workflows.model.errors import (
     AllowanceExceeded,
     Busy,
+    DatasetArchived,
+    DatasetNotEmpty,
     Fenced,
     InvalidRequest,
     InvalidRows,
@@ -66,6 +69,8 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     KeyConflict: 422,
     NotFound: 404,
     NameTaken: 409,
+    DatasetArchived: 410,
+    DatasetNotEmpty: 409,
     RoleRequired: 403,
     AllowanceExceeded: 403,
     RateLimited: 429,

@@ -20,6 +20,8 @@ from service.workflows.model.rows import (
     AnswerRecord,
     Asked,
     Codes,
+    DatasetRecord,
+    EarlierRegistration,
     Head,
     Known,
     OwnAccount,
@@ -61,6 +63,12 @@ class MemorySnapshot:
             },
             worst_cases={principal: draft.worst_cases.get(principal, 0) for principal, _ in addresses},
         )
+
+    def registration(self) -> DatasetRecord:
+        return self._draft.record
+
+    def earlier_registrations(self) -> list[EarlierRegistration]:
+        return list(self._draft.earlier)
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         yield from self._draft.entries[after:][:limit]

@@ -13,7 +13,7 @@ from service.workflows.model.errors import NameTaken
 from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import AnswerRecord, Asked, Checkpoint, DatasetRecord, Head, Known, OwnAnswer
-from service.workflows.ports.store import HeadMoved
+from service.workflows.ports.store import HeadMoved, NotEmpty, StoreUnavailable
 
 
 class MemoryConditionalAppend:
@@ -83,7 +83,7 @@ class MemoryStore(Kept):
         with self._lock:
             if self.dataset(record.name) is not None:
                 raise NameTaken
-            registered = replace(record, id=len(self.kept) + 1)
+            registered = replace(record, id=len(self.kept) + sum(self.deleted.values()) + 1)
             head = Head(
                 seq=0,
                 hash=record.genesis,
@@ -102,10 +102,26 @@ class MemoryStore(Kept):
     def dataset(self, name: str) -> DatasetRecord | None:
         return next((kept.record for kept in self.kept.values() if kept.record.name == name), None)
 
+    def deletions(self, name: str) -> int:
+        return self.deleted.get(name, 0)
+
+    def delete_dataset(self, dataset_id: int) -> None:
+        with self._act_locks[dataset_id], self._locks[dataset_id], self._lock:
+            kept = self.kept[dataset_id]
+            if kept.entries or kept.answers or kept.head.fence > 1:
+                raise NotEmpty
+            name = kept.record.name
+            del self.kept[dataset_id]
+            self.deleted[name] = self.deleted.get(name, 0) + 1
+            for record in [each for each in self.principal_records.values() if each.dataset == name]:
+                del self.principal_records[record.id]
+
     def datasets(self) -> list[DatasetRecord]:
         return sorted((kept.record for kept in self.kept.values()), key=lambda record: record.name)
 
     def head(self, dataset_id: int) -> Head:
+        if dataset_id not in self.kept:
+            raise StoreUnavailable("the dataset is deleted")
         return self.kept[dataset_id].head
 
     def finish_checkpoint(self, dataset_id: int, checkpoint: Checkpoint) -> bool:

@@ -14,6 +14,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.coding import coding_of
+from service.query.schema import Column, Schema
 from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.journal import TOUCHED, JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -25,6 +27,7 @@ from service.workflows.model.rows import (
     Checkpoint,
     Codes,
     DatasetRecord,
+    EarlierRegistration,
     Head,
     PrincipalRecord,
     StoredPage,
@@ -62,6 +65,7 @@ class Dataset:
     amendments: tuple[Amendment, ...] = ()
     pruned_totals: tuple[StoredPage, ...] = ()
     uploads: dict[Address, UploadRecord] = field(default_factory=dict)
+    earlier: tuple[EarlierRegistration, ...] = ()
 
     def draft(self) -> "Dataset":
         """A copy to write on."""
@@ -84,10 +88,28 @@ class Dataset:
         """Rows of a table."""
         self.records[table] = (*self.records.get(table, ()), (slots, codes))
 
-    def delete_records(self, slot: int) -> None:
-        """Delete an individual's rows in every table."""
-        for table, parts in self.records.items():
-            self.records[table] = tuple(chosen(slots != slot, slots, codes) for slots, codes in parts)
+    def delete_records(self, slot: int, table: str | None = None) -> None:
+        """Delete an individual's rows in every table, or in one."""
+        for name, parts in self.records.items():
+            if table in (None, name):
+                self.records[name] = tuple(chosen(slots != slot, slots, codes) for slots, codes in parts)
+
+    def extend_tables(self, schema: Schema) -> None:
+        """Code the rows anew, as the columns of an extended schema are coded; new columns are NULL."""
+        before = self.record.schema.tables
+        for name, parts in self.records.items():
+            columns = before[name].columns, schema.table(name).columns
+            self.records[name] = tuple((slots, recoded(codes, slots.size, *columns)) for slots, codes in parts)
+
+    def set_registration(self, record: DatasetRecord) -> None:
+        """Put a registration in the place of the one that stands, which is kept where it was extended."""
+        old = self.record
+        if record.version > old.version:
+            kept = EarlierRegistration(
+                version=old.version, until_seq=self.head.seq, capacity=old.capacity, schema=old.schema
+            )
+            self.earlier = (*self.earlier, kept)
+        self.record = record
 
     def act_records(self) -> list[ActRecord]:
         """The acts, the newest first, each with the key of the individual it concerns."""
@@ -131,6 +153,20 @@ def _act_record(act: JournalAct, at: datetime, people: Mapping[int, Person]) -> 
     )
 
 
+def recoded(codes: Codes, count: int, before: Mapping[str, Column], after: Mapping[str, Column]) -> Codes:
+    """The columns of `count` rows as an extended table codes them."""
+    found: dict[str, NDArray[np.unsignedinteger]] = {}
+    for name, column in after.items():
+        if column.type == "budget":
+            continue
+        coding = coding_of(column)
+        found[name] = np.full(count, coding.null_code, dtype=coding.dtype)
+        if name in codes:
+            is_null = codes[name] == coding_of(before[name]).null_code
+            found[name][~is_null] = codes[name][~is_null]
+    return found
+
+
 def chosen(keep: NDArray[np.bool_], slots: NDArray[np.int64], codes: Codes) -> Rows:
     """Some of the rows."""
     return slots[keep], {name: values[keep] for name, values in codes.items()}
@@ -142,6 +178,7 @@ class Kept:
     def __init__(self) -> None:
         self.kept: dict[int, Dataset] = {}
         self.principal_records: dict[UUID, PrincipalRecord] = {}
+        self.deleted: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def keep(self, dataset_id: int, draft: Dataset) -> None:

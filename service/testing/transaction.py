@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.units import CHARGE_UNITS_MAX
+from service.query.schema import Schema
 from service.testing.snapshot import MemorySnapshot
 from service.testing.tables import Dataset, Kept
 from service.workflows.model.amendments import Rewritten
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import AnswerRecord, Asked, Codes, StoredPage
+from service.workflows.model.rows import AnswerRecord, Asked, Codes, DatasetRecord, StoredPage
 from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import CommitRejected, StoreUnavailable
 
@@ -35,6 +36,8 @@ class MemoryTransaction(MemorySnapshot):
         wait_for_lock: Callable[[], object] = lambda: None,
     ) -> None:
         """Draft the dataset as it stands. `wait_for_lock` is for a long act, which is locked later."""
+        if dataset_id not in store.kept:
+            raise StoreUnavailable("the dataset is deleted")
         super().__init__(store.kept[dataset_id].draft(), asked=asked)
         self._store = store
         self._dataset_id = dataset_id
@@ -76,8 +79,17 @@ class MemoryTransaction(MemorySnapshot):
     def keep_upload(self, upload: UploadRecord) -> None:
         self._write(lambda draft: draft.uploads.__setitem__(upload.address, upload))
 
-    def delete_records(self, slot: int) -> None:
-        self._write(lambda draft: draft.delete_records(slot))
+    def delete_records(self, slot: int, *, table: str | None = None) -> None:
+        self._write(lambda draft: draft.delete_records(slot, table))
+
+    def delete_all_records(self) -> None:
+        self._write(lambda draft: draft.records.clear())
+
+    def extend_tables(self, schema: Schema) -> None:
+        self._write(lambda draft: draft.extend_tables(schema))
+
+    def set_registration(self, record: DatasetRecord) -> None:
+        self._draft.set_registration(record)
 
     def erase(self, slot: int, tombstone: bytes) -> None:
         self._erased.append(self._draft.people[slot].key)

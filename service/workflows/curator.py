@@ -1,10 +1,11 @@
 """The use cases of curators: register and change datasets, read budgets and acts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import BinaryIO
 
 import numpy as np
 
+from service.workflows.corrections import Value, correcting
 from service.workflows.datasets import Counts, Registration, dataset_view, register
 from service.workflows.keyed_uploads import store_upload
 from service.workflows.model.api_keys import Pepper
@@ -17,6 +18,7 @@ from service.workflows.principals import Principals
 from service.workflows.reads import accounts
 from service.workflows.reads.act_log import acts
 from service.workflows.reads.ledger import receipts, slot_of, snapshot
+from service.workflows.registration_changes import Archiving, Extension, archiving, delete, extending
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.writer.committer import Operation
 from service.workflows.writer.low_priority import in_background
@@ -82,6 +84,28 @@ class Curators:
         """Start the next public epoch, in which no earlier answer is reused; returns its number. Raises NotFound."""
         return self._registry.writer(self._registry.record(dataset)).act(next_epoch)
 
+    def extend(self, dataset: str, extension: Extension) -> DatasetView:
+        """Add categories, columns, tables or capacity, and open an epoch. Raises NotFound, InvalidRequest."""
+        return self._change(dataset, extending(extension))
+
+    def archive(self, dataset: str, wish: Archiving) -> DatasetView:
+        """End all queries and uploads of a dataset for good; its ledger is kept. Raises NotFound."""
+        return self._change(dataset, archiving(wish))
+
+    def correct(self, dataset: str, key: str, values: Mapping[str, Value]) -> UploadReport:
+        """Change columns of one individual's row; its events stay. Raises NotFound, InvalidRequest, DatasetArchived."""
+        record = self._registry.record(dataset)
+        writer, correction = self._registry.writer(record), correcting(record, key, values)
+        return self._run_in_background(record, lambda: act_beside(writer, correction))
+
+    def delete(self, dataset: str) -> None:
+        """Delete a dataset that never answered, and the keys to it. Raises NotFound, DatasetNotEmpty, Unavailable."""
+        record = self._registry.record(dataset)
+        self._registry.guard(record).refuse_if_closed()
+        delete(self._store, record)
+        self._principals.forget_dataset(dataset)
+        self._registry.forget(record)
+
     def budgets(self, dataset: str, *, cursor: str | None, limit: int) -> Page[BudgetRow]:
         """The individuals' accounts, by key. Raises NotFound."""
         record = self._registry.record(dataset)
@@ -112,6 +136,14 @@ class Curators:
     def acts(self, dataset: str, *, cursor: str | None, limit: int) -> Page[ActRow]:
         """The dataset's log of acts, newest first. Raises NotFound, Unavailable, Fenced."""
         return acts(self._registry.guard(self._registry.record(dataset)), cursor=cursor, limit=limit)
+
+    def _change(self, dataset: str, change: Preparation[DatasetRecord]) -> DatasetView:
+        """Change a registration, and load the dataset under it before anybody asks."""
+        record = self._registry.record(dataset)
+        writer = self._registry.writer(record)
+        changed = self._run_in_background(record, lambda: act_beside(writer, change))
+        writer.catch_up()
+        return dataset_view(changed, self._store, self._counts)
 
     def _run_in_background(self, record: DatasetRecord, task: Callable[[], Result]) -> Result:
         return in_background(task, name=f"act-{record.name}")

@@ -1,6 +1,6 @@
 """Datasets: their registration, and the views of them for analysts (public) and curators (with counts).
 
-A registration is public, is not read off the data, and never changes.
+A registration is public and is not read off the data. An extension may add to it (`registration_changes`).
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from service.core.budget import budget_units, mu_of_units
 from service.core.units import rho_of_units, units_down
 from service.query.schema import Schema
-from service.workflows.model.errors import InvalidRequest, NameTaken
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import DatasetCounts, DatasetView, Guarantee, PublicDataset
 from service.workflows.ports.store import Store
+from service.workflows.ports.transaction import Transaction
 
 CAPACITY_DEFAULT = 2**20
 CAPACITY_MAX = 2**31
@@ -69,7 +70,9 @@ def register(registration: Registration, store: Store) -> DatasetRecord:
     budget = registration.guarantee.budget_units
     if budget < 1:
         raise InvalidRequest.of("guarantee", "the budget is smaller than one unit of 2^-40 rho")
-    canonical = rfc8785.dumps(registration.model_dump(mode="json", by_alias=True))
+    instance = store.deletions(registration.name) + 1
+    stated = registration.model_dump(mode="json", by_alias=True)
+    canonical = rfc8785.dumps(stated if instance == 1 else stated | {"instance": instance})
     return store.add_dataset(
         DatasetRecord(
             id=0,
@@ -83,8 +86,18 @@ def register(registration: Registration, store: Store) -> DatasetRecord:
             rule=registration.rule,
             schema=registration.tables,
             genesis=genesis(registration.name, canonical),
+            instance=instance,
         )
     )
+
+
+def refuse_changed(record: DatasetRecord, transaction: Transaction) -> None:
+    """Raise DatasetArchived, or Unavailable where the registration has been extended since `record` was read."""
+    now = transaction.registration()
+    if now.is_archived:
+        raise DatasetArchived
+    if now.version != record.version:
+        raise Unavailable
 
 
 def _limit_floor(registration: Registration, budget: int) -> int:
@@ -145,4 +158,6 @@ def public_dataset(record: DatasetRecord, store: Store) -> PublicDataset:
         rule=record.rule,
         epoch=store.head(record.id).epoch,
         tables=record.schema,
+        version=record.version,
+        archived=record.is_archived,
     )

@@ -194,6 +194,12 @@ class Principals:
             if (record.dataset, record.individual) == (dataset, key):
                 self._remembered.pop(record.id, None)
 
+    def forget_dataset(self, dataset: str) -> None:
+        """Forget the principals of a dataset that was deleted, and they with it."""
+        for record, _ in list(self._remembered.values()):
+            if record.dataset == dataset:
+                self._remembered.pop(record.id, None)
+
     def _with_secret(self, record: PrincipalRecord, secret: str) -> Principal | None:
         if not compare_digest(self._pepper.key_hash(secret), record.key_hash):
             return None

@@ -13,6 +13,7 @@ from service.engine.memory import Placed
 from service.engine.pages import union
 from service.engine.people import as_slice
 from service.query.schema import EventsTable, IndividualsTable
+from service.workflows.datasets import refuse_changed
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.errors import FieldError, InvalidRequest, InvalidRows, NotFound, OverLimit
 from service.workflows.model.journal import told_slots
@@ -58,6 +59,7 @@ def placing(record: DatasetRecord, request: UploadRequest, rows: Rows, pepper: P
     """The act that assigns slots to checked rows and appends them; of a dry run, the report alone."""
 
     def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport] | Settled[UploadReport]:
+        refuse_changed(record, transaction)
         upload = _UploadOperation(record, request, rows, pepper, transaction, base)
         upload.write()
         report = upload.report()

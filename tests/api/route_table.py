@@ -59,8 +59,10 @@ ROUTES = [
     route({CURATOR}, "POST", "/datasets", status=201, options={"json": REGISTRATION}),
     route({CURATOR, ANALYST}, "GET", "/datasets"),
     route({CURATOR, ANALYST}, "GET", "/datasets/{dataset}"),
+    route({CURATOR}, "PATCH", "/datasets/{dataset}", options={"json": {"capacity": 1001}}),
     route({CURATOR}, "POST", "/datasets/{dataset}/tables/{table}/rows", headers=CSV, options=ROWS),
     route({CURATOR}, "GET", "/datasets/{dataset}/individuals/{key}"),
+    route({CURATOR}, "PATCH", "/datasets/{dataset}/individuals/{key}", options={"json": {"age": 45}}),
     route({CURATOR}, "DELETE", "/datasets/{dataset}/individuals/{key}", status=204),
     route({CURATOR}, "POST", "/datasets/{dataset}/epochs", status=201),
     route({CURATOR}, "GET", "/datasets/{dataset}/budgets"),
@@ -100,6 +102,8 @@ ROUTES = [
     route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "POST", "/session", status=201),
     route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "GET", "/session"),
     route({CURATOR, ANALYST, INDIVIDUAL, AUDITOR}, "DELETE", "/session", status=204),
+    route({CURATOR}, "DELETE", "/datasets/{dataset}", status=409),  # it has answered
+    route({CURATOR}, "POST", "/datasets/{dataset}/archive", options={"json": {"rows": "keep"}}),
 ]
 
 

@@ -92,7 +92,7 @@ KEY = {"Idempotency-Key": "k"}
 REFUSED = [
     (None, "GET", "/v1/datasets", {}, 401, "unauthorized"),
     ("analyst", "GET", "/v1/nothing", {}, 404, "not-found"),
-    ("curator", "PATCH", "/v1/datasets/care", {}, 405, "method-not-allowed"),
+    ("curator", "PUT", "/v1/datasets/care", {}, 405, "method-not-allowed"),
     ("curator", "DELETE", "/livez", {}, 405, "method-not-allowed"),
     ("curator", "POST", "/v1/datasets", {"content": b"{", "headers": JSON}, 422, "invalid-request"),
     ("curator", "POST", "/v1/datasets", {"content": b"\xff{", "headers": JSON}, 422, "invalid-request"),

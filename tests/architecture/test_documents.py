@@ -94,11 +94,12 @@ def test_every_kind_of_act_is_documented_and_no_other() -> None:
     sources = [path for path in files() if path.startswith("service/workflows/") and path.endswith(".py")]
     journalled = set().union(*(kinds_of_acts(text_of(path)) for path in sources))
     section = text_of("docs/operations.md").partition("\n## The log of acts\n")[2].partition("\n## ")[0]
-    (comment,) = re.findall(r"^    act: str  # (.+)$", text_of("clients/python/src/sparing/_models.py"), re.MULTILINE)
+    models = text_of("clients/python/src/sparing/_models.py")
+    (named,) = re.findall(r'^class ActRow:\n    """(.+?)"""$', models, re.MULTILINE | re.DOTALL)
 
     assert {"rows", "pause", "resume"} <= journalled
     assert set(re.findall(r"\(`(\w+)`\)", section)) == journalled
-    assert set(re.findall(r'"(\w+)"', comment)) == journalled
+    assert set(re.findall(r'"(\w+)"', named)) == journalled
 
 
 def test_a_kind_that_is_made_elsewhere_is_noticed() -> None:

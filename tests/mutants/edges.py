@@ -26,9 +26,9 @@ MUTANTS = [
     Mutant(
         name="no row lock",
         incident="Two replicas read the same head and both believe that the last unit is theirs.",
-        file="service/store/postgres/transaction.py",
-        find='LOCK_HEAD = " FOR UPDATE"',
-        put='LOCK_HEAD = ""',
+        file="service/store/postgres/heads.py",
+        find='LOCK_HEAD: Final = " FOR UPDATE"',
+        put='LOCK_HEAD: Final = ""',
         killed_by=f"{CONTRACT}::test_two_writers_wait_for_each_other",
     ),
     Mutant(

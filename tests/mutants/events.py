@@ -142,7 +142,7 @@ MUTANTS = [
     Mutant(
         name="long acts of two replicas at once",
         incident="Two uploads at two replicas give the same slots to different people; one of them fails, or worse.",
-        file="service/store/postgres/transaction.py",
+        file="service/store/postgres/heads.py",
         find='ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"',
         put='ONE_LONG_ACT: Final = "SELECT %s, %s"',
         killed_by="tests/store/postgres/test_store.py::test_a_long_act_waits_for_that_of_another_process",

@@ -52,11 +52,9 @@ MUTANTS = [
         name="one connection waits for another",
         incident="As many writers as there are connections wait for one another, and nobody is answered.",
         file="service/store/postgres/store.py",
-        find="        tables = self._tables_of(dataset_id)  # first:"
-        " a holder of a connection must not wait for another one\n"
-        "        with self._pool.one(for_writing=lock) as session:\n            yield",
+        find="        with self._pool.one(for_writing=lock) as session:\n            yield",
         put="        with self._pool.one(for_writing=lock) as session:\n"
-        "            tables = self._tables_of(dataset_id)\n            yield",
+        "            self.head(dataset_id)\n            yield",
         killed_by="tests/store/postgres/test_store.py::test_one_connection_is_enough",
     ),
     Mutant(

@@ -8,6 +8,7 @@ import pytest
 from service.testing.store import MemoryStore
 from service.workflows.datasets import Registration, register
 from service.workflows.maintenance.verify.registration import check_registration
+from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.rows import DatasetRecord
 
 PEOPLE = {
@@ -38,9 +39,9 @@ def test_a_registration_of_before_accounting_was_stated_is_verified_by_its_own_g
     """The genesis of that version is accepted; a genesis of neither version is a finding."""
     before = "4713b8b1e3b323adda02a1b8f704838a8220756dd91fe44581c882eeb34af181"
     record = registered()
-    assert check_registration(record) == []
-    assert check_registration(replace(record, genesis=bytes.fromhex(before))) == []
-    assert check_registration(replace(record, genesis=bytes(32))) != []
+    assert check_registration(RegistrationHistory(record), []) == []
+    assert check_registration(RegistrationHistory(replace(record, genesis=bytes.fromhex(before))), []) == []
+    assert check_registration(RegistrationHistory(replace(record, genesis=bytes(32))), []) != []
 
 
 def test_a_declared_rows_capacity_is_part_of_the_genesis() -> None:

@@ -15,6 +15,7 @@ CLASSES = {
     401: "AuthenticationError",
     403: "PermissionDeniedError",
     404: "NotFoundError",
+    410: "NotFoundError",
     409: "ConflictError",
     413: "InvalidRequestError",
     415: "InvalidRequestError",

@@ -268,6 +268,36 @@ def test_epochs_and_erasure(client: Client, script: Any) -> None:
     assert sent(script, 1) == ("DELETE", "/v1/datasets/d/individuals/a%2Fb%20%3F%23", None)
 
 
+EXTENDED = {
+    "name": "d",
+    "guarantee": {"rho": "1"},
+    "budget_rho": "1",
+    "budget_units": 1,
+    "mu": 1.4,
+    "capacity": 10,
+    "rule": "skip",
+    "tables": {},
+    "version": 2,
+    "archived": True,
+}
+
+
+def test_changes_of_a_dataset(client: Client, script: Any) -> None:
+    """An argument that is not given is not sent; a correction is sent as it is."""
+    report = {"rows": 1, "individuals": 0, "clipped": {"age": 1}, "out_of_domain": {}, "nulls": {}}
+    script.steps = [httpx.Response(200, json=each) for each in (EXTENDED, report, EXTENDED)] + [httpx.Response(204)]
+
+    assert client.datasets.extend(dataset="d", capacity=10).version == 2
+    assert client.datasets.correct(dataset="d", individual="a/b", values={"age": 300}).clipped == {"age": 1}
+    assert client.datasets.archive(dataset="d", rows="keep").archived
+    client.datasets.delete(dataset="d")
+
+    assert sent(script, 0) == ("PATCH", "/v1/datasets/d", {"capacity": 10})
+    assert sent(script, 1) == ("PATCH", "/v1/datasets/d/individuals/a%2Fb", {"age": 300})
+    assert sent(script, 2) == ("POST", "/v1/datasets/d/archive", {"rows": "keep"})
+    assert sent(script, 3) == ("DELETE", "/v1/datasets/d", None)
+
+
 def test_principals(client: Client, script: Any) -> None:
     """Missing arguments are not sent: the service decides what each role needs."""
     made = {"id": "p1", "role": "analyst", "name": "Ann", "key": "k", "dataset": "d", "allowance_rho": "0.1"}

@@ -7,7 +7,7 @@ a replay and an incident pass here alike.
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,10 +41,14 @@ def tickets_of(scope: Scope) -> Sequence[Ticket]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRoutes:
-    """Paths whose responses are held, and after how many slots they leave where nothing was reserved."""
+    """Paths whose responses are held, and after how many slots they leave where nothing was reserved.
+
+    Requests with the methods `but` are curators' own, and are not held.
+    """
 
     paths: Sequence[re.Pattern[str]]
     slots: int
+    but: Collection[str] = ()
 
 
 class ReleaseSlots:
@@ -85,7 +89,7 @@ class ReleaseSlots:
         if scope["type"] != "http":
             return None
         for held in self.held:
-            if any(path.fullmatch(scope["path"]) for path in held.paths):
+            if scope["method"] not in held.but and any(path.fullmatch(scope["path"]) for path in held.paths):
                 return held.slots
         return None
 

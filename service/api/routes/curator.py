@@ -11,10 +11,12 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import CuratorDataset, Epoch, IndividualsKey, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
+from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.upload_records import UploadRequest
 from service.workflows.model.views import ActRow, AnalystRow, BudgetRow, Page, PrincipalRow, Receipt, Role, UploadReport
+from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")
 all_datasets_router = guarded_router("curator", for_all_datasets=True)  # datasets and keys are handed out here
@@ -62,6 +64,24 @@ def register(replica: CurrentReplica, registration: Annotated[Registration, Body
     return for_curator(replica.curators.register(registration))
 
 
+@router.patch("/datasets/{dataset}")
+def extend(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
+    """Add categories, columns, tables or capacity; a public act, which opens a new epoch."""
+    return for_curator(replica.curators.extend(dataset, extension))
+
+
+@router.post("/datasets/{dataset}/archive")
+def archive(replica: CurrentReplica, dataset: str, wish: Annotated[Archiving, Body()]) -> CuratorDataset:
+    """End all queries and uploads for good; a public act. Ledger, answers and accounts are kept."""
+    return for_curator(replica.curators.archive(dataset, wish))
+
+
+@all_datasets_router.delete("/datasets/{dataset}", status_code=204, response_class=Response)
+def delete(replica: CurrentReplica, dataset: str) -> None:
+    """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone."""
+    replica.curators.delete(dataset)
+
+
 @router.post(_ROWS, openapi_extra=UPLOAD_BODY)
 def append_rows(
     replica: CurrentReplica,
@@ -94,6 +114,14 @@ def append_rows(
 def erase_individual(replica: CurrentReplica, dataset: str, key: str) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
     replica.curators.erase_individual(dataset, key)
+
+
+@router.patch("/datasets/{dataset}/individuals/{key:path}")
+def correct_record(
+    replica: CurrentReplica, dataset: str, key: str, values: Annotated[dict[str, Value], Body(max_length=200)]
+) -> UploadReport:
+    """Correct columns of an individual's record; its events stay, and so does all that was charged."""
+    return replica.curators.correct(dataset, key, values)
 
 
 @router.post("/datasets/{dataset}/epochs", status_code=201)

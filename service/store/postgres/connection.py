@@ -9,6 +9,7 @@ from itertools import chain, count
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 from psycopg.errors import IntegrityError, error_from_result
 from psycopg.pq import ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
@@ -51,6 +52,12 @@ class Session(Connection):
         parameters = [b"%d" % value if isinstance(value, int) else value for value in values]
         formats = [Format.TEXT if isinstance(value, int) else Format.BINARY for value in values]
         result = self.pgconn.exec_params(statement.encode(), parameters, param_formats=formats)
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+
+    def define(self, definition: sql.Composed) -> None:
+        """Run DROP or ALTER in the open transaction; what is prepared stays so (`rollback`). Raises psycopg.Error."""
+        result = self.pgconn.exec_(definition.as_bytes(self))
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
 

@@ -36,6 +36,24 @@ class RecordsTable:
             sql.SQL(", ").join([sql.SQL("{} integer NOT NULL").format(sql.Identifier(_SLOT)), *columns]),
         )
 
+    def add_column(self, column: StoredColumn) -> sql.Composed:
+        """One column more, which is NULL in the rows that are there."""
+        return sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(
+            self._identifier, sql.Identifier(column.name), sql.SQL(column.sql_type)
+        )
+
+    def rename(self, name: str) -> sql.Composed:
+        """The same table under another name."""
+        return sql.SQL("ALTER TABLE {} RENAME TO {}").format(self._identifier, sql.Identifier(name))
+
+    def drop(self) -> sql.Composed:
+        """The table and all rows of it, gone."""
+        return sql.SQL("DROP TABLE {}").format(self._identifier)
+
+    def truncate(self) -> sql.Composed:
+        """All rows of it, gone."""
+        return sql.SQL("TRUNCATE {}").format(self._identifier)
+
     def index(self) -> sql.Composed:
         """Rows are erased by slot."""
         return sql.SQL("CREATE INDEX ON {} ({})").format(self._identifier, sql.Identifier(_SLOT))

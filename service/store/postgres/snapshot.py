@@ -33,6 +33,7 @@ from service.store.postgres.ledger_listings import (
     own_price,
 )
 from service.store.postgres.new_individuals import SLOTS_BY_KEY, SLOTS_BY_TOMBSTONE, keys_asked
+from service.store.postgres.registrations import EARLIER, REGISTRATION, dataset_of, earlier_of, stored_tables
 from service.store.postgres.rows import (
     ANSWER_COLUMNS,
     ENTRY_COLUMNS,
@@ -48,7 +49,17 @@ from service.workflows.model.journal import TOUCHED, JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
 from service.workflows.model.pieces import number_for
-from service.workflows.model.rows import Address, AnswerRecord, Codes, Head, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.rows import (
+    Address,
+    AnswerRecord,
+    Codes,
+    DatasetRecord,
+    EarlierRegistration,
+    Head,
+    OwnAccount,
+    SlotsInUse,
+    StoredPage,
+)
 from service.workflows.model.upload_records import UploadRecord
 
 _NUMBER: Final = np.dtype(">i4")
@@ -74,9 +85,24 @@ CLOSE_ANSWERS: Final = "CLOSE answers_by_seq"
 class PostgresSnapshot:
     """The half of the port's Transaction that changes nothing."""
 
-    def __init__(self, session: Session, dataset_id: int, tables: Mapping[str, RecordsTable], seal: LedgerSeal) -> None:
-        self._connection, self._dataset_id, self._tables, self._seal = session, dataset_id, tables, seal
+    def __init__(self, session: Session, dataset_id: int, seal: LedgerSeal) -> None:
+        self._connection, self._dataset_id, self._seal = session, dataset_id, seal
         self.head: Head
+        self._known_tables: Mapping[str, RecordsTable] = {}
+
+    @property
+    def _tables(self) -> Mapping[str, RecordsTable]:
+        """The tables of records, looked up when first needed: an extension adds to them."""
+        if not self._known_tables:
+            with translated():
+                self._known_tables = stored_tables(self._connection, self._dataset_id)
+        return self._known_tables
+
+    def registration(self) -> DatasetRecord:
+        return dataset_of(self._rows(REGISTRATION, [self._dataset_id])[0])
+
+    def earlier_registrations(self) -> list[EarlierRegistration]:
+        return [earlier_of(row) for row in self._rows(EARLIER, [self._dataset_id])]
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         left = sys.maxsize if limit is None else limit

@@ -4,32 +4,32 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
-from service.query.schema import Schema
 from service.store.postgres.append import LAYOUTS
 from service.store.postgres.conditional_append import PostgresConditionalAppend
-from service.store.postgres.data_tables import RecordsTable, records_tables
+from service.store.postgres.data_tables import records_tables
 from service.store.postgres.errors import translated
+from service.store.postgres.heads import READ_HEAD, head_in
 from service.store.postgres.pepper_proof import check_pepper
 from service.store.postgres.pool import SessionPool
 from service.store.postgres.principals import PostgresPrincipals
+from service.store.postgres.registrations import DATASET_COLUMNS, dataset_of, delete_dataset, json_of, stored_tables
 from service.store.postgres.releases import LISTED, SHOWN_FIRST, SHOWN_LATER, listed_values, own_answer, release_of
 from service.store.postgres.rows import page_row
 from service.store.postgres.sealing import LedgerSeal
 from service.store.postgres.sign_ins import PostgresSignIns
 from service.store.postgres.summaries import PostgresSummaries
-from service.store.postgres.transaction import HEAD_COLUMNS, PostgresTransaction, head_of
+from service.store.postgres.transaction import PostgresTransaction
 from service.workflows.model.errors import NameTaken
 from service.workflows.model.listing_rows import ReleasePlace, ReleaseRecord
 from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, Head, OwnAnswer
-from service.workflows.model.views import Guarantee
 from service.workflows.ports.store import StoreUnavailable
 
-_DATASET: Final = "id, name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis"
+_REGISTERED: Final = (
+    "name, epsilon, delta, budget_units, limit_floor_units, capacity, rule, schema, genesis, version, instance"
+)
 WRITE_PAGE: Final = (
     "INSERT INTO pages (dataset_id, page, seq, spent, charged, left_out)"
     " SELECT dataset_id, $1::integer, seq, $2::bytea, $3::bytea, $4::bytea FROM ledger"
@@ -68,7 +68,6 @@ class PostgresStore:
         self.principals, self.sign_ins = PostgresPrincipals(self._pool), PostgresSignIns(self._pool)
         self.summaries = PostgresSummaries(self._pool)
         self._seal = LedgerSeal(ledger_key)
-        self._tables: dict[int, dict[str, RecordsTable]] = {}
         self._act_doors: dict[int, threading.Lock] = {}
 
     def close(self) -> None:
@@ -92,16 +91,9 @@ class PostgresStore:
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
         """One dataset's transaction; undone unless committed inside."""
-        tables = self._tables_of(dataset_id)  # first: a holder of a connection must not wait for another one
         with self._pool.one(for_writing=lock) as session:
             yield PostgresTransaction(
-                session,
-                dataset_id,
-                tables,
-                self._seal,
-                lock=lock,
-                asked=asked,
-                idle_timeout_ms=self._pool.idle_timeout_ms,
+                session, dataset_id, self._seal, lock=lock, asked=asked, idle_timeout_ms=self._pool.idle_timeout_ms
             )
             with translated():
                 session.rollback()
@@ -109,9 +101,8 @@ class PostgresStore:
     @contextmanager
     def long_act(self, dataset_id: int) -> Iterator[PostgresTransaction]:
         """An act's transaction. Those of one process wait here, where they hold no connection."""
-        tables = self._tables_of(dataset_id)
         with self._act_doors.setdefault(dataset_id, threading.Lock()), self._pool.long() as session:
-            yield PostgresTransaction(session, dataset_id, tables, self._seal, lock=False, hasten=self._flush)
+            yield PostgresTransaction(session, dataset_id, self._seal, lock=False, hasten=self._flush)
             with translated():
                 session.rollback()
 
@@ -142,12 +133,14 @@ class PostgresStore:
             record.limit_floor_units,
             record.capacity,
             record.rule,
-            Jsonb(record.schema.model_dump(mode="json", exclude_none=True)),
+            json_of(record.schema),
             record.genesis,
+            record.version,
+            record.instance,
         )
         with self._pool.one() as session:
             rows = session.execute(
-                f"INSERT INTO datasets ({_DATASET.removeprefix('id, ')})"
+                f"INSERT INTO datasets ({_REGISTERED})"
                 f" VALUES ({', '.join(['%s'] * len(values))}) ON CONFLICT (name) DO NOTHING RETURNING id",
                 values,
             ).fetchall()
@@ -165,16 +158,21 @@ class PostgresStore:
         return registered
 
     def dataset(self, name: str) -> DatasetRecord | None:
-        found = [
-            _dataset_of(row) for row in self._pool.rows(f"SELECT {_DATASET} FROM datasets WHERE name = %s", [name])
-        ]
-        return found[0] if found else None
+        rows = self._pool.rows(f"SELECT {DATASET_COLUMNS} FROM datasets WHERE name = %s", [name])
+        return dataset_of(rows[0]) if rows else None
 
     def datasets(self) -> list[DatasetRecord]:
-        return [_dataset_of(row) for row in self._pool.rows(f"SELECT {_DATASET} FROM datasets ORDER BY name", [])]
+        return [dataset_of(row) for row in self._pool.rows(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name", [])]
+
+    def deletions(self, name: str) -> int:
+        return sum(count for (count,) in self._pool.rows("SELECT datasets FROM deletions WHERE name = %s", [name]))
+
+    def delete_dataset(self, dataset_id: int) -> None:
+        with self._pool.one() as session:
+            delete_dataset(session, dataset_id)
 
     def head(self, dataset_id: int) -> Head:
-        return head_of(self._pool.rows(f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s", [dataset_id])[0])
+        return head_in(self._pool.rows(READ_HEAD, [dataset_id]))
 
     def write_page(self, dataset_id: int, checkpoint: Checkpoint, page: int) -> None:
         totals = page_row(checkpoint.pages[page])
@@ -187,8 +185,8 @@ class PostgresStore:
         return self._pool.commit(FINISH_CHECKPOINT, values) == 1
 
     def row_counts(self, dataset_id: int) -> tuple[int, dict[str, int]]:
-        tables = self._tables_of(dataset_id)
         with self._pool.one() as session:
+            tables = stored_tables(session, dataset_id)
             people = session.execute(
                 "SELECT count(*) FROM individuals WHERE dataset_id = %s AND key IS NOT NULL", [dataset_id]
             ).fetchall()
@@ -224,25 +222,3 @@ class PostgresStore:
         except StoreUnavailable:
             return ["database-unavailable"]
         return []
-
-    # Within
-
-    def _tables_of(self, dataset_id: int) -> dict[str, RecordsTable]:
-        if dataset_id not in self._tables:
-            rows = self._pool.rows("SELECT schema FROM datasets WHERE id = %s", [dataset_id])
-            self._tables[dataset_id] = records_tables(dataset_id, Schema.model_validate(rows[0][0]))
-        return self._tables[dataset_id]
-
-
-def _dataset_of(row: Sequence[Any]) -> DatasetRecord:
-    return DatasetRecord(
-        id=row[0],
-        name=row[1],
-        guarantee=Guarantee(epsilon=row[2], delta=row[3]),
-        budget_units=row[4],
-        limit_floor_units=row[5],
-        capacity=row[6],
-        rule=row[7],
-        schema=Schema.model_validate(row[8]),
-        genesis=bytes(row[9]),
-    )

@@ -59,7 +59,22 @@ DATASETS: Final = Table(
     _required("schema", JSONB()),
     _required("genesis", LargeBinary()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("version", Integer, nullable=False, server_default=text("1")),
+    Column("instance", Integer, nullable=False, server_default=text("1")),
+    Column("archived_at", DateTime(timezone=True)),
     UniqueConstraint("name"),
+)
+
+_VERSION: Final = Column("version", Integer, primary_key=True, autoincrement=False)
+_REPLACED: Final = (
+    _required("until_seq", BigInteger()),
+    _required("capacity", BigInteger()),
+    _required("schema", JSONB()),
+)
+REGISTRATIONS: Final = Table("registrations", METADATA, _dataset(), _VERSION, *_REPLACED)
+
+DELETIONS: Final = Table(
+    "deletions", METADATA, Column("name", Text, primary_key=True), _required("datasets", Integer())
 )
 
 HEADS: Final = Table(

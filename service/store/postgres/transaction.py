@@ -1,7 +1,7 @@
 """One dataset's transaction on Postgres: the head's row is the lock, the fence and the order of everything."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -9,31 +9,25 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from service.query.schema import Schema
 from service.store.postgres.append import LedgerAppend
 from service.store.postgres.connection import Session
-from service.store.postgres.data_tables import RecordsTable
+from service.store.postgres.data_tables import records_tables
 from service.store.postgres.errors import committing, translated
+from service.store.postgres.heads import HEAD_COLUMNS, LOCK_HEAD, LONG_ACTS, ONE_LONG_ACT, READ_HEAD, head_in, head_of
 from service.store.postgres.new_individuals import COPY_INDIVIDUALS, copy_individuals
+from service.store.postgres.registrations import KEEP_EARLIER, SET_REGISTRATION, extend_tables, json_of
 from service.store.postgres.rewritten_entries import RewrittenEntries
 from service.store.postgres.rows import ANSWER_COLUMNS, PUBLIC_COLUMNS, answer_of, public_entry_of
 from service.store.postgres.sealing import LedgerSeal
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, Head, Known
+from service.workflows.model.rows import ERASED_NAME, AnswerRecord, Asked, Codes, DatasetRecord, Known
 from service.workflows.model.upload_records import UploadRecord
 from service.workflows.ports.store import StoreUnavailable
 
 _TRANSACTION_TIMEOUT_SINCE: Final = 17_00_00
 
-HEAD_COLUMNS: Final = (
-    "seq, hash, epoch, fence, data_version, slots, worst_case_units, checkpoint_seq, joining_units, journal_hash,"
-    " pruned_seq"
-)
-LOCK_HEAD = " FOR UPDATE"
-_ACTS: Final = 0x53504143
-"""The class of the advisory locks of long acts; the dataset's number is the other half of such a lock's key."""
-ONE_LONG_ACT: Final = "SELECT pg_advisory_xact_lock(%s, %s)"
-READ_HEAD: Final = f"SELECT {HEAD_COLUMNS} FROM heads WHERE dataset_id = %s"
 # Key by key: a plan that was made while there were few replies would go through all of them for ever.
 # A range of the primary key's own order, which no other index has: for a table of which Postgres knows little, it may
 # take the index of a principal's replies to be as good, and read all of them.
@@ -72,7 +66,6 @@ class PostgresTransaction(RewrittenEntries):
         self,
         connection: Session,
         dataset_id: int,
-        tables: Mapping[str, RecordsTable],
         seal: LedgerSeal,
         *,
         lock: bool,
@@ -84,12 +77,12 @@ class PostgresTransaction(RewrittenEntries):
 
         A locked transaction for queries has `idle_timeout_ms` in all. With `hasten` it is a long act's.
         """
-        super().__init__(connection, dataset_id, tables, seal)
+        super().__init__(connection, dataset_id, seal)
         self._pending: list[LedgerAppend] = []
         self._hasten = hasten
         with translated(), connection.pipeline():
             if hasten is not None:
-                connection.execute(ONE_LONG_ACT, [_ACTS, dataset_id])
+                connection.execute(ONE_LONG_ACT, [LONG_ACTS, dataset_id])
             elif not lock:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             elif asked and connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
@@ -98,7 +91,7 @@ class PostgresTransaction(RewrittenEntries):
                 connection.execute(f"SET LOCAL transaction_timeout = {idle_timeout_ms:d}")
             head = connection.execute(READ_HEAD + (LOCK_HEAD if lock else ""), [dataset_id], binary=True)
             known = [connection.execute(statement, values, binary=True) for statement, values in self._lookups(asked)]
-            self.head = head_of(head.fetchall()[0])
+            self.head = head_in(head.fetchall())
             answers, reusable, worst_cases = (cursor.fetchall() for cursor in known) if asked else ([], [], [])
         self.known = Known(
             answers={(record.principal_id, record.key): record for record in map(answer_of, answers)},
@@ -148,10 +141,27 @@ class PostgresTransaction(RewrittenEntries):
             [self._dataset_id, *upload.address, upload.digest, upload.report],
         )
 
-    def delete_records(self, slot: int) -> None:
+    def delete_records(self, slot: int, *, table: str | None = None) -> None:
+        tables = self._tables
+        chosen = tables.values() if table is None else [tables[table]]
         with translated(), self._connection.pipeline():
-            for records in self._tables.values():
+            for records in chosen:
                 self._connection.execute(records.delete(), [slot])
+
+    def delete_all_records(self) -> None:
+        for records in self._tables.values():
+            self._run(records.truncate(), [])
+
+    def extend_tables(self, schema: Schema) -> None:
+        after = records_tables(self._dataset_id, schema)
+        with translated():
+            extend_tables(self._connection, dict(self._tables), after)
+        self._known_tables = after
+
+    def set_registration(self, record: DatasetRecord) -> None:
+        self._run(KEEP_EARLIER, [self.head.seq, self._dataset_id, record.version])
+        values = [record.capacity, json_of(record.schema), record.version, record.is_archived, self._dataset_id]
+        self._run(SET_REGISTRATION, values)
 
     def erase(self, slot: int, tombstone: bytes) -> None:
         self.delete_records(slot)
@@ -166,7 +176,7 @@ class PostgresTransaction(RewrittenEntries):
             self._hasten()
 
     def lock(self) -> None:
-        self.head = head_of(self._rows(READ_HEAD + LOCK_HEAD, [self._dataset_id])[0])
+        self.head = head_in(self._rows(READ_HEAD + LOCK_HEAD, [self._dataset_id]))
 
     def set_limit(self, slot: int, limit_units: int) -> None:
         self._run(
@@ -253,20 +263,3 @@ class PostgresTransaction(RewrittenEntries):
     def _run(self, statement: str | sql.Composed, values: Sequence[object]) -> None:
         with translated():
             self._connection.execute(statement, values)
-
-
-def head_of(row: Sequence[Any]) -> Head:
-    """A head from its columns."""
-    return Head(
-        seq=row[0],
-        hash=bytes(row[1]),
-        epoch=row[2],
-        fence=row[3],
-        data_version=row[4],
-        slots=row[5],
-        worst_case_units=row[6],
-        checkpoint_seq=row[7],
-        joining_units=row[8],
-        journal_hash=bytes(row[9]),
-        pruned_seq=row[10],
-    )

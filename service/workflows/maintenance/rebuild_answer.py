@@ -13,6 +13,7 @@ from service.query.problems import QueryProblem
 from service.workflows.maintenance.start_check import gives_its_hash
 from service.workflows.model.errors import InvalidRequest, LedgerDamaged, NotFound, Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
+from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
 from service.workflows.ports.store import CommitUnclear, Store
 from service.workflows.ports.transaction import Transaction
@@ -36,7 +37,8 @@ def rebuild(store: Store, dataset: str, *, seq: int, key: str, reuse: bool = Tru
         # Keys are ASCII; a terminal may send text that cannot be encoded.
         if not key.isascii() or answer_digest(entry.salt, entry.analyst_id, key) != entry.answer_digest:
             raise InvalidRequest.of("key", f"ledger row {seq} was not asked under this key")
-        answer = _answer(record, entry, key, reuse=reuse)
+        history = RegistrationHistory(record, snapshot.earlier_registrations())
+        answer = _answer(history.at(seq), entry, key, reuse=reuse)
         _refuse_moved(snapshot, answer)
     asked = Asked(address=(answer.principal_id, key), query_hash=None)
     with store.transaction(record.id, lock=True, asked=[asked]) as transaction:

@@ -79,6 +79,9 @@ class SummaryPoints:
     def step(self) -> None:
         """Make a point of each dataset that has moved and is due."""
         for record, writer in list(self._writers.values()):
+            if not writer.is_open:
+                self._writers.pop(record.id, None)  # let go, or of a dataset that was deleted
+                continue
             position = writer.position
             if self._closed.is_set() or position is None or not self._is_due(record.id, position[1]):
                 continue

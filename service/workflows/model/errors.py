@@ -8,6 +8,8 @@
     ├── NameTaken            the name exists already
     ├── RoleRequired         the request is for principals of another role; decided by the key and the route alone
     ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
+    ├── DatasetArchived      the dataset takes no query and no row any more; its curator has said so in public
+    ├── DatasetNotEmpty      the dataset has a ledger and cannot be deleted
     ├── RateLimited          this principal asks too often; decided before anything is read
     ├── Busy                 no room before the deadline or in memory; decided on public grounds
     └── Unavailable          the outcome is not known yet, or the database is away: retry with the same key
@@ -27,6 +29,8 @@ from service.query.problems import FieldError
 __all__ = [
     "AllowanceExceeded",
     "Busy",
+    "DatasetArchived",
+    "DatasetNotEmpty",
     "Fenced",
     "FieldError",
     "InvalidRequest",
@@ -138,6 +142,20 @@ class AllowanceExceeded(WorkflowError):
 
     slug = "allowance-exceeded"
     title = "The query's worst-case cost exceeds what is left of your allowance."
+
+
+class DatasetArchived(WorkflowError):
+    """The dataset is archived, a public act: it takes no query and no row any more."""
+
+    slug = "dataset-archived"
+    title = "This dataset is archived: it takes no queries and no rows any more."
+
+
+class DatasetNotEmpty(WorkflowError):
+    """The dataset has a ledger, and is kept with it."""
+
+    slug = "dataset-not-empty"
+    title = "This dataset has answered queries, and its ledger is kept; archive it instead."
 
 
 class RateLimited(WorkflowError):

@@ -50,7 +50,11 @@ class PrincipalRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRecord:
-    """A registration; nothing in it ever changes. `budget_units` and `limit_floor_units` are in units of 2^-40 rho."""
+    """A registration as it stands. `budget_units` and `limit_floor_units` are in units of 2^-40 rho.
+
+    An extension changes `capacity` and `schema`, and counts up `version`; nothing else ever changes. `instance` counts
+    the datasets that had this name, this one included. An archived dataset answers no new query and takes no rows.
+    """
 
     id: int
     name: str
@@ -61,6 +65,19 @@ class DatasetRecord:
     rule: str
     schema: Schema
     genesis: bytes
+    version: int = 1
+    instance: int = 1
+    is_archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRegistration:
+    """The capacity and the schema that version `version` had up to the ledger entry `until_seq`."""
+
+    version: int
+    until_seq: int
+    capacity: int
+    schema: Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,10 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicDataset:
-    """The public facts of a dataset: nothing here is read off the data."""
+    """The public facts of a dataset: nothing here is read off the data.
+
+    `version` counts its registration and the extensions since; an archived dataset answers no new query.
+    """
 
     name: str
     guarantee: Guarantee
@@ -95,6 +98,8 @@ class PublicDataset:
     rule: str
     epoch: int
     tables: Schema
+    version: int
+    archived: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,10 @@ class CommitRejected(Exception):
         self.code = code
 
 
+class NotEmpty(Exception):
+    """The dataset has a ledger, and is not deleted."""
+
+
 class HeadMoved(Exception):
     """The head is not the assumed one: nothing of the conditional append is durable. Read before you try again."""
 
@@ -74,6 +78,15 @@ class Store(Protocol):
 
     def dataset(self, name: str) -> DatasetRecord | None:
         """One registration by name."""
+
+    def deletions(self, name: str) -> int:
+        """How many datasets of this name were deleted."""
+
+    def delete_dataset(self, dataset_id: int) -> None:
+        """Delete a dataset whose ledger is empty, with everything of it, and count the deletion.
+
+        Principals that are bound to it go with it. Raises NotEmpty where an entry or an answer is stored.
+        """
 
     def datasets(self) -> list[DatasetRecord]:
         """Every registration, by name."""

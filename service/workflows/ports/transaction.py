@@ -7,11 +7,23 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from service.query.schema import Schema
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
-from service.workflows.model.rows import Address, AnswerRecord, Codes, Head, Known, OwnAccount, SlotsInUse, StoredPage
+from service.workflows.model.rows import (
+    Address,
+    AnswerRecord,
+    Codes,
+    DatasetRecord,
+    EarlierRegistration,
+    Head,
+    Known,
+    OwnAccount,
+    SlotsInUse,
+    StoredPage,
+)
 from service.workflows.model.upload_records import UploadRecord
 
 
@@ -25,6 +37,12 @@ class Transaction(Protocol):
     @property
     def known(self) -> Known:
         """The stored answers and entries of the queries that the transaction was opened for."""
+
+    def registration(self) -> DatasetRecord:
+        """The dataset's registration as it stands."""
+
+    def earlier_registrations(self) -> list[EarlierRegistration]:
+        """The registrations that extensions have replaced, by version."""
 
     def entries(self, *, after: int, limit: int | None = None) -> Iterator[LedgerEntry]:
         """Entries with seq > `after`, in order, at most `limit`."""
@@ -132,8 +150,20 @@ class Transaction(Protocol):
     def keep_upload(self, upload: UploadRecord) -> None:
         """Keep an upload under its key, which no other has."""
 
-    def delete_records(self, slot: int) -> None:
-        """Delete an individual's record and rows."""
+    def delete_records(self, slot: int, *, table: str | None = None) -> None:
+        """Delete an individual's record and rows, or those of one table."""
+
+    def delete_all_records(self) -> None:
+        """Delete every row of every table; accounts and keys stay."""
+
+    def extend_tables(self, schema: Schema) -> None:
+        """Make room for the columns and tables of an extended schema; what there is of new columns is NULL."""
+
+    def set_registration(self, record: DatasetRecord) -> None:
+        """Put a registration, extended or archived, in the place of the one that stands.
+
+        The one before is kept up to the head's sequence where capacity or schema changes.
+        """
 
     def erase(self, slot: int, tombstone: bytes) -> None:
         """Delete what is left of an individual's record and rows; the slot keeps its account under the tombstone.

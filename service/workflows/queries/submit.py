@@ -11,7 +11,7 @@ from service.query.language import Query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.queries.answer_lookup import AnswerLookup
@@ -51,7 +51,7 @@ class QuerySubmitter:
         """
         try:
             return self._submit([self._request(principal, record, key, query)], record)[0]
-        except InvalidRequest as refusal:
+        except (InvalidRequest, DatasetArchived) as refusal:
             return self._stored_answers.stored_or_refused(record, [_refused(refusal, principal, record, key, query)])[0]
 
     def submit_all(
@@ -65,7 +65,7 @@ class QuerySubmitter:
             try:
                 requests.append(self._request(principal, record, key, query))
                 is_refused.append(False)
-            except InvalidRequest as refusal:
+            except (InvalidRequest, DatasetArchived) as refusal:
                 refusals.append(_refused(refusal, principal, record, key, query))
                 is_refused.append(True)
         admitted = iter(self._submit(requests, record) if requests else [])
@@ -80,6 +80,7 @@ class QuerySubmitter:
             request_hash=request_hash(plan.canonical, reuse=plan.reuse),
             plan=plan,
             accepted_at=self._clock(),
+            version=record.version,
         )
 
     def _submit(self, requests: Sequence[QueryRequest], record: DatasetRecord) -> Sequence[PendingAnswer]:
@@ -98,14 +99,16 @@ class QuerySubmitter:
 
 
 def _refused(
-    refusal: InvalidRequest, principal: Principal, record: DatasetRecord, key: str, query: Query
+    refusal: WorkflowError, principal: Principal, record: DatasetRecord, key: str, query: Query
 ) -> RefusedQuery:
     hashed = partial(hash_of, query, record.schema)
     return RefusedQuery(address=(principal.id, key), request_hash=hashed, refusal=refusal)
 
 
 def compiled(query: Query, record: DatasetRecord) -> Plan:
-    """The plan of a query. Raises InvalidRequest."""
+    """The plan of a query. Raises InvalidRequest, DatasetArchived."""
+    if record.is_archived:
+        raise DatasetArchived
     try:
         return compile_query(query, record.schema, capacity=record.capacity)
     except QueryProblem as problem:

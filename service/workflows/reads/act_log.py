@@ -16,7 +16,10 @@ from service.workflows.rollback.guard import RollbackGuard
 
 _TOLD: Final = {
     "rows": ("table", "rows", "individuals", "rows_dropped"),
+    "archive": ("rows",),
+    "correct": ("columns",),
     "epoch": ("epoch",),
+    "extend": ("version", "capacity", "epoch"),
     "reconcile": ("why",),
     "amend": ("after", "to"),
     "prune": ("seq",),

@@ -86,9 +86,11 @@ def _acts_between(transaction: Transaction, version: int, journal_hash: bytes) -
 
 
 def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[str, Integers] | None:
-    """The slots below `slots` that uploads touched, by table; None where one of them does not tell."""
+    """The slots below `slots` that uploads and corrections touched, by table; None where one of them does not tell."""
     found: dict[str, list[Integers]] = {}
     for act in acts:
+        if act.act == "correct":
+            found.setdefault(act.detail["table"], []).append(np.array([act.detail["slot"]], dtype=np.int64))
         if act.act == "rows":
             joined, rows = joined_slots(act.detail), rows_slots(act.detail)
             if joined is None or rows is None:
@@ -102,4 +104,6 @@ def _touched(acts: Sequence[JournalAct], schema: Schema, *, slots: int) -> dict[
 _PAUSES: Final = frozenset({"pause", "resume"})
 _REWRITTEN: Final = {"amend": "to", "prune": "seq"}
 """The acts that rewrite entries, and under which name each tells up to which sequence."""
-_KNOWN: Final = frozenset({"epoch", "erase", "erasure_request", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)
+_KNOWN: Final = (
+    frozenset({"correct", "epoch", "erase", "erasure_request", "limit", "rows"}) | _PAUSES | frozenset(_REWRITTEN)
+)

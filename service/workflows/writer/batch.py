@@ -25,7 +25,7 @@ from service.failpoints import reach
 from service.query.plan import Plan
 from service.query.precision import half_width_95
 from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import AllowanceExceeded, KeyConflict, WorkflowError
+from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, Asked
@@ -41,13 +41,17 @@ Outcome = StoredAnswer | WorkflowError | CommitRejected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRequest:
-    """One waiting query: analyst, idempotency key and plan. `request_hash` tells two requests under one key apart."""
+    """One waiting query: analyst, idempotency key, and the plan under a version of the registration.
+
+    `request_hash` tells two requests under one key apart.
+    """
 
     analyst: Principal
     key: str
     request_hash: bytes
     plan: Plan
     accepted_at: datetime
+    version: int = 1
 
     @property
     def address(self) -> Address:
@@ -119,6 +123,7 @@ class Batch:
     def _charged(self, request: QueryRequest) -> LedgerEntry:
         """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next query sees it."""
         plan = request.plan
+        self._refuse_changed(request)
         self._spend_allowance(request)
         release = answer(
             _with_failpoints(self.state.contributions(plan)),
@@ -132,6 +137,14 @@ class Batch:
         self.state.debit(release.charged, release.charges, kept(~release.active, release.touched), entry)
         self.entries.append(entry)
         return entry
+
+    def _refuse_changed(self, request: QueryRequest) -> None:
+        """A plan speaks of columns as they were when it was made."""
+        record = self.state.record
+        if record.is_archived:
+            raise DatasetArchived
+        if record.version != request.version:
+            raise Unavailable
 
     def _spend_allowance(self, request: QueryRequest) -> None:
         """Public numbers only: the worst case of every query so far against the analyst's allowance."""

@@ -77,7 +77,7 @@ class WriterQueue:
         when_free: WhenFree | None = None,
     ) -> None:
         """The dataset is loaded when it is first needed. With `when_free`, acts begin only when that calls them."""
-        self._record, self._when_free = record, when_free
+        self._when_free = when_free
         self._turns: FairQueue[Submission] = FairQueue()  # the stepping thread's own
         self._waiting: dict[UUID, int] = {}  # submissions, by analyst
         self.guard = guard

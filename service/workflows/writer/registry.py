@@ -16,6 +16,9 @@ from service.workflows.writer.threads import WriterThread
 CLOSING_S: Final = 5.0
 """How long closing waits for the writers. An answer that has not committed by then was not promised to any client."""
 
+REMEMBERED_S: Final = 5.0
+"""A dataset that another process has deleted is known for so long."""
+
 Opening = Callable[[DatasetRecord, RollbackGuard], WriterThread]
 
 
@@ -44,7 +47,7 @@ class DatasetRegistry:
         """
         self.witness = witness
         self._store, self._opening, self._admits = store, opening, admits
-        self._records: dict[str, DatasetRecord] = {}
+        self._records: dict[str, tuple[DatasetRecord, float]] = {}
         self._guards: dict[int, RollbackGuard] = {}
         self._writers: dict[int, WriterThread] = {}
         self._let_go: list[WriterThread] = []
@@ -58,16 +61,31 @@ class DatasetRegistry:
         self._background.append(service)
 
     def record(self, name: str) -> DatasetRecord:
-        """A registration, which never changes and so is looked up once. Raises NotFound."""
-        record = self._records.get(name) or self._store.dataset(name)
+        """The registration as it stands: its writer's, or the store's. Raises NotFound."""
+        known = self._records.get(name)
+        writer = None if known is None else self._writers.get(known[0].id)
+        if writer is not None:
+            return writer.committer.state.record
+        record = self._store.dataset(name)
         if record is None:
+            self._records.pop(name, None)
             raise NotFound
-        self._records[name] = record
+        self._records[name] = record, time.monotonic()
         return record
 
     def remembered(self, name: str) -> DatasetRecord | None:
-        """A registration that was looked up before. Touches no database."""
-        return self._records.get(name)
+        """A registration that was looked up a moment ago, or whose writer is open. Touches no database."""
+        record, at = self._records.get(name, (None, 0.0))
+        if record is None or (record.id not in self._writers and time.monotonic() - at > REMEMBERED_S):
+            return None
+        return record
+
+    def forget(self, record: DatasetRecord) -> None:
+        """Close the writer of a dataset that was deleted, and know nothing of the dataset."""
+        self.let_go([record.id])
+        with self._lock:
+            self._records.pop(record.name, None)
+            self._guards.pop(record.id, None)
 
     def guard(self, record: DatasetRecord) -> RollbackGuard:
         """The guard of a dataset."""
@@ -92,8 +110,8 @@ class DatasetRegistry:
 
     def is_open_for(self, name: str) -> bool:
         """Whether a dataset's writer is open, so that the store is not needed to find it."""
-        record = self._records.get(name)
-        return record is not None and record.id in self._writers
+        known = self._records.get(name)
+        return known is not None and known[0].id in self._writers
 
     def opened(self) -> list[WriterThread]:
         """The open writers."""

@@ -16,6 +16,7 @@ from service.core.renyi_filter import Accounts
 from service.engine.evaluate import contributions
 from service.engine.memory import Change, DatasetMemory
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
+from service.engine.people import Integers
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount
@@ -24,8 +25,6 @@ from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import changes_since
 from service.workflows.replication.tail import Tail
 from service.workflows.writer.tentative_debits import TentativeDebits
-
-Integers = NDArray[np.int64]
 
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22
@@ -106,7 +105,8 @@ class DatasetState:
         """The acts up to `head` are durable: apply their staged changes."""
         for change in self._staged:
             change()
-        self._stand_at(head)
+        if self.data_version != _NEVER:
+            self._stand_at(head)
 
     def apply(self, entry: LedgerEntry) -> None:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter.
@@ -242,12 +242,9 @@ class DatasetState:
         self.memory.put(change)
 
     def _copied(self, slots: slice) -> PageTotals:
-        counters = self.memory.counters
-        return PageTotals(
-            spent=self.memory.accounts.spent[slots].copy(),
-            charged=counters.charged[slots].copy(),
-            left_out=counters.left_out[slots].copy(),
-        )
+        spent, counters = self.memory.accounts.spent[slots].copy(), self.memory.counters
+        charged, left_out = counters.charged[slots].copy(), counters.left_out[slots].copy()
+        return PageTotals(spent=spent, charged=charged, left_out=left_out)
 
     def _stand_at(self, head: Head) -> None:
         self.data_version, self._journal_hash = head.data_version, head.journal_hash
@@ -270,6 +267,7 @@ class DatasetState:
         self._stand_at(transaction.head)
 
     def _load_records(self, transaction: Transaction) -> None:
+        self.record = transaction.registration()
         self.invalidate_all()  # until the last row has come: a load cut short must not pass for the version held before
         self.memory = DatasetMemory(self.record.schema, slots_max=min(self.record.capacity, SLOTS_RESERVED_MAX))
         self._page_seqs = np.zeros(0, dtype=np.int64)

@@ -61,7 +61,8 @@ class TestAsk:
         record = world.replica.registry.record("care")
         tables = {name: dict(table) for name, table in TABLES.items()}
         tables["people"]["columns"] = {"country": TABLES["people"]["columns"]["country"]}
-        world.replica.registry._records["care"] = replace(record, schema=Schema.model_validate(tables))
+        state = world.replica.registry.writer(record).committer.state
+        state.record = replace(record, schema=Schema.model_validate(tables))
         again = await world.ask("k", SUM)
         assert (again.status_code, again.content) == (200, first.content)
         npy = await world.ask("k", SUM, headers={"Accept": "application/x-npy"})

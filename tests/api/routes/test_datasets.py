@@ -3,6 +3,8 @@
 from tests.api.world import TABLES, World
 
 PUBLIC = {
+    "archived",
+    "version",
     "name",
     "guarantee",
     "budget_rho",

@@ -132,6 +132,32 @@ def test_the_api_role_may_not_even_try(record: DatasetRecord, database_url: str,
             connection.execute(statement)
 
 
+def test_a_dataset_with_a_ledger_is_not_deleted_by_the_database_either(
+    record: DatasetRecord, database_url: str
+) -> None:
+    """The one function that deletes looks for itself, for every caller."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET ROLE sparing_api")
+        with pytest.raises(errors.RestrictViolation):
+            connection.execute("SELECT delete_dataset(%s)", [record.id])
+
+
+def test_the_way_back_from_extensions_is_closed_once_one_was_made(store: PostgresStore, database_url: str) -> None:
+    """An earlier version would take the extended schema for the registered one; without one it goes both ways."""
+    kept = store.add_dataset(dataset())
+    alembic(database_url, "downgrade", "0017")
+    alembic(database_url, "upgrade", "head")
+    assert store.dataset("survey") == kept
+    with store.transaction(kept.id, lock=True) as transaction:
+        transaction.set_registration(replace(kept, capacity=2 * kept.capacity, version=2))
+        transaction.commit()
+    with pytest.raises(ProgrammingError, match="an earlier version"):
+        alembic(database_url, "downgrade", "0017")
+    with store.transaction(kept.id, lock=False) as transaction:
+        (earlier,) = transaction.earlier_registrations()
+    assert (earlier.version, earlier.until_seq, earlier.capacity) == (1, 0, kept.capacity)
+
+
 def test_the_service_runs_as_that_role(store: PostgresStore, record: DatasetRecord) -> None:
     """Every pooled session has given its owner's rights away."""
     with store.transaction(record.id, lock=False) as transaction:

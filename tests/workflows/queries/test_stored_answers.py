@@ -257,7 +257,7 @@ def test_a_batch_replays_where_it_is_refused_and_answers_the_rest(store: LaterMe
         first = ask(replica, who, "k", **OF_AGE)
         later = narrowed(replica.registry.record("survey"))
         assert later is not None
-        replica.registry._records["survey"] = later
+        replica.registry.writer(later).committer.state.record = later
         fresh, stored = (parse_query(orjson.dumps(DOCUMENT | query)) for query in ({"reuse": False}, OF_AGE))
         entries = [("a", fresh), ("k", stored), ("b", fresh), ("l", stored)]
         one, again, two, refused = replica.analysts.submit_all(who, "survey", entries)

@@ -131,4 +131,4 @@ def test_processes_that_own_datasets_load_no_others(store: MemoryStore) -> None:
 
 def in_memory(replica: Replica) -> set[str]:
     """The datasets in a process's memory; opens none."""
-    return {writer._record.name for writer in replica.registry.opened() if writer.position is not None}
+    return {writer.committer.state.record.name for writer in replica.registry.opened() if writer.position is not None}

@@ -8,7 +8,7 @@
         ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
         ├── AuthenticationError   401: no key, or not a valid one
         ├── PermissionDeniedError 403: this key has another role, or its allowance is used up
-        ├── NotFoundError         404: unknown, or not yours to see (the service tells these apart nowhere)
+        ├── NotFoundError         404, 410: unknown or not yours to see (told apart nowhere), or archived
         ├── ConflictError         409: the name is taken, or the same request is still running
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504: try again later, with the same idempotency key
@@ -117,7 +117,7 @@ class PermissionDeniedError(APIStatusError):
 
 
 class NotFoundError(APIStatusError):
-    """The thing does not exist, or this key may not see it."""
+    """The thing does not exist, or this key may not see it, or the dataset is archived."""
 
 
 class ConflictError(APIStatusError):
@@ -137,7 +137,7 @@ APIStatusError.by_status.update(
         **dict.fromkeys((400, 413, 415, 422), InvalidRequestError),
         401: AuthenticationError,
         403: PermissionDeniedError,
-        404: NotFoundError,
+        **dict.fromkeys((404, 410), NotFoundError),
         409: ConflictError,
         429: RateLimitedError,
         **dict.fromkeys((502, 503, 504), UnavailableError),

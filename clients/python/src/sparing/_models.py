@@ -54,6 +54,8 @@ class Dataset:
     tables: Mapping[str, object]  # the public schema, as registered
     epoch: int | None = None  # identical queries within one epoch get the same released answer
     limit_floor_rho: Decimal | None = None  # the smallest limit any individual was registered with
+    version: int = 1  # of the registration; each extension counts it up
+    archived: bool = False  # an archived dataset answers no new query
     sequence: int | None = None  # queries in the ledger
     individuals: int | None = None
     rows: Mapping[str, int] | None = None  # per table
@@ -147,10 +149,14 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActRow:
-    """One act of a curator or an individual, as the dataset's curator sees it."""
+    """One act of a curator or an individual, as the dataset's curator sees it.
+
+    `act` is one of "rows", "limit", "pause", "resume", "erasure_request", "erase", "epoch", "extend", "correct",
+    "archive", "reconcile", "amend", "prune"; the log of acts in docs/operations.md explains each.
+    """
 
     number: int  # acts count from 1
-    act: str  # "rows", "limit", "pause", "resume", "erasure_request", "erase", "epoch", "reconcile", "amend", "prune"
+    act: str
     sequence: int  # queries in the ledger when it was done
     at: datetime
     individual: str | None = None  # the key of the individual concerned; None once that person is erased

@@ -18,7 +18,8 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
-from service.workflows.model.rows import AnswerRecord, DatasetRecord
+from service.workflows.model.registrations import RegistrationHistory
+from service.workflows.model.rows import AnswerRecord
 from service.workflows.writer.batch import Stated, document
 
 _PLANS_KEPT: Final = 64
@@ -37,10 +38,10 @@ class _Said:
 class AnswersCheck:
     """Checks the answers, in the order of the sequences that they show, entry by entry."""
 
-    def __init__(self, record: DatasetRecord, answers: Iterator[AnswerRecord]) -> None:
+    def __init__(self, history: RegistrationHistory, answers: Iterator[AnswerRecord]) -> None:
         self.findings: list[str] = []
         self.count = self.uncompiled = 0
-        self._record, self._answers = record, answers
+        self._history, self._answers = history, answers
         self._next = next(answers, None)
         self._plan_of = lru_cache(maxsize=_PLANS_KEPT)(self._compiled)
 
@@ -102,19 +103,20 @@ class AnswersCheck:
 
     def _bodies(self, entry: LedgerEntry, said: dict[str, Any]) -> Iterator[bytes]:
         """The bodies that the answer may have, today's form first."""
-        shown: Stated | None = self._plan_of(entry.canonical)
+        shown: Stated | None = self._plan_of(entry.canonical, self._history.at(entry.seq).version)
         if shown is None:
             self.uncompiled += 1
             shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []))
-        reused, floor = said.get("reused") is True, self._record.limit_floor_units
+        reused, floor = said.get("reused") is True, self._history.now.limit_floor_units
         certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor)
         today = document(shown, entry, reused=reused, certified=certified)
         yield today
         yield orjson.dumps(_read(today) | {"half_width_95": _QUANTILE_95 * entry.sigma})
 
-    def _compiled(self, canonical: bytes) -> Plan | None:
+    def _compiled(self, canonical: bytes, version: int) -> Plan | None:
+        record = next(each for each in self._history.versions() if each.version == version)
         try:
-            return compile_query(parse_query(canonical), self._record.schema, capacity=self._record.capacity)
+            return compile_query(parse_query(canonical), record.schema, capacity=record.capacity)
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
 

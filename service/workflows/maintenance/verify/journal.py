@@ -58,9 +58,9 @@ class JournalState:
             case "erase":
                 self.make_room(int(detail["slot"]) + 1)
                 self.are_present[int(detail["slot"])] = False
-            case "amend" | "prune":
-                pass  # acts on entries, not on accounts
-            case "epoch":
+            case "amend" | "prune" | "archive" | "correct" | "erasure_request":
+                pass  # acts that change neither accounts nor the head
+            case "epoch" | "extend":
                 self.epoch = int(detail["epoch"])
             case "reconcile":
                 self.fence, self.joining_units = int(detail["fence"]), int(detail["joining_units"])

@@ -1,13 +1,15 @@
-"""The check of a dataset's row against its registration: the genesis is computed again from it.
+"""The check of a dataset's rows against its registration: the genesis is computed again from the first version.
 
-The genesis binds the name, the guarantee as written, the capacity, the tables, the rule and the floor. For a rho the
-row holds only the units, so every decimal of up to DIGITS_MAX digits after the point that gives those units is tried.
+Each later version is bound by the act of its extension. The genesis binds the name, the guarantee as written, the
+capacity, the tables, the rule and the floor. For a rho the row holds only the units, so every decimal of up to
+DIGITS_MAX digits after the point that gives those units is tried.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import zip_longest
 from math import ceil
 from typing import Final
 
@@ -15,7 +17,9 @@ import rfc8785
 
 from service.core.budget import budget_units
 from service.core.units import UNITS_PER_RHO
+from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import genesis
+from service.workflows.model.registrations import RegistrationHistory, registration_digest
 from service.workflows.model.rows import DatasetRecord
 
 DIGITS_MAX: Final = 16
@@ -25,8 +29,29 @@ _LARGEST_EXPONENT: Final = 6
 _RHO, _FLOOR = "\0rho", "\0floor"
 
 
-def check_registration(record: DatasetRecord) -> list[str]:
-    """Findings about the row, for the operator; empty if it gives its genesis."""
+def check_registration(history: RegistrationHistory, acts: Sequence[JournalAct]) -> list[str]:
+    """Findings about the rows, for the operator; empty if they give the genesis and agree with the acts."""
+    return [*_wrong_with_first(history.first), *_wrong_with_later(history, acts)]
+
+
+def _wrong_with_later(history: RegistrationHistory, acts: Sequence[JournalAct]) -> Iterator[str]:
+    """Findings about what was extended or archived after the registration."""
+    place = f"datasets row {history.now.id}"
+    extensions = [act for act in acts if act.act == "extend"]
+    versions = list(history.versions())
+    told = [(act.detail.get("version"), act.detail.get("digest")) for act in extensions]
+    held = [(each.version, registration_digest(each.capacity, each.schema)) for each in versions[1:]]
+    for said, made in zip_longest(told, held):
+        if said != made:
+            version = (said or made or (0, ""))[0]
+            yield f"{place}: version {version} of the registration is not the one that its act has made"
+    if [act.at_seq for act in extensions] != [each.until_seq for each in history.earlier]:
+        yield f"{place}: the earlier versions of the registration end elsewhere than the acts say"
+    if history.now.is_archived != any(act.act == "archive" for act in acts):
+        yield f"{place}: says archived {history.now.is_archived}, the acts say otherwise"
+
+
+def _wrong_with_first(record: DatasetRecord) -> list[str]:
     place = f"datasets row {record.id}"
     stated = record.guarantee
     if stated.epsilon is not None and stated.delta is not None:
@@ -74,6 +99,7 @@ def _template(record: DatasetRecord, *, has_rho: bool, has_floor: bool, **more: 
     return rfc8785.dumps(
         {
             **more,
+            **({"instance": record.instance} if record.instance > 1 else {}),
             "name": record.name,
             "guarantee": {
                 "epsilon": record.guarantee.epsilon,

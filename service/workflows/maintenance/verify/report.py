@@ -14,6 +14,7 @@ from service.workflows.maintenance.verify.answers import AnswersCheck
 from service.workflows.maintenance.verify.journal import check_journal
 from service.workflows.maintenance.verify.ledger import LedgerReplay, Stored
 from service.workflows.maintenance.verify.registration import check_registration
+from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.rows import DatasetRecord, WitnessRecord
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import Transaction
@@ -85,11 +86,12 @@ def verified(
 ) -> tuple[Report, LedgerReplay]:
     """One pass over the journal, and one over entries and answers, which copies the totals at `totals_at`."""
     head = transaction.head
+    history = RegistrationHistory(transaction.registration(), transaction.earlier_registrations())
     journal = transaction.acts(after=0)
     acts, journal_state, findings = check_journal(record, head, journal)
     stored = Stored.of(record, transaction, journal_state=journal_state, acts=journal)
     accounts, replay = stored.accounts, LedgerReplay(stored, totals_at=totals_at)
-    answers = AnswersCheck(record, transaction.answers())
+    answers = AnswersCheck(history, transaction.answers())
     for entry in transaction.entries(after=0):
         replay.apply(entry)
         answers.apply(entry)
@@ -103,7 +105,7 @@ def verified(
         accounts=int(accounts.slots.size),
         uncompiled=answers.uncompiled,
         findings=[
-            *check_registration(record),
+            *check_registration(history, journal),
             *findings,
             *stored.amended.findings,
             *stored.pruned.findings,

@@ -19,6 +19,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify import answers as answers_module
 from service.workflows.maintenance.verify.registration import check_registration
 from service.workflows.maintenance.verify.report import Report, verify_all
+from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import Store
 from service.workflows.reads.ledger import lowering, pausing
@@ -216,12 +217,12 @@ def test_a_rho_is_bound_however_it_was_written(rho: Any, floor: str | None) -> N
     with open_replica(store) as replica:
         register(replica, rho=rho, **({} if floor is None else {"limit_floor_rho": floor}))
         record = replica.registry.record("survey")
-    assert check_registration(record) == []
+    assert check_registration(RegistrationHistory(record), []) == []
     for changed in (
         replace(record, budget_units=record.budget_units + 1),
         replace(record, limit_floor_units=record.limit_floor_units - 1),
     ):
-        assert check_registration(changed) != []
+        assert check_registration(RegistrationHistory(changed), []) != []
 
 
 def test_an_epsilon_gives_its_budget() -> None:
@@ -230,8 +231,8 @@ def test_an_epsilon_gives_its_budget() -> None:
     with open_replica(store) as replica:
         register(replica, guarantee={"epsilon": "1", "delta": "1e-6"})
         record = replica.registry.record("survey")
-    assert check_registration(record) == []
-    (found,) = check_registration(replace(record, budget_units=2 * record.budget_units))
+    assert check_registration(RegistrationHistory(record), []) == []
+    (found,) = check_registration(RegistrationHistory(replace(record, budget_units=2 * record.budget_units)), [])
     assert "its epsilon and delta give" in found
     other = replace(record, guarantee=replace(record.guarantee, delta="1E-5"))
-    assert check_registration(other) != []
+    assert check_registration(RegistrationHistory(other), []) != []

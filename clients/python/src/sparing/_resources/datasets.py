@@ -200,6 +200,41 @@ class Datasets:
         reply = self._sender.post(path("datasets", dataset, "epochs"))
         return read(_Epoch, reply).epoch
 
+    def extend(
+        self, *, dataset: str, tables: Mapping[str, object] | None = None, capacity: int | None = None
+    ) -> Dataset:
+        """Add categories, columns or tables, or raise a capacity; a public act, which opens a new epoch.
+
+        Args:
+            dataset: the dataset's name.
+            tables: all tables as they shall be: those that are there, and what is added to them or beside them.
+            capacity: the new bound on the number of individuals, not below the old one.
+
+        Raises:
+            InvalidRequestError: something is removed or changed; `errors` name each place.
+        """
+        wishes = {"tables": tables, "capacity": capacity}
+        body = {name: value for name, value in wishes.items() if value is not None}
+        return read(Dataset, self._sender.patch(path("datasets", dataset), body))
+
+    def correct(self, *, dataset: str, individual: str, values: Mapping[str, object]) -> UploadReport:
+        """Put other values, by column, into an individual's record; its events and its account stay as they are."""
+        where = path("datasets", dataset, "individuals", individual)
+        return read(UploadReport, self._sender.patch(where, dict(values)))
+
+    def archive(self, *, dataset: str, rows: Literal["keep", "delete"]) -> Dataset:
+        """End all queries and uploads for good, and keep or delete the rows. The ledger and the accounts are kept."""
+        where = path("datasets", dataset, "archive")
+        return read(Dataset, self._sender.post(where, {"rows": rows}, repeat=Repeat.READ))
+
+    def delete(self, *, dataset: str) -> None:
+        """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone.
+
+        Raises:
+            ConflictError: it has answered; `archive` it instead.
+        """
+        self._sender.send(Request(method="DELETE", path=path("datasets", dataset), repeat=Repeat.ONCE))
+
     def erase(self, *, dataset: str, individual: str) -> None:
         """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
         where = path("datasets", dataset, "individuals", individual)

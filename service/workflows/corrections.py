@@ -1,0 +1,91 @@
+"""Corrections of a record: some columns of one individual's row change, and its events and its account stay.
+
+What was charged before was charged for the values of that time and stays charged.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import orjson
+
+from service.engine.ingest import Rows
+from service.query.schema import BudgetColumn, Column, Schema
+from service.workflows.datasets import refuse_changed
+from service.workflows.model.errors import FieldError, InvalidRequest
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.upload_records import UploadRequest
+from service.workflows.model.views import UploadReport
+from service.workflows.ports.transaction import LongAct, Transaction
+from service.workflows.reads.ledger import slot_of
+from service.workflows.uploads import read_upload
+from service.workflows.writer.committer import Operation
+from service.workflows.writer.operations import Preparation
+from service.workflows.writer.prepared import BaseVersion
+from service.workflows.writer.state import DatasetState
+
+Value = str | int | float | bool | None
+_NDJSON: Final = "application/x-ndjson"
+
+
+def correcting(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Preparation[UploadReport]:
+    """Put `values`, by column, into an individual's row. Raises NotFound, InvalidRequest naming columns."""
+    people = record.schema.individuals_name
+    rows = _read(record, key, values)
+
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[UploadReport]:
+        refuse_changed(record, transaction)
+        slot = slot_of(transaction, key)
+        slots, codes = transaction.records(people, of=np.array([slot]))
+        changed = {name: rows.codes.get(name, held) for name, held in codes.items()}
+        transaction.delete_records(slot, table=people)
+        transaction.add_records(people, slots, changed)
+        change = base.memory.changed(replaced={people: slots}, added={people: (slots, changed)})
+
+        def act(transaction: Transaction, state: DatasetState) -> UploadReport:
+            transaction.journal("correct", {"slot": slot, "table": people, "columns": sorted(values)})
+            state.after_commit(lambda: state.put_records(change))
+            return UploadReport(
+                rows=1,
+                individuals=0,
+                clipped=rows.clipped,
+                out_of_domain=rows.out_of_domain,
+                nulls=rows.nulls,
+                rows_dropped=0,
+                stored=True,
+            )
+
+        return act
+
+    return prepare
+
+
+def _read(record: DatasetRecord, key: str, values: Mapping[str, Value]) -> Rows:
+    """The values as a row of an upload with these columns alone is read."""
+    people = record.schema.individuals_name
+    table = record.schema.table(people)
+    errors = [_error(name, table.columns.get(name)) for name in values]
+    refusals = [error for error in errors if error is not None]
+    if refusals or not values:
+        raise InvalidRequest(*refusals or [FieldError(field="body", message="names no column")])
+    columns = {name: table.columns[name] for name in values}
+    only = Schema.model_construct(root={people: table.model_copy(update={"columns": columns})})
+    row = io.BytesIO(orjson.dumps({table.key: key, **values}))
+    try:
+        return read_upload(replace(record, schema=only), UploadRequest(table=people, content_type=_NDJSON), row)
+    except InvalidRequest as refusal:
+        raise InvalidRequest(*map(_of_column, refusal.errors)) from refusal
+
+
+def _error(name: str, column: Column | None) -> FieldError | None:
+    if column is None:
+        return FieldError(field=name, message="is no column of the individuals' table")
+    if isinstance(column, BudgetColumn):
+        return FieldError(field=name, message="an individual's limit is no data; only the individual can lower it")
+    return None
+
+
+def _of_column(error: FieldError) -> FieldError:
+    return FieldError(field=error.field.removeprefix("rows[1]."), message=error.message)

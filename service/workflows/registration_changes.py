@@ -1,0 +1,114 @@
+"""Changes of a registration: extending it, archiving a dataset that has answered, deleting one that never has.
+
+All of them are public acts. An extension opens a new epoch, because the same words may stand for a longer vector.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.query.extension import extension_errors
+from service.query.schema import Schema
+from service.workflows.datasets import CAPACITY_MAX
+from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
+from service.workflows.model.registrations import registration_digest
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.ports.store import CommitUnclear, NotEmpty, Store, StoreUnavailable
+from service.workflows.ports.transaction import LongAct, Transaction
+from service.workflows.writer.committer import Operation
+from service.workflows.writer.operations import Preparation, Settled
+from service.workflows.writer.prepared import BaseVersion
+from service.workflows.writer.state import DatasetState
+
+__all__ = ["Archiving", "Extension", "archiving", "delete", "extending"]
+
+
+class Extension(BaseModel):
+    """The body of `PATCH /v1/datasets/{dataset}`: a larger capacity, and all tables as they shall be."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] | None = None
+    tables: Schema | None = None
+
+    def of(self, record: DatasetRecord) -> DatasetRecord:
+        """The extended registration; `record` itself where nothing changes. Raises InvalidRequest naming fields."""
+        capacity = record.capacity if self.capacity is None else self.capacity
+        schema = record.schema if self.tables is None else self.tables
+        errors = extension_errors(record.schema, schema, capacity_old=record.capacity, capacity_new=capacity)
+        if errors:
+            raise InvalidRequest(*errors)
+        if (capacity, schema) == (record.capacity, record.schema):
+            return record
+        return replace(record, capacity=capacity, schema=schema, version=record.version + 1)
+
+
+class Archiving(BaseModel):
+    """The body of `POST /v1/datasets/{dataset}/archive`: whether the rows of all tables are kept or deleted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: Literal["keep", "delete"]
+
+
+def extending(extension: Extension) -> Preparation[DatasetRecord]:
+    """Add what the extension adds. Raises InvalidRequest, DatasetArchived."""
+
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[DatasetRecord] | Settled[DatasetRecord]:  # noqa: ARG001
+        record = transaction.registration()
+        _refuse_archived(record)
+        extended = extension.of(record)
+        if extended is record:
+            return Settled(result=record)
+        transaction.extend_tables(extended.schema)
+
+        def act(transaction: Transaction, state: DatasetState) -> DatasetRecord:
+            digest = registration_digest(extended.capacity, extended.schema)
+            epoch = transaction.head.epoch + 1
+            transaction.set_registration(extended)
+            detail = {"version": extended.version, "capacity": extended.capacity, "digest": digest, "epoch": epoch}
+            transaction.journal("extend", detail, epoch=epoch)
+            state.after_commit(state.invalidate_all)
+            return extended
+
+        return act
+
+    return prepare
+
+
+def archiving(wish: Archiving) -> Preparation[DatasetRecord]:
+    """Take no query and no row from now on; accounts, ledger and answers stay. Repeating it may delete rows kept."""
+
+    def prepare(transaction: LongAct, base: BaseVersion) -> Operation[DatasetRecord] | Settled[DatasetRecord]:  # noqa: ARG001
+        record = transaction.registration()
+        if record.is_archived and wish.rows == "keep":
+            return Settled(result=record)
+        archived = replace(record, is_archived=True)
+        if wish.rows == "delete":
+            transaction.delete_all_records()
+
+        def act(transaction: Transaction, state: DatasetState) -> DatasetRecord:
+            transaction.set_registration(archived)
+            transaction.journal("archive", {"rows": wish.rows})
+            state.after_commit(state.invalidate_all)
+            return archived
+
+        return act
+
+    return prepare
+
+
+def delete(store: Store, record: DatasetRecord) -> None:
+    """Delete a dataset that never answered. Raises DatasetNotEmpty, Unavailable."""
+    try:
+        store.delete_dataset(record.id)
+    except NotEmpty as refusal:
+        raise DatasetNotEmpty from refusal
+    except (StoreUnavailable, CommitUnclear) as fault:
+        raise Unavailable from fault
+
+
+def _refuse_archived(record: DatasetRecord) -> None:
+    if record.is_archived:
+        raise DatasetArchived
