@@ -184,7 +184,7 @@ class Trial:
 
     def _restore(self, route: Route) -> None:
         """Have what the last request has taken away."""
-        if str(route).startswith("DELETE /v1/datasets"):
+        if str(route).startswith("DELETE /v1/datasets/{dataset}/individuals"):
             self.world.replica.curators.append_rows("care", "people", "text/csv", io.BytesIO(ED))
         if str(route).startswith("DELETE /v1/principals"):
             self.world.enrol("spare", "auditor")
@@ -213,6 +213,8 @@ def _varied(route: Route, number: int) -> Route:
         options["content"] = text.replace(b'{"version"', b'{"reuse":false,"version"')
     if isinstance(options.get("json"), dict) and options["json"].get("name") == "new":
         options["json"] = {**options["json"], "name": f"new{number}"}
+    if isinstance(options.get("json"), dict) and "capacity" in options["json"] and "name" not in options["json"]:
+        options["json"] = {"capacity": options["json"]["capacity"] + number}
     return replace(route, headers=headers, options=options)
 
 

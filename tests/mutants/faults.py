@@ -49,6 +49,14 @@ MUTANTS = [
         killed_by="tests/faults/test_sweep.py::test_a_replica_that_has_loaded_nothing_is_no_different[REPLIED]",
     ),
     Mutant(
+        name="a broken pipeline is believed",
+        incident="Found by the sweep: after one refused statement a session fails for ever on another.",
+        file="service/store/postgres/connection.py",
+        find="        is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS\n",
+        put="        is_whole = True\n",
+        killed_by="tests/store/postgres/test_store.py::test_a_broken_pipeline_leaves_a_session_that_works",
+    ),
+    Mutant(
         name="one connection waits for another",
         incident="As many writers as there are connections wait for one another, and nobody is answered.",
         file="service/store/postgres/store.py",

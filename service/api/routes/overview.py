@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -123,18 +124,23 @@ async def watch(
     seconds: Annotated[int, Query(ge=0, le=EVENTS_LAST_S)] = EVENTS_LAST_S,
 ) -> Response:
     """Server-sent events: `sequence` at once, and when entries were added to the ledger; for so many `seconds`."""
+    # Both may read the database, and must not fail once the response has begun.
     sequence = await run_in_threadpool(replica.overview.sequence, dataset)
+    watching = await run_in_threadpool(replica.overview.watching, dataset)
     headers = {"X-Accel-Buffering": "no"}
     looks = int(seconds / EVENTS_EVERY_S)
-    events = _events(request.app.state.drain_state, replica, caller, _WatchedDataset(dataset, sequence, looks))
+    events = _events(
+        request.app.state.drain_state, replica, caller, _WatchedDataset(dataset, watching, sequence, looks)
+    )
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedDataset:
-    """A dataset that is watched, its sequence at the beginning, and how often it is looked at."""
+    """A dataset to watch, its sequence at the beginning, and how often it is looked at."""
 
     dataset: str
+    watching: AbstractContextManager[None]
     sequence: int
     looks: int
 
@@ -149,7 +155,7 @@ async def _events(
     place = object()
     _open.add(place)
     try:
-        with replica.overview.watching(watched.dataset):
+        with watched.watching:
             yield _event(sequence)
             for look in range(1, watched.looks + 1):
                 await asyncio.sleep(EVENTS_EVERY_S)

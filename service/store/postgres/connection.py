@@ -21,7 +21,6 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _ROW_TYPES: Final = "SELECT " + ", ".join(f"'{table}'::regtype::oid" for table in LAYOUTS)
 _NAMES: Final = count()
 _CANCEL_S: Final = 5.0
-_OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 class Session(Connection):
@@ -75,8 +74,12 @@ class Session(Connection):
         """Undo what was not committed. What is prepared stays so: psycopg would forget all of it.
 
         It does so for the sake of tables that are undone and made again under the same name, of which there are none.
+        After an error all is forgotten: psycopg counts what a broken pipeline was to prepare as prepared.
         """
-        if self.pgconn.transaction_status not in _OPEN or self.pgconn.pipeline_status != PipelineStatus.OFF:
+        is_whole = self.pgconn.transaction_status == TransactionStatus.INTRANS
+        if not is_whole or self.pgconn.pipeline_status != PipelineStatus.OFF:
+            if self.pgconn.transaction_status == TransactionStatus.INERROR:
+                self._row_types = self._extend_name = None
             super().rollback()
             return
         result = self.pgconn.exec_(b"ROLLBACK")

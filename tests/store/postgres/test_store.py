@@ -157,6 +157,20 @@ def test_what_is_prepared_outlives_a_reading_and_tables_that_were_made_anew(stor
     assert store.head(kept.id).seq == 4
 
 
+def test_a_broken_pipeline_leaves_a_session_that_works(store: PostgresStore) -> None:
+    """Found by the sweep: psycopg took a statement for prepared that an aborted pipeline had never sent."""
+    kept, sessions = store.add_dataset(dataset()), []
+    statement = "SELECT seq FROM heads WHERE dataset_id = %s"
+    for tried_before in range(8):  # psycopg prepares a statement once it has run a few times
+        with pytest.raises(StoreUnavailable), store._pool.one() as session, session.pipeline():
+            session.execute("SELECT 1 / 0")
+            session.execute(statement, [kept.id])
+        with store._pool.one() as session:
+            assert session.execute(statement, [kept.id]).fetchall() == [(0,)], tried_before
+            sessions.append(session)
+    assert len(set(sessions)) == 1
+
+
 @pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])
 def test_a_silent_transaction_loses_its_lock(store: PostgresStore, database_url: str, asked: tuple[Asked, ...]) -> None:
     """The locks of a replica that stopped in the middle are freed; its own commit is then no longer possible."""
