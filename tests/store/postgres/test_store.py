@@ -162,13 +162,18 @@ def test_a_broken_pipeline_leaves_a_session_that_works(store: PostgresStore) -> 
     kept, sessions = store.add_dataset(dataset()), []
     statement = "SELECT seq FROM heads WHERE dataset_id = %s"
     for tried_before in range(8):  # psycopg prepares a statement once it has run a few times
-        with pytest.raises(StoreUnavailable), store._pool.one() as session, session.pipeline():
-            session.execute("SELECT 1 / 0")
-            session.execute(statement, [kept.id])
+        with pytest.raises(StoreUnavailable):
+            _break(store, statement, kept.id)
         with store._pool.one() as session:
             assert session.execute(statement, [kept.id]).fetchall() == [(0,)], tried_before
             sessions.append(session)
     assert len(set(sessions)) == 1
+
+
+def _break(store: PostgresStore, statement: LiteralString, dataset_id: int) -> None:
+    with store._pool.one() as session, session.pipeline():
+        session.execute("SELECT 1 / 0")
+        session.execute(statement, [dataset_id])
 
 
 @pytest.mark.parametrize("asked", [(), (ASKED,)], ids=["an act", "questions"])
