@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, LiteralString
 
 import numpy as np
 import psycopg
