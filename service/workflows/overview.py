@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, Literal
 
 import orjson
+from pydantic import TypeAdapter
 
 from service.incidents import report_incident
 from service.query.language import Query
@@ -18,6 +19,7 @@ from service.workflows.maintenance.verify.report import verify_dataset
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetSummary
+from service.workflows.ports.cache import Cache, LedgerPosition, SharedSummary
 from service.workflows.ports.store import Store
 from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
 from service.workflows.queries.submit import compiled
@@ -27,8 +29,10 @@ from service.workflows.reads.ledger import snapshot
 from service.workflows.writer.low_priority import in_background, lower_priority
 from service.workflows.writer.operations import look_beside
 from service.workflows.writer.registry import DatasetRegistry
+from service.workflows.writer.threads import WriterThread
 
 FINDINGS_SHOWN_MAX: Final = 20
+_SUMMARY: Final = TypeAdapter(BudgetSummary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +60,9 @@ class Verification:
 class Overview:
     """The overview of each dataset. Thread-safe."""
 
-    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime]) -> None:
-        self._store, self._registry, self._clock = store, registry, clock
+    def __init__(self, *, store: Store, registry: DatasetRegistry, clock: Callable[[], datetime], cache: Cache) -> None:
+        """`cache` is shared with the other replicas, and holds summaries."""
+        self._store, self._registry, self._clock, self._cache = store, registry, clock, cache
         self._verifications: dict[int, Verification] = {}
         self._lock = threading.Lock()
         self._points: SummaryPoints | None = None
@@ -130,9 +135,16 @@ class Overview:
 
     def _summary(self, record: DatasetRecord) -> BudgetSummary:
         writer = self._registry.writer(record)
+        place = _place(record, writer)
+        held = self._cache.summary(record.genesis)
+        if held is not None and held.place == place:
+            return _SUMMARY.validate_json(held.body)
         taken = all_accounts(writer)
         with snapshot(writer.guard) as transaction:
-            return summary(taken, ledger_facts(record, transaction, seq=taken.seq))
+            found = summary(taken, ledger_facts(record, transaction, seq=taken.seq))
+        if _place(record, writer) == place:  # all of it is of one position
+            self._cache.share([SharedSummary(place=place, body=_SUMMARY.dump_json(found))], [])
+        return found
 
     def _verify(self, record: DatasetRecord, begun: Verification) -> None:
         lower_priority()
@@ -153,3 +165,9 @@ class Overview:
                 findings=tuple(report.findings[:FINDINGS_SHOWN_MAX]),
             )
         self._verifications[record.id] = ended
+
+
+def _place(record: DatasetRecord, writer: WriterThread) -> LedgerPosition:
+    """The database's position. Raises Unavailable, Fenced."""
+    with snapshot(writer.guard) as transaction:
+        return LedgerPosition.of(record, transaction.head)

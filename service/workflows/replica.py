@@ -14,7 +14,7 @@ from service.workflows.maintenance.start_checks import StartChecks
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.overview import Overview
-from service.workflows.ports.cache import Cache
+from service.workflows.ports.cache import Cache, NoCache
 from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
@@ -72,7 +72,7 @@ class Replica:
             principals=self.principals,
             amend=self._amend,
         )
-        self.overview = Overview(store=store, registry=self.registry, clock=clock)
+        self.overview = Overview(store=store, registry=self.registry, clock=clock, cache=cache or NoCache())
         self.individuals = Individuals(registry=self.registry, exchange=self._exchange, askers=self.principals.askers)
         self.auditors = Auditors(registry=self.registry)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
-from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry
+from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry, SharedSummary
 from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_answer
 from tests.contracts.stores import ANALYST
 
@@ -130,6 +130,17 @@ def test_slices_read_back_each_with_its_place(cache: Cache) -> None:
     np.testing.assert_array_equal(found[0].limits, [2**62, 7, 0])
     np.testing.assert_array_equal(found[0].spent, [6, 7, 0])
     np.testing.assert_array_equal(found[0].paused, [False, True, False])
+
+
+def test_a_summary_is_the_last_that_was_shared(make: Make) -> None:
+    """With its place, which tells whether it is of now; another dataset has its own."""
+    ours, theirs = make(), make()
+    assert ours.summary(GENESIS) is None
+    for seq in (3, 5, 4):
+        shared = SharedSummary(place=account_slice(seq).place, body=b'{"sequence":%d}' % seq)
+        ours.share([shared], [])
+        assert theirs.summary(GENESIS) == shared
+    assert theirs.summary(OTHER) is None
 
 
 def test_notices_reach_every_listener(make: Make) -> None:

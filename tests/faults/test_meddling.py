@@ -83,7 +83,7 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.replicas[other].overview.summary("survey")  # a reading in the writer: memory is at the head
+        world.writer(other).catch_up()
         seq = world.seq(other)
 
         def is_followed() -> bool:
@@ -100,7 +100,7 @@ class Drill:
             for replica in world.replicas:
                 assert ask(replica, world.analyst, key, reuse=False).body == body
         for replica in world.replicas:
-            replica.overview.summary("survey")  # a reading in the writer: memory is at the head
+            replica.registry.writer(replica.registry.record("survey")).catch_up()
         assert world.spent(0) == world.spent(1) == truth(world.store)
         assert [replica.fenced() for replica in world.replicas] == [0, 0]
         assert world.store.head(1).seq == len(self.seen)

@@ -83,7 +83,7 @@ def replicas(
         who, _ = replicas[0].principals.create(role="analyst", name="ana")
         world = Replicas(store=store, replicas=replicas, caches=made, analyst=who, drawn=entropies)
         for replica in replicas:
-            replica.overview.summary("survey")
+            replica.registry.writer(replica.registry.record("survey")).catch_up()
         eventually(lambda: made[0].audience() == len(replicas))
         for replica in replicas:
             replica._exchange._look_at = float("-inf")  # when they last looked, each was alone

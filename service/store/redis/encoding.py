@@ -13,7 +13,7 @@ from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Piece
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer, SharedSummary
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1
@@ -110,6 +110,20 @@ def slice_of(data: bytes) -> AccountSlice:
         charged=np.frombuffer(_there(charged), dtype=">u4").astype(np.uint32),
         left_out=np.frombuffer(_there(left_out), dtype=">u4").astype(np.uint32),
     )
+
+
+def summary_bytes(summary: SharedSummary) -> bytes:
+    """A summary at its place."""
+    place = summary.place
+    facts = {"fence": place.fence, "seq": place.seq, "data_version": place.data_version}
+    return _pack(facts, [place.genesis, place.hash, summary.body])
+
+
+def summary_of(data: bytes) -> SharedSummary:
+    """And back."""
+    facts, (genesis, head_hash, body) = _unpack(data)
+    place = LedgerPosition(genesis=_there(genesis), hash=_there(head_hash), **facts)
+    return SharedSummary(place=place, body=_there(body))
 
 
 def notice_bytes(notice: CommitNotice) -> bytes:

@@ -9,7 +9,7 @@ from service.store.redis import encoding
 from service.store.redis.sealing import Seal
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Address
-from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedAnswer, SharedEntry
+from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedAnswer, SharedEntry, SharedSummary
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""
@@ -87,6 +87,10 @@ class SealedCache:
         labels = [_slice_label(genesis, number) for number in numbers]
         return list(self._opened(labels, self._values.get([*map(self._name, labels)]), encoding.slice_of))
 
+    def summary(self, genesis: bytes) -> SharedSummary | None:
+        label = _summary_label(genesis)
+        return next(self._opened([label], self._values.get([self._name(label)]), encoding.summary_of), None)
+
     def audience(self) -> int:
         return self._values.audience()
 
@@ -128,7 +132,7 @@ def _position(value: AccountSlice) -> tuple[int, int, int]:
     return value.place.position
 
 
-def _shelved(value: SharedAnswer | SharedEntry) -> tuple[bytes, bytes]:
+def _shelved(value: SharedAnswer | SharedEntry | SharedSummary) -> tuple[bytes, bytes]:
     """(label, bytes)."""
     match value:
         case SharedAnswer():
@@ -136,6 +140,8 @@ def _shelved(value: SharedAnswer | SharedEntry) -> tuple[bytes, bytes]:
             return _answer_label(value.genesis, address), encoding.answer_bytes(value)
         case SharedEntry():
             return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
+        case SharedSummary():
+            return _summary_label(value.place.genesis), encoding.summary_bytes(value)
 
 
 def _answer_label(genesis: bytes, address: Address) -> bytes:
@@ -149,6 +155,10 @@ def _entry_label(genesis: bytes, seq: int) -> bytes:
 
 def _slice_label(genesis: bytes, number: int) -> bytes:
     return _label("accounts 3", genesis.hex(), str(number))  # those of the second kind have no counters
+
+
+def _summary_label(genesis: bytes) -> bytes:
+    return _label("summary", genesis.hex())
 
 
 def _label(*parts: str) -> bytes:

@@ -77,7 +77,15 @@ class AccountSlice:
     left_out: NDArray[np.uint32]
 
 
-Shared = SharedAnswer | SharedEntry | AccountSlice
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSummary:
+    """The summary of all budgets at one place, as JSON."""
+
+    place: LedgerPosition
+    body: bytes
+
+
+Shared = SharedAnswer | SharedEntry | AccountSlice | SharedSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +116,9 @@ class Cache(Protocol):
 
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:
         """The slices of these that are held, each at the position at which it was taken."""
+
+    def summary(self, genesis: bytes) -> SharedSummary | None:
+        """The summary that was shared last."""
 
     def audience(self) -> int:
         """The number of listening replicas, this one included; 0 when unknown."""
@@ -143,6 +154,10 @@ class NoCache:
     def slices(self, genesis: bytes, numbers: Sequence[int]) -> list[AccountSlice]:  # noqa: ARG002 - as the port
         """Unknown."""
         return []
+
+    def summary(self, genesis: bytes) -> SharedSummary | None:  # noqa: ARG002 - as the port
+        """Unknown."""
+        return None
 
     def audience(self) -> int:
         """Unknown."""

@@ -1,5 +1,6 @@
 """The summary of all budgets, for curators."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from service.testing.store import MemoryStore
 from service.workflows.model.errors import Unavailable
 from service.workflows.reads.budget_summary import AllAccounts, LedgerFacts, all_accounts, summary
 from service.workflows.replica import Replica
-from tests.factories import TWO_PEOPLE, analyst, ask, open_replica, register, upload
+from service.workflows.writer.threads import WriterThread
+from tests.factories import TWO_PEOPLE, analyst, ask, individual_named, open_replica, register, upload
+from tests.workflows.replicas import replicas
 
 NO_FACTS = LedgerFacts(last=None, worst_case_ended_after=None)
 ACCOUNTS = st.lists(st.tuples(st.booleans(), st.integers(0, 100), st.integers(0, 120), st.booleans()), max_size=60)
@@ -117,3 +120,29 @@ def test_memory_that_stays_invalid_is_unavailable(replica: Replica, monkeypatch:
     writer.submit_look(lambda state: state.invalidate()).result(timeout=30)
     with pytest.raises(Unavailable):
         all_accounts(writer)
+
+
+def test_a_summary_of_this_position_is_taken_from_the_cache_and_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another replica's, byte for byte; a query, a pause and an erasure each make it another position."""
+    copied = []
+
+    def counting(writer: WriterThread) -> AllAccounts:
+        copied.append(writer)
+        return all_accounts(writer)
+
+    with replicas() as world:
+        monkeypatch.setattr("service.workflows.overview.all_accounts", counting)
+        ours, theirs = world.replicas
+        ann = individual_named(ours, "ann")
+        steps: list[Callable[[], object]] = [
+            lambda: ask(ours, world.analyst, "first"),
+            lambda: ours.individuals.lower_limit(ann, "survey", pause=True),
+            lambda: ours.curators.erase_individual("survey", "bob"),
+        ]
+        for number, step in enumerate(steps):
+            step()
+            made = ours.overview.summary("survey")
+            assert theirs.overview.summary("survey") == made
+            assert ours.overview.summary("survey") == made
+            assert len(copied) == number + 1
+        assert (made.paused, made.individuals) == (1, 2)
