@@ -19,7 +19,7 @@ from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.views import Principal
-from tests.contracts.caches import caches
+from tests.contracts.caches import TIMEOUT_S, caches
 from tests.factories import ask, upload
 from tests.faults.meddling import OwnValkey
 from tests.keys import LEDGER_KEY
@@ -83,7 +83,7 @@ class Drill:
     def ask_until_followed(self, number: int) -> None:
         """Ask one replica alone, until the other has heard of it and caught up unasked."""
         world, other = self.world, 1 - number
-        world.writer(other).catch_up()
+        world.writer(other).submit_catch_up().result(timeout=TIMEOUT_S)
         seq = world.seq(other)
 
         def is_followed() -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.workflows.writer.state import DatasetState
-from service.workflows.writer.threads import WriterThread
+from service.workflows.writer.threads import LOOK_SOON_S, WriterThread
 from tests.factories import PassiveReplica, SeededEntropy, analyst, ask, open_replica, register, upload
 from tests.gated_store import GatedStore
 
@@ -61,6 +61,19 @@ def test_nothing_is_seen_while_a_step_works(store: GatedStore, writer: WriterThr
     assert writer.peek(seq) == 1
 
 
+def test_a_look_between_two_steps_is_not_waited_for_for_ever(store: GatedStore, writer: WriterThread) -> None:
+    """While a step goes on a caller is soon sent to the database; a step that ends in time lets it look."""
+    hold(store, writer)
+    assert writer.look_soon(seq) is None
+    threading.Timer(LOOK_SOON_S / 4, store.gate.set).start()
+    assert writer.look_soon(seq) in {None, 1}  # a busy machine may be late
+    store.gate.set()
+    writer.submit_look(seq).result(timeout=30)
+    assert writer.look_soon(seq) == 1
+    writer.end()
+    assert writer.look_soon(seq) is None
+
+
 def test_a_look_during_which_a_step_began_does_not_count(store: GatedStore) -> None:
     """Its error does not count either; an error of an undisturbed look is raised."""
     replica = PassiveReplica(store, SeededEntropy())
@@ -88,4 +101,5 @@ def test_a_dataset_that_is_not_in_memory_is_not_waited_for(store: GatedStore) ->
     with open_replica(store) as replica:
         writer = replica.registry.writer(replica.registry.record("survey"))
         assert writer.peek(lambda state: looks.append(state.position)) is None
+        assert writer.look_soon(lambda state: looks.append(state.position)) is None
     assert looks == [None]

@@ -1,10 +1,10 @@
 """Accounts for individuals and curators: from memory, from the cache of other replicas, or from the database.
 
 The caller's thread reads a snapshot of the database to learn which accounts are wanted and the position of the ledger.
-It copies them from memory, if the writer is idle and caught up with the snapshot. Otherwise it uses slices of accounts
-from the cache, but only slices of exactly the database's position: the same registration, fence, sequence, hash and
-data version. Failing that, an individual's own account is read from the database, outside the writer; for a curator
-the writer catches up.
+It copies them from memory, if the writer has caught up with the snapshot and pauses soon. Otherwise it uses slices of
+accounts from the cache, but only slices of exactly the database's position: the same registration, fence, sequence,
+hash and data version. Failing that, an individual's own account is read from the database, outside the writer; for a
+curator the writer catches up.
 """
 
 from collections.abc import Callable, Sequence
@@ -108,8 +108,9 @@ def _wanted_in(transaction: Transaction, people: People, record: DatasetRecord) 
 
 
 def _without_waiting(wanted: Wanted, writer: WriterThread, exchange: ReplicaExchange) -> list[AccountNumbers] | None:
-    """The accounts from memory or the cache, without waiting for the writer; None if neither has them."""
-    copied = writer.peek(partial(_copied, wanted, exchange))
+    """The accounts from memory or the cache, without waiting long for the writer; None if neither has them."""
+    look = partial(_copied, wanted, exchange)
+    copied = writer.peek(look) or writer.look_soon(look)
     return _from_cache(wanted, exchange) if copied is None else _share(wanted, copied, exchange)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from service.core.noise import Entropy
+from service.workflows.model.errors import WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
@@ -15,8 +16,10 @@ from service.workflows.writer.committer import Operation, Result
 from service.workflows.writer.low_priority import lower_priority
 from service.workflows.writer.queue import Look, WhenFree, WriterQueue
 
-PEEKS: Final = 10
+PEEKS: Final = 3
 PEEK_EVERY_S: Final = 0.002
+LOOK_SOON_S: Final = 0.02
+"""Steps of queries without a pause take milliseconds; where they take longer, the database is read instead."""
 
 
 class WriterThread(WriterQueue):
@@ -64,6 +67,15 @@ class WriterThread(WriterQueue):
             if seen is not None or self.position is None:
                 return seen
         return None
+
+    def look_soon(self, look: Look[Result]) -> Result | None:
+        """A look between two steps, if one comes within LOOK_SOON_S; None otherwise, and where the memory is empty."""
+        if self.position is None:
+            return None
+        try:
+            return self.submit_look(look).result(timeout=LOOK_SOON_S)
+        except (TimeoutError, WorkflowError):
+            return None
 
     def look(self, look: Look[Result]) -> Result:
         """A look at the state: at once where no step works on it, and otherwise when that has ended."""
