@@ -1,36 +1,41 @@
-"""The command line: `sparing serve | keys create | ledger ... | schema infer | migrate | calibrate | demo`."""
+"""The command line: `sparing serve | keys ... | ledger ... | schema infer | migrate | calibrate | demo`."""
 
 import os
 from contextlib import closing
 from dataclasses import asdict
-from decimal import Decimal
-from enum import StrEnum
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from service.cli.keys import keys
 from service.cli.ledger import ledger
-from service.cli.options import Home, fail, settings_of
+from service.cli.options import Home, existing_settings_of, fail, settings_of
 from service.cli.schema import schema
 
 if TYPE_CHECKING:
     from service.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-keys = typer.Typer(no_args_is_help=True, help="API keys.")
 app.add_typer(keys, name="keys")
 app.add_typer(ledger, name="ledger")
 app.add_typer(schema, name="schema")
 
 
-class RoleName(StrEnum):
-    """The roles."""
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sparing {distribution_version('sparing')}")
+        raise typer.Exit
 
-    curator = "curator"
-    analyst = "analyst"
-    individual = "individual"
-    auditor = "auditor"
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and end.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -84,33 +89,6 @@ def _serve(settings: "Settings", *, host: str, port: int) -> None:
         fail(str(failure))
 
 
-@keys.command()
-def create(
-    role: Annotated[RoleName, typer.Option(help="The role of the key.")],
-    name: Annotated[str, typer.Option(help="The name of its holder.")],
-    dataset: Annotated[Optional[str], typer.Option(help="The one dataset it is good for.")] = None,  # noqa: UP045
-    individual: Annotated[Optional[str], typer.Option(help="The individual whose budget it shows.")] = None,  # noqa: UP045
-    allowance_rho: Annotated[Optional[str], typer.Option(help="An analyst's worst-case allowance.")] = None,  # noqa: UP045
-    home: Home = None,
-) -> None:
-    """Create a principal and print its key, alone, on one line. Works while `serve` runs on the same home."""
-    from service.run.composition import open_service
-    from service.workflows.model.errors import WorkflowError
-
-    with open_service(settings_of(home)) as opened:
-        try:
-            _, api_key = opened.replica.principals.create(
-                role=role.value,
-                name=name,
-                dataset=dataset,
-                individual=individual,
-                allowance_rho=None if allowance_rho is None else Decimal(allowance_rho),
-            )
-        except (WorkflowError, ArithmeticError) as refusal:
-            fail(str(refusal) or "allowance-rho must be a decimal number")
-        print(api_key)
-
-
 @app.command()
 def migrate(
     home: Home = None,
@@ -121,7 +99,10 @@ def migrate(
     from service.store.postgres.migrate import migrate as run_migrations
 
     settings = settings_of(home)
-    with servers_of(settings) as servers:
+    if settings.database_url is not None:
+        run_migrations(settings.database_url, folder=folder or settings.migrations)
+        return
+    with servers_of(existing_settings_of(home)) as servers:
         run_migrations(servers.database_url, folder=folder or settings.migrations)
 
 
@@ -131,7 +112,7 @@ def calibrate(home: Home = None) -> None:
     from service.run.home import servers_of
     from service.run.speed import calibrate as measure
 
-    settings = settings_of(home)
+    settings = existing_settings_of(home)
     with servers_of(settings) as servers:
         from service.run.adapters import store_of
 

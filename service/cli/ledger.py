@@ -5,14 +5,11 @@ import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from service.cli.options import Home, fail, settings_of
-
-if TYPE_CHECKING:
-    from service.settings import Settings
+from service.cli.options import Home, existing_settings_of, fail
 
 __all__ = ["ledger"]
 
@@ -25,9 +22,7 @@ def verify(home: Home = None) -> None:
     from service.run.composition import open_service
     from service.workflows.maintenance.verify.report import verify_all
 
-    settings = settings_of(home)
-    _refuse_missing(settings)
-    with open_service(settings) as opened:
+    with open_service(existing_settings_of(home)) as opened:
         findings = datasets = 0
         for report in verify_all(opened.store, opened.witness):
             datasets += 1
@@ -56,7 +51,7 @@ def reconcile(
     from service.workflows.model.errors import WorkflowError
 
     units = None if burn_rho is None else _units(burn_rho)
-    with open_service(settings_of(home)) as opened:
+    with open_service(existing_settings_of(home)) as opened:
         try:
             plan = reconcile_plan(opened.store, opened.witness, dataset, burn_units=units)
             for line in before(plan):
@@ -83,7 +78,7 @@ def rebuild_answer(
     from service.workflows.maintenance.rebuild_answer import rebuild
     from service.workflows.model.errors import WorkflowError
 
-    with open_service(settings_of(home)) as opened:
+    with open_service(existing_settings_of(home)) as opened:
         try:
             rebuilt = rebuild(opened.store, dataset, seq=sequence, key=key, reuse=reuse)
         except WorkflowError as refusal:
@@ -106,7 +101,7 @@ def prune(
     from service.workflows.model.errors import WorkflowError
 
     bound = _bound(before)
-    with open_service(settings_of(home)) as opened:
+    with open_service(existing_settings_of(home)) as opened:
         try:
             done = run_prune(opened.store, opened.witness, dataset, before=bound, entropy=system_entropy)
         except Damaged as refusal:
@@ -127,14 +122,6 @@ def _bound(before: str) -> int | datetime:
         return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     except ValueError:
         fail("before must be a sequence, or a date or time such as 2026-01-31 or 2026-01-31T12:00")
-
-
-def _refuse_missing(settings: "Settings") -> None:
-    """Fail without a database: a search for damage must not begin a new, empty database."""
-    from service.embedded.home import find_home
-
-    if settings.database_url is None and find_home(settings.home) is None:
-        fail(f"there is no database of a deployment in {settings.home}: nothing was verified")
 
 
 def _units(rho: str) -> int:

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from service.settings import Settings
 
-__all__ = ["Home", "fail", "settings_of"]
+__all__ = ["Home", "existing_settings_of", "fail", "settings_of"]
 
 Home = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads it at run time
@@ -26,6 +26,24 @@ def settings_of(home: Path | None) -> "Settings":
         return Settings.of(os.environ, home=home)
     except SettingsError as error:
         fail(str(error))
+
+
+def existing_settings_of(home: Path | None) -> "Settings":
+    """The same of a deployment that is there: no command but `serve` and `demo` may begin one.
+
+    An embedded database must have been started in the home once. Beside another database a home must exist where one
+    is named; everything that is kept there may be stated by settings instead.
+    """
+    from service.embedded.home import find_home
+
+    settings = settings_of(home)
+    if settings.database_url is None:
+        exists = find_home(settings.home) is not None
+    else:
+        exists = settings.home.is_dir() or (home is None and "SPARING_HOME" not in os.environ)
+    if not exists:
+        fail(f"there is no deployment in {settings.home}: nothing was done; `sparing serve` begins one")
+    return settings
 
 
 def fail(message: str) -> NoReturn:

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
 
+from service.cli.app import main
 from service.embedded import EmbeddedPostgres, attach_postgres, attach_valkey
 from service.settings import Settings
 from tests.e2e.http_calls import QUERY, analyst_of, ask, client, register
@@ -65,7 +67,8 @@ def test_terminated_it_drains_and_exits_zero(home: Path) -> None:
 
 def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home: Path) -> None:
     """SIGTERM after 0, 0.15, 0.3, ... seconds, until connections are taken: no process, no server, no traceback."""
-    assert sparing("migrate", home=home).returncode == 0
+    with served(home):
+        pass
     command, env = [*SPARING, "serve", "--home", str(home), "--port", "0"], environment()
     instants, is_ready = 0, False
     while not is_ready:
@@ -133,29 +136,66 @@ def test_verify_names_the_row_that_was_changed(home: Path) -> None:
 
 def test_commands_that_cannot_work_say_so_in_one_line(home: Path) -> None:
     """No traceback, exit status 1, and what to do."""
-    unknown = sparing("keys", "create", "--role", "analyst", "--name", "a", "--dataset", "nothing", home=home)
-    assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert unknown.stderr == "sparing: dataset: no such dataset\n"
     with served(home) as running:
+        unknown = sparing("keys", "create", "--role", "analyst", "--name", "a", "--dataset", "nothing", home=home)
+        assert (unknown.returncode, unknown.stdout) == (1, "")
+        assert unknown.stderr == "sparing: dataset: no such dataset\n"
         port = running.url.rpartition(":")[2]
         taken = sparing("serve", "--port", port, home=home)
     assert taken.returncode == 1
     assert taken.stderr.count("\n") == 1
 
 
-def test_verify_makes_no_home_where_there_is_none(home: Path) -> None:
-    """A home that was spelt wrong must not pass for one without damage; one without datasets says so."""
-    missing = home / "nowhere"
-    refused = sparing("ledger", "verify", home=missing)
-    assert (refused.returncode, refused.stdout, missing.exists()) == (1, "", False)
-    assert refused.stderr == f"sparing: there is no database of a deployment in {missing}: nothing was verified\n"
-    assert sparing("migrate", home=home).returncode == 0
-    empty = sparing("ledger", "verify", home=home)
+COMMANDS = [
+    ("migrate",),
+    ("calibrate",),
+    ("keys", "create", "--role", "curator", "--name", "ann"),
+    ("keys", "create-many", "people.csv", "--dataset", "survey"),
+    ("keys", "list"),
+    ("keys", "replace", str(UUID(int=1))),
+    ("keys", "revoke", str(UUID(int=1))),
+    ("ledger", "verify"),
+    ("ledger", "reconcile", "--dataset", "survey", "--yes"),
+    ("ledger", "rebuild-answer", "--dataset", "survey", "--sequence", "1", "--key", "k"),
+    ("ledger", "prune", "--dataset", "survey", "--before", "7"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_but_serve_and_demo_begins_a_deployment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """A home that was spelt wrong must not pass for one without damage, or get a key that opens nothing."""
+    (tmp_path / "people.csv").write_text("individual\nann\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["sparing", *command, "--home", "nowhere"])
+    for name in ("DATABASE_URL", "SPARING_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    missing = tmp_path / "nowhere"
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = f"sparing: there is no deployment in {missing}: nothing was done; `sparing serve` begins one\n"
+    assert (ended.value.code, capsys.readouterr()) == (1, ("", said))
+    assert not missing.exists()
+
+
+def test_beside_another_database_a_home_that_is_named_must_exist(tmp_path: Path) -> None:
+    """It holds the pepper and the witness; without a name all of it may come from settings."""
+    refused = sparing("keys", "list", home=tmp_path / "nowhere", DATABASE_URL="postgresql://127.0.0.1:1/none")
+    assert (refused.returncode, (tmp_path / "nowhere").exists()) == (1, False)
+    assert "there is no deployment in" in refused.stderr
+
+
+def test_a_deployment_without_datasets_verifies_and_says_so(home: Path) -> None:
+    """The command looked, and there was nothing to look at."""
+    with served(home):
+        empty = sparing("ledger", "verify", home=home)
     assert (empty.returncode, empty.stdout) == (0, "no dataset is registered here\n")
 
 
-def test_migrate_is_ready_to_be_run_before_anything(home: Path) -> None:
+def test_migrate_is_ready_to_be_run_before_anything(home: Path, database_url: str) -> None:
     """As the one-shot container does; twice does no harm."""
     for _ in range(2):
-        done = sparing("migrate", home=home)
+        done = sparing("migrate", home=home / "none", DATABASE_URL=database_url)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (home / "none").exists()
