@@ -85,6 +85,11 @@ class MemorySummaries:
     def points(self, dataset_id: int) -> list[SummaryPoint]:
         return sorted(self._points.get(dataset_id, {}).values(), key=lambda point: point.seq)
 
+    def forget(self, dataset_id: int) -> None:
+        """Drop everything of a dataset that is deleted."""
+        self._points.pop(dataset_id, None)
+        self._alarms.pop(dataset_id, None)
+
     def drop_points(self, dataset_id: int, seqs: Sequence[int]) -> None:
         for seq in seqs:
             self._points.get(dataset_id, {}).pop(seq, None)

@@ -112,6 +112,7 @@ class MemoryStore(Kept):
                 raise NotEmpty
             name = kept.record.name
             del self.kept[dataset_id]
+            self.summaries.forget(dataset_id)
             self.deleted[name] = self.deleted.get(name, 0) + 1
             for record in [each for each in self.principal_records.values() if each.dataset == name]:
                 del self.principal_records[record.id]

@@ -224,6 +224,8 @@ def analyst_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
         yield "GET", f"/v1/datasets{path}", b"", {}
     for path in ("/v1/queries", "/v1/queries?limit=3", "/v1/allowances", "/v1/me/budgets", "/livez", "/readyz", "/no"):
         yield "GET", path, b"", {}
+    for path in ("/sign-in", "/analyst", "/analyst/history", "/analyst/allowance", "/assets/style.css", "/v1/session"):
+        yield "GET", path, b"", {}
     yield "DELETE", "/v1/datasets/survey/individuals/p3", b"", {}
 
 
@@ -242,7 +244,8 @@ def individual_calls() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "POST", "/v1/me/budgets/survey/lower", b'{"limit_rho":"0.08"}', {}
     yield "POST", "/v1/me/budgets/survey/lower", b'{"pause":true}', {}
     yield "POST", "/v1/me/budgets/survey/resume", b"", {}
-    yield "GET", "/v1/me/budgets", b"", {}
+    for path in ("/v1/me/budgets", "/v1/me/record/survey", "/v1/me/erasure/survey", "/individual", "/v1/session"):
+        yield "GET", path, b"", {}
     for path in ("", "/survey/ledger", "/survey/budgets"):
         yield "GET", f"/v1/datasets{path}", b"", {}
 

@@ -8,6 +8,7 @@ from tests.mutants import (
     events,
     faults,
     owners,
+    pages,
     pauses,
     rewriting,
     schedule,
@@ -34,4 +35,5 @@ MUTANTS = [
     *rewriting.MUTANTS,
     *starting.MUTANTS,
     *uploads.MUTANTS,
+    *pages.MUTANTS,
 ]

@@ -218,7 +218,7 @@ class PostgresSnapshot:
 
     def records(self, table: str, *, of: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], Codes]:
         records = self._tables[table]
-        if of is not None and RUN_SLOTS * runs_in(of) + SOUGHT_SLOTS * of.size <= self.head.slots:
+        if of is not None and (of.size == 1 or RUN_SLOTS * runs_in(of) + SOUGHT_SLOTS * of.size <= self.head.slots):
             pieces = in_pieces(of, slots_max=records.slots_at_once)
             return records.read([self._rows(records.selects_some(), piece)[0] for piece in pieces])
         blocks = self._rows(records.blocks(), [])[0][0]

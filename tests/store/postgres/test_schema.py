@@ -21,10 +21,10 @@ from service.store.postgres.pool import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
 from service.store.postgres.tables import METADATA, sqlalchemy_url
 from service.workflows.model.ledger_entry import chain_hash
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, PrincipalRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store, totals
+from tests.contracts.stores import ANALYST, AT, answer, burn, dataset, entry, open_store, totals
 from tests.store.postgres.migrating import alembic
 
 pytestmark = pytest.mark.slow
@@ -156,6 +156,31 @@ def test_the_way_back_from_extensions_is_closed_once_one_was_made(store: Postgre
     with store.transaction(kept.id, lock=False) as transaction:
         (earlier,) = transaction.earlier_registrations()
     assert (earlier.version, earlier.until_seq, earlier.capacity) == (1, 0, kept.capacity)
+
+
+def test_principals_are_kept_over_the_columns_that_individuals_are_shown(
+    store: PostgresStore, record: DatasetRecord, database_url: str
+) -> None:
+    """The way back is open as long as no key expires, which an earlier version would take for valid."""
+    kept = PrincipalRecord(
+        id=ANALYST,
+        role="analyst",
+        name="ana",
+        key_hash=bytes(32),
+        dataset="survey",
+        individual=None,
+        created_at=AT,
+        allowance_units=5,
+    )
+    store.principals.add([kept])
+    alembic(database_url, "downgrade", "0014")
+    migrate(database_url)
+    assert store.principals.find(ANALYST) == kept
+    expiring = replace(kept, organisation="Uni", purpose="a study", expires_at=AT)
+    assert store.principals.change(expiring)
+    with pytest.raises(ProgrammingError, match="a key expires"):
+        alembic(database_url, "downgrade", "0016")
+    assert store.principals.find(ANALYST) == expiring
 
 
 def test_the_service_runs_as_that_role(store: PostgresStore, record: DatasetRecord) -> None:
