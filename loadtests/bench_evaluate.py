@@ -105,7 +105,9 @@ def make_people() -> People:
 def ask(people: People, query: Mapping[str, object]) -> Callable[[], Release]:
     """The query as the service evaluates it: contributions, charges, filter, sum, noise."""
     body = {"version": 1, "noise": {"sigma": 20.0}} | dict(query)
-    plan = compile_query(parse_query(json.dumps(body).encode()), people.memory.schema, capacity=2**20)
+    plan = compile_query(
+        parse_query(json.dumps(body).encode()), people.memory.schema, capacity=2**20, budget_units=2**40
+    )
     return lambda: answer(
         contributions(plan, people.memory),
         people.memory.accounts,

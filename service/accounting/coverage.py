@@ -7,6 +7,9 @@ fact been left out, nothing may be said that is not a charged query itself.
 """
 
 from collections.abc import Iterable
+from math import sqrt
+
+from service.core.units import UNITS_PER_RHO
 
 
 def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) -> bool:
@@ -18,6 +21,16 @@ def coverage_certified(worst_case_units: Iterable[int], limit_floor_units: int) 
     prices = list(worst_case_units)
     _refuse_negative(limit_floor_units, *prices)
     return sum(prices) <= limit_floor_units
+
+
+def largest_countable_norm(sigma: float, limit_floor_units: int) -> float:
+    """Sigma * sqrt(2 * limit floor in rho): the longest vector that an untouched budget of the floor can pay for.
+
+    In the unit of `sigma`. A longer one is left out of the answer for an individual whose limit is the floor. Raises
+    ValueError for negative units. Theory: the charge ||q||^2 / (2 sigma^2), solved for the norm.
+    """
+    _refuse_negative(limit_floor_units)
+    return sigma * sqrt(2 * limit_floor_units / UNITS_PER_RHO)
 
 
 def _refuse_negative(*units: int) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from service.workflows.admission.admission import Ticket
-from service.workflows.model.analyst_views import HALF_WIDTH, StoredAnswer
+from service.workflows.model.analyst_views import HALF_WIDTH, LARGEST_NORM, WARNINGS, WORST_CASE_SHARE, StoredAnswer
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -41,6 +41,9 @@ class Answer(BaseModel):
     reused: bool
     epoch: int
     released_at: datetime
+    worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
+    largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
+    warnings: Annotated[list[str], Field(description=WARNINGS)]
 
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}

@@ -20,6 +20,7 @@ __all__ = [
     "PerIndividual",
     "Query",
     "Rho",
+    "Share",
     "Sigma",
     "SumItem",
 ]
@@ -101,6 +102,13 @@ class Rho(Closed):
     rho: Positive
 
 
+class Share(Closed):
+    """The most that any individual may be charged, as a share of the dataset's budget; sigma is as for `rho`."""
+
+    KIND: ClassVar = "share"
+    share: Annotated[float, Field(gt=0, le=1)]
+
+
 class HalfWidth(Closed):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
@@ -111,7 +119,7 @@ class HalfWidth(Closed):
 
 def _noise_kind(noise: object) -> str | None:
     if isinstance(noise, dict):
-        for kind in ("sigma", "rho", "half_width"):
+        for kind in ("sigma", "rho", "share", "half_width"):
             if kind in noise:
                 return f"({kind})"
         return None
@@ -119,11 +127,14 @@ def _noise_kind(noise: object) -> str | None:
 
 
 Noise = Annotated[
-    Annotated[Sigma, Tag("(sigma)")] | Annotated[Rho, Tag("(rho)")] | Annotated[HalfWidth, Tag("(half_width)")],
+    Annotated[Sigma, Tag("(sigma)")]
+    | Annotated[Rho, Tag("(rho)")]
+    | Annotated[Share, Tag("(share)")]
+    | Annotated[HalfWidth, Tag("(half_width)")],
     Discriminator(
         _noise_kind,
         custom_error_type="noise_kind",
-        custom_error_message="must be an object with sigma, or rho, or half_width and confidence",
+        custom_error_message="must be an object with sigma, or rho, or share, or half_width and confidence",
     ),
 ]
 

@@ -9,7 +9,7 @@ from service.query.compile_conditions import ComparedColumn, DataTable, data_col
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
 from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of
-from service.query.precision import half_width_95, precision_of
+from service.query.precision import Precision, half_width_95, precision_of
 from service.query.predicate import Predicate
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import IntegerColumn, RealColumn, Schema
@@ -59,8 +59,8 @@ class Plan:
         return self.layout.axes()
 
 
-def compile_query(query: Query, schema: Schema, *, capacity: int) -> Plan:
-    """The plan of a query for a dataset with at most `capacity` individuals.
+def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: int) -> Plan:
+    """The plan of a query for a dataset with at most `capacity` individuals, each with a limit of `budget_units`.
 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
@@ -70,7 +70,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int) -> Plan:
         raise QueryProblem.of("from", f"there is no table {quoted(name)}")
     predicate = predicate_of(query.where, table)
     layout = _layout(query, table)
-    scale = _scale(query, table, capacity)
+    scale = _scale(query, table, capacity, precision_of(query.noise, budget_units=budget_units))
     canonical = canonical_bytes(query, table=name)
     return Plan(
         table=name,
@@ -158,14 +158,14 @@ def _histogram(name: str, query: Query, table: DataTable, field: str) -> tuple[H
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
-def _scale(query: Query, table: DataTable, capacity: int) -> Scale:
+def _scale(query: Query, table: DataTable, capacity: int, precision: Precision) -> Scale:
     return scale_of(
         ScaleRequest(
             extents=tuple(_extent(item, table) for item in query.select),
             rows=1 if table.kind == "individuals" else table.rows_per_individual,
             capacity=capacity,
             l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
-            precision=precision_of(query.noise),
+            precision=precision,
         )
     )
 

@@ -1,4 +1,4 @@
-"""How much noise a query asks for, in whichever of the three ways it says so."""
+"""The noise that a query asks for, in each of the four ways to say so."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,7 +7,7 @@ from math import floor, inf, ldexp, nextafter, sqrt
 from service.core.charge import worst_case_units
 from service.core.interval import half_width_steps, sigma_steps_within
 from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
-from service.query.language import HalfWidth, Noise, Rho, Sigma
+from service.query.language import HalfWidth, Noise, Rho, Share, Sigma
 from service.query.problems import QueryProblem
 
 __all__ = ["FixedHalfWidth", "FixedSigma", "Precision", "WorstCase", "half_width_95", "precision_of"]
@@ -72,8 +72,11 @@ class WorstCase:
 Precision = FixedSigma | FixedHalfWidth | WorstCase
 
 
-def precision_of(noise: Noise) -> Precision:
-    """The precision of `noise`. Raises QueryProblem for a rho out of range or a confidence of next to nothing."""
+def precision_of(noise: Noise, *, budget_units: int) -> Precision:
+    """The precision of `noise` on a dataset with this budget.
+
+    Raises QueryProblem for a rho out of range, a share of less than a unit and a confidence of next to nothing.
+    """
     match noise:
         case Sigma():
             return FixedSigma(field="noise.sigma", sigma=noise.sigma)
@@ -82,6 +85,11 @@ def precision_of(noise: Noise) -> Precision:
             if not 1 <= units <= LIMIT_UNITS_MAX:
                 raise QueryProblem.of("noise.rho", "must be at least 2^-40 and at most 2^21")
             return WorstCase(field="noise.rho", units=units)
+        case Share():
+            units = floor(Fraction(noise.share) * budget_units)
+            if not 1 <= units <= LIMIT_UNITS_MAX:
+                raise QueryProblem.of("noise.share", "is too small: of this dataset's budget it is less than 2^-40 rho")
+            return WorstCase(field="noise.share", units=units)
         case HalfWidth():
             if 1 - noise.confidence == 1:
                 raise QueryProblem.of("noise.confidence", "is too small for an interval")

@@ -90,6 +90,8 @@ def _clip(per_individual: _Node) -> list[str]:
 def _noise(noise: _Node) -> str:
     if "sigma" in noise:
         return f"σ {_number(noise['sigma'])}"
+    if "share" in noise:
+        return f"at most {_number(100 * noise['share'])} % of the budget per person"
     if "rho" in noise:
         return f"at most ρ {_number(noise['rho'])} per person"
     return f"± {_number(noise['half_width'])} with {_number(100 * noise['confidence'])} % confidence"

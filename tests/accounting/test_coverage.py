@@ -1,5 +1,6 @@
 """Coverage from public numbers: certified means that no individual can have been left out."""
 
+from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.accounting.coverage import coverage_certified
+from service.accounting.coverage import coverage_certified, largest_countable_norm
 from service.core.charge import charge_units, worst_case_units
 from service.core.renyi_filter import Accounts
+from service.core.units import UNITS_PER_RHO
 
 
 def test_the_floor_itself_is_covered_and_a_unit_more_is_not() -> None:
@@ -51,9 +53,24 @@ def test_the_first_answers_of_theory_are_covered(sigma: float) -> None:
     assert not coverage_certified([price] * (certified + 1), floor)
 
 
+@given(st.floats(1e-3, 1e9), st.integers(1, 2**50))
+def test_the_largest_countable_norm_costs_the_floor(sigma: float, floor_units: int) -> None:
+    """Its charge is the floor, to rounding."""
+    norm = largest_countable_norm(sigma, floor_units)
+    charge = Fraction(norm) ** 2 / (2 * Fraction(sigma) ** 2) * UNITS_PER_RHO
+    assert abs(charge - floor_units) <= floor_units * Fraction(1, 10**12)
+
+
+def test_a_floor_of_zero_counts_nothing() -> None:
+    """Only the empty vector is free."""
+    assert largest_countable_norm(5.0, 0) == 0
+
+
 def test_negative_units_are_refused() -> None:
     """Mistakes of the caller's."""
     with pytest.raises(ValueError, match="negative"):
         coverage_certified([1, -1], 5)
     with pytest.raises(ValueError, match="negative"):
         coverage_certified([], -1)
+    with pytest.raises(ValueError, match="negative"):
+        largest_countable_norm(1.0, -1)

@@ -30,7 +30,10 @@ SPEED = Speed(coordinate=100_000.0)
 """The speed of a server that needs 36.5 ms for the 365 days of `WIDE`."""
 FRESH = COUNT.replace(b"20.0", b"21.0")
 OTHER = COUNT.replace(b"20.0", b"22.0")
-WIDE = b'{"version":1,"select":[{"histogram":{"column":"day"}}],"from":"visits","noise":{"sigma":90.0}}'
+WIDE = (
+    b'{"version":1,"select":[{"histogram":{"column":"day"}}],"from":"visits","noise":{"sigma":90.0},'
+    b'"per_individual":{"l2_clip":4096}}'
+)
 
 
 class TakingStore(MemoryStore):
@@ -206,7 +209,7 @@ async def test_a_wide_answer_has_the_slots_that_its_preview_states(timed: Timed)
 async def test_an_answer_states_its_public_cost_and_delay(timed: Timed) -> None:
     """The same numbers as its preview, and as a function of schema, capacity and speed alone."""
     record, speed = timed.world.replica.registry.record("care"), timed.world.replica.admission.speed
-    plan = compile_query(parse_query(WIDE), record.schema, capacity=record.capacity)
+    plan = compile_query(parse_query(WIDE), record.schema, capacity=record.capacity, budget_units=record.budget_units)
     expected = Costs(record.schema, capacity=record.capacity, speed=speed).of(plan)
     preview = await timed.world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=WIDE)
     cost, answer = preview.json()["public_cost"], await timed.world.ask("w", WIDE)

@@ -24,6 +24,7 @@ from tests.core.injected import seeded
 from tests.engine.reference import Row, vector
 from tests.engine.worlds import (
     BUDGET,
+    BUDGET_UNITS,
     CAPACITY,
     SCHEMA,
     TABLES,
@@ -169,7 +170,7 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     row = {"item": 5, "amount": sign, "cost": 0, "online": True}
     memory.add_events("visits", np.full(49, 3), uploaded("visits", [3] * 49, [row] * 49).codes)
     query = {"version": 1, "from": "visits", "select": [item], "noise": {"sigma": 30}, "per_individual": {"l2_clip": 1}}
-    plan = compile_query(parse_query(json.dumps(query).encode()), schema, capacity=CAPACITY)
+    plan = compile_query(parse_query(json.dumps(query).encode()), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
     one = 2**-plan.grid_log2
     assert plan.clip_squared_steps == one**2
     assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
@@ -229,7 +230,7 @@ def test_a_million_coordinates_are_sparse() -> None:
     items = np.array([2**20 - 1, 0, 2**20 - 1], dtype=np.uint32)
     memory.add_events("visits", np.full(3, 70_000), {"item": items})
     query = {"version": 1, "from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 10}}
-    plan = compile_query(parse_query(json.dumps(query).encode()), wide, capacity=CAPACITY)
+    plan = compile_query(parse_query(json.dumps(query).encode()), wide, capacity=CAPACITY, budget_units=BUDGET_UNITS)
     assert vectors(plan, memory) == {70_000: (5, {0: 1, 2**20 - 1: 2})}
 
 

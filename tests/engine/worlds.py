@@ -19,6 +19,7 @@ from service.query.problems import QueryProblem
 from service.query.schema import Schema
 
 CAPACITY = 2**20
+BUDGET_UNITS = 2**40
 BUDGET = 2**40
 ROWS_MAX = 6
 
@@ -128,7 +129,9 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
 def planned(query: dict[str, Any]) -> Plan | None:
     """The plan, or None where the query room refuses."""
     try:
-        return compile_query(parse_query(json.dumps(query).encode()), SCHEMA, capacity=CAPACITY)
+        return compile_query(
+            parse_query(json.dumps(query).encode()), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS
+        )
     except QueryProblem:
         return None
 

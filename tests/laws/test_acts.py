@@ -85,7 +85,12 @@ class ActsMachine(RuleBasedStateMachine):
     def plan(self, condition: dict[str, Any]) -> Plan:
         """The plan of a count under a condition."""
         document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}} | condition
-        return compile_query(parse_query(orjson.dumps(document)), self.record.schema, capacity=self.record.capacity)
+        return compile_query(
+            parse_query(orjson.dumps(document)),
+            self.record.schema,
+            capacity=self.record.capacity,
+            budget_units=self.record.budget_units,
+        )
 
     @rule(
         who=REPLICAS,

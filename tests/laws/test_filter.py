@@ -70,7 +70,12 @@ def query(kind: str, number: int, sigma: float) -> dict[str, Any]:
     if kind == "older":
         return asked | {"where": {"ge": [{"col": "age"}, number]}}
     if kind == "visits":
-        return asked | {"from": "visits", "where": {"eq": [{"col": "area"}, number]}}
+        return asked | {
+            "from": "visits",
+            "per_individual": {"l2_clip": 1000},
+            "where": {"eq": [{"col": "area"}, number]},
+        }
+    asked |= {"per_individual": {"l2_clip": 1000}}
     return asked | {"from": "visits", "select": [{"histogram": {"column": "area"}}]}
 
 

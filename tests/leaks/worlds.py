@@ -38,15 +38,24 @@ _VALUES = re.compile(rb'"values":\[[^]]*\]')
 Row = list[Any]
 ReplicaExchange = tuple[int, list[tuple[str, str]], bytes]
 
+CLIPPED: dict[str, Any] = {"per_individual": {"l2_clip": ROWS_MAX}}
+"""The natural bound, said: none is longer."""
 SESSION: list[dict[str, Any]] = [
     {"noise": {"sigma": 3.0}},
     {"where": {"ge": [{"col": "age"}, 40]}, "noise": {"sigma": 5.0}},
     {"select": [{"count": {}}, {"sum": {"column": "spend"}}], "group_by": ["country"], "noise": {"sigma": 900.0}},
-    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}},
-    {"select": [{"count": {}}], "from": "visits", "where": {"lt": [{"col": "item"}, 5]}, "noise": {"sigma": 9.0}},
+    {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}, **CLIPPED},
+    {
+        "select": [{"count": {}}],
+        "from": "visits",
+        "where": {"lt": [{"col": "item"}, 5]},
+        "noise": {"sigma": 9.0},
+        **CLIPPED,
+    },
     {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"sigma": 300.0}},
     {"noise": {"rho": 0.02}},
-    {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}},
+    {"noise": {"share": 0.1}},
+    {"select": [{"count": {}}], "from": "visits", "noise": {"sigma": 1e6}, **CLIPPED},
     {"noise": {"half_width": 12.0, "confidence": 0.9}},
     {"where": {"not": {"eq": [{"col": "country"}, "SE"]}}, "noise": {"sigma": 3.0}},
     {"noise": {"sigma": 3.0}},

@@ -255,7 +255,7 @@ MUTANTS = [
     Mutant(
         name="a reused answer states the half width of today's plan",
         incident="Sigma is the released one's and the half width beside it another's.",
-        file="service/workflows/writer/batch.py",
+        file="service/workflows/writer/answer_document.py",
         find="half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),",
         put="plan.half_width_95,",
         killed_by="tests/workflows/writer/test_batch.py::"

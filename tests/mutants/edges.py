@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         name="how many paid, in the answer",
         incident="The active set's size is an unaccounted release in every reply.",
-        file="service/workflows/writer/batch.py",
+        file="service/workflows/writer/answer_document.py",
         find='        "reused": reused,\n',
         put='        "reused": reused,\n        "charged": entry.charged_count,\n',
         killed_by="tests/leaks/test_neighbours.py::test_one_person_moves_nothing_but_the_values",

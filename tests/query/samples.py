@@ -9,6 +9,7 @@ from service.query.predicate import All, Among, Conjunction, Disjunction, Nothin
 from service.query.schema import Schema
 
 CAPACITY = 1_000_000
+BUDGET_UNITS = 2**40  # a rho of 1
 
 TABLES: dict[str, Any] = {
     "people": {

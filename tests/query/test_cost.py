@@ -12,7 +12,7 @@ from service.query.cost import Costs, PublicCost, Speed, cost_of, total_cost
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import EventsTable, Schema
-from tests.query.samples import CAPACITY, SCHEMA, TABLES, body, queries, query
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, TABLES, body, queries, query
 
 SPEED = Speed()
 capacities = st.integers(1, 2**31)
@@ -23,7 +23,7 @@ costs = st.builds(
 
 def plan(asked: dict[str, Any], *, schema: Schema = SCHEMA) -> Plan:
     """The plan of a query."""
-    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
+    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
 
 
 def cost(

@@ -17,7 +17,7 @@ from service.query.plan import Plan, compile_query
 from service.query.precision import half_width_95
 from service.query.problems import QueryProblem
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
-from tests.query.samples import CAPACITY, holds
+from tests.query.samples import BUDGET_UNITS, CAPACITY, holds
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```json (\w+)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -35,7 +35,7 @@ def answered(wanted: str) -> list[Any]:
 
 def compiled(text: str) -> Plan:
     """The plan of an example."""
-    return compile_query(parse_query(text.encode()), SCHEMA, capacity=CAPACITY)
+    return compile_query(parse_query(text.encode()), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
 
 
 def shown(plan: Plan) -> dict[str, Any]:

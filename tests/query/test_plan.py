@@ -18,12 +18,12 @@ from service.query.plan import Count, Histogram, Plan, Sum, compile_query
 from service.query.predicate import Within
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
-from tests.query.samples import CAPACITY, SCHEMA, body, queries, query
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, queries, query
 
 
 def plan(asked: dict[str, Any], schema: Schema = SCHEMA) -> Plan:
     """The plan of a query."""
-    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY)
+    return compile_query(parse_query(body(asked)), schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
 
 
 def covered(compiled: Plan, half_width: float) -> float:
@@ -138,7 +138,7 @@ def test_an_item_that_is_repeated_is_named_with_the_first() -> None:
     """The same numbers twice are work without a query."""
     asked = query(select=[{"sum": {"column": "age"}}, {"count": {}}, {"sum": {"column": "spend"}}, {"count": {}}])
     with pytest.raises(QueryProblem) as refused:
-        compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY)
+        compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
     (error,) = refused.value.errors
     assert (error.field, error.message) == ("select[3]", "repeats select[1]")
 
@@ -151,9 +151,9 @@ def test_a_histogram_over_a_million_categories_compiles_at_once() -> None:
         columns = {"item": {"type": "category"} | domain}
         schema = Schema.model_validate({"people": {"kind": "individuals", "key": "id", "columns": columns}})
         asked = parse_query(body(query(select=[{"histogram": {"column": "item"}}])))
-        compile_query(asked, schema, capacity=CAPACITY)
+        compile_query(asked, schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
         began = time.process_time()
-        compiled = compile_query(asked, schema, capacity=CAPACITY)
+        compiled = compile_query(asked, schema, capacity=CAPACITY, budget_units=BUDGET_UNITS)
         assert compiled.labels == []
         assert len(json.dumps(compiled.axes)) < 200
         assert time.process_time() - began < 0.1
@@ -249,7 +249,7 @@ def _damaged(value: Any, draw: st.DrawFn) -> Any:
 def test_arbitrary_json_gives_a_plan_or_a_problem(document: Any) -> None:
     """Nothing else is ever raised, and what is said can always be encoded."""
     try:
-        compiled = compile_query(parse_query(body(document)), SCHEMA, capacity=CAPACITY)
+        compiled = compile_query(parse_query(body(document)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
     except QueryProblem as refusal:
         assert refusal.errors  # noqa: PT017 - a refusal is one of the two outcomes
         for error in refusal.errors:

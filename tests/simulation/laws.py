@@ -61,7 +61,12 @@ class Laws:
 
     def expect(self, ask: Ask) -> None:
         """Remember the canonical form of a query."""
-        plan = compile_query(parse_query(ask.body), self.record.schema, capacity=self.record.capacity)
+        plan = compile_query(
+            parse_query(ask.body),
+            self.record.schema,
+            capacity=self.record.capacity,
+            budget_units=self.record.budget_units,
+        )
         self.asked[plan.canonical] = ask
         self.canonical[ask] = plan.canonical
 

@@ -11,7 +11,7 @@ from service.core.noise import rounded_gaussian
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from tests.core.injected import seeded
-from tests.query.samples import CAPACITY, SCHEMA, body, query
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 
 DRAWS = 400_000
 SIGMAS = [0.3, 0.5, 1.0, 3.0, 20.0]  # grid steps
@@ -20,7 +20,7 @@ Z = 1.959963984540054
 
 def compiled(**fields: Any) -> Plan:
     """The plan of a query of people."""
-    return compile_query(parse_query(body(query(**fields))), SCHEMA, capacity=CAPACITY)
+    return compile_query(parse_query(body(query(**fields))), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
 
 
 def covered(plan: Plan, half_width: float) -> float:

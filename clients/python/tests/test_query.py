@@ -33,11 +33,12 @@ def test_each_argument_has_its_member(given: dict[str, Any], expected: dict[str,
     ("noise", "expected"),
     [
         ({"rho": 0.001}, {"rho": 0.001}),
+        ({"share": 0.01}, {"share": 0.01}),
         ({"half_width": 40}, {"half_width": 40, "confidence": 0.95}),
         ({"half_width": 40, "confidence": 0.99}, {"half_width": 40, "confidence": 0.99}),
     ],
 )
-def test_noise_is_stated_in_one_of_three_ways(noise: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_noise_is_stated_in_one_of_four_ways(noise: dict[str, Any], expected: dict[str, Any]) -> None:
     """By its size, by its cost, or by the error bar wanted."""
     assert question_json({"dataset": "d", **noise})["noise"] == expected  # type: ignore[typeddict-item]
 

@@ -18,7 +18,7 @@ import orjson
 
 from service.core.noise import Entropy
 from service.core.release import answer
-from service.core.units import LIMIT_UNITS_MAX
+from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.cost import Speed
@@ -26,7 +26,8 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import quantities, scaled
+from service.workflows.writer.answer_document import scaled
+from service.workflows.writer.batch import quantities
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
@@ -148,7 +149,7 @@ def _scalar_entry_ns(taken: Mapping[str, int]) -> float:
 
 def _plan(**query: object) -> Plan:
     document = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10_000.0}} | query
-    return compile_query(parse_query(orjson.dumps(document)), _SCHEMA, capacity=PEOPLE)
+    return compile_query(parse_query(orjson.dumps(document)), _SCHEMA, capacity=PEOPLE, budget_units=UNITS_PER_RHO)
 
 
 def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:

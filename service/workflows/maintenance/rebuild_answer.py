@@ -5,7 +5,6 @@ row equals the deleted one byte for byte: the key replays it, nothing is drawn a
 entry does not hold the request's `reuse`; the caller states it.
 """
 
-from service.accounting.coverage import coverage_certified
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
@@ -17,7 +16,7 @@ from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord
 from service.workflows.ports.store import CommitUnclear, Store
 from service.workflows.ports.transaction import Transaction
-from service.workflows.writer.batch import document
+from service.workflows.writer.answer_document import document
 
 __all__ = ["rebuild"]
 
@@ -71,18 +70,19 @@ def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
 def _answer(record: DatasetRecord, entry: LedgerEntry, key: str, *, reuse: bool) -> AnswerRecord:
     """The row as `answering` had made it."""
     try:
-        plan = compile_query(parse_query(entry.canonical), record.schema, capacity=record.capacity)
+        plan = compile_query(
+            parse_query(entry.canonical), record.schema, capacity=record.capacity, budget_units=record.budget_units
+        )
     except QueryProblem as problem:
         refusal = f"this version of the service cannot read the query of ledger row {entry.seq}"
         raise InvalidRequest.of("sequence", refusal) from problem
-    certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=record.limit_floor_units)
     return AnswerRecord(
         principal_id=entry.analyst_id,
         key=key,
         request_hash=request_hash(entry.canonical, reuse=reuse),
         seq=entry.seq,
         query_id=entry.query_id,
-        body=document(plan, entry, reused=False, certified=certified),
+        body=document(plan, entry, record, reused=False),
         at=entry.asked_at,
     )
 

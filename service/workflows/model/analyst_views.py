@@ -35,7 +35,17 @@ HALF_WIDTH: Final = (
     " grid, with a probability of at least 0.95. It is a multiple of the grid. The truth, which those left out belong"
     " to, may be further off."
 )
-"""Answers and previews state it in the same words."""
+WORST_CASE_SHARE: Final = "The worst case as a share of the dataset's budget; null for a budget of zero."
+WORST_CASE_EPSILON: Final = (
+    "The epsilon of the worst case at the dataset's delta, if this were the only query that an individual is charged;"
+    " null where the guarantee is not stated by a delta."
+)
+LARGEST_NORM: Final = (
+    "sigma * sqrt(2 * limit_floor_rho): an individual with a longer vector cannot pay for it from the smallest limit of"
+    " the dataset, and is left out."
+)
+WARNINGS: Final = "What is likely to be a mistake, in words; empty for most queries. Public, as all of this is."
+"""Answers and previews state these in the same words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,10 @@ class Preview:
     half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
     l2_clip: float
     worst_case_rho: str
+    worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
+    worst_case_epsilon: Annotated[float | None, Field(description=WORST_CASE_EPSILON)]
+    largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
+    warnings: Annotated[tuple[str, ...], Field(description=WARNINGS)]
     allowance_left_rho: str | None
     coverage_certified: bool
     canonical: dict[str, object]

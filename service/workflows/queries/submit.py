@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Final
 
+from service.accounting.coverage import largest_countable_norm
 from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
-from service.query.language import Query
+from service.query.language import Query, Sigma
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
+from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, WorkflowError
 from service.workflows.model.rows import DatasetRecord
@@ -19,6 +22,9 @@ from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers
 from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.registry import DatasetRegistry
 from service.workflows.writer.submission import PendingAnswer, Submission
+
+UNCLIPPED_ROWS_MAX: Final = 64
+"""Up to so many rows an individual, the natural bound is the default clip."""
 
 
 class QuerySubmitter:
@@ -110,6 +116,26 @@ def compiled(query: Query, record: DatasetRecord) -> Plan:
     if record.is_archived:
         raise DatasetArchived
     try:
-        return compile_query(query, record.schema, capacity=record.capacity)
+        plan = compile_query(query, record.schema, capacity=record.capacity, budget_units=record.budget_units)
+        refuse_unclipped(plan, query, record)
     except QueryProblem as problem:
         raise InvalidRequest(*problem.errors) from problem
+    return plan
+
+
+def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
+    """Raise QueryProblem where the natural bound would stand in for a clip and is too large to be meant.
+
+    Answers from before this rule stay valid: a plan is compiled without it where it is verified or rebuilt.
+    """
+    table = record.schema.table(plan.table)
+    if not isinstance(table, EventsTable) or table.rows_per_individual <= UNCLIPPED_ROWS_MAX:
+        return
+    if query.per_individual is not None and query.per_individual.l2_clip is not None:
+        return
+    needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
+    suggestion = "for a count, the number of rows of one individual that should count"
+    if isinstance(query.noise, Sigma):
+        norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
+        suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"
+    raise QueryProblem.of("per_individual.l2_clip", f"{needed} {table.rows_per_individual}): {suggestion}")

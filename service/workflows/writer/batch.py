@@ -4,18 +4,17 @@ A known request gets its stored answer. For any other, every individual's charge
 answer, and charges and answer are appended together. Nothing leaves before the caller's commit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.accounting.coverage import coverage_certified
 from service.core.arrays import FEW, first, is_uniform, kept
 from service.core.contribution import Contributions
 from service.core.noise import Entropy
@@ -23,7 +22,6 @@ from service.core.release import Release, answer
 from service.core.units import CHARGE_UNITS_MAX, rho_of_units
 from service.failpoints import reach
 from service.query.plan import Plan
-from service.query.precision import half_width_95
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
@@ -32,6 +30,7 @@ from service.workflows.model.rows import Address, AnswerRecord, Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitRejected
 from service.workflows.ports.transaction import ConditionalAppend, Transaction
+from service.workflows.writer.answer_document import document
 from service.workflows.writer.state import DatasetState
 
 _ID_BYTES: Final = 16
@@ -75,7 +74,6 @@ class Batch:
     transaction: Transaction | ConditionalAppend
     state: DatasetState
     entropy: Entropy
-    limit_floor_units: int
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
@@ -193,8 +191,7 @@ class Batch:
         ).sealed()
 
     def _record(self, request: QueryRequest, entry: PublicEntry, *, reused: bool) -> AnswerRecord:
-        certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=self.limit_floor_units)
-        body = document(request.plan, entry, reused=reused, certified=certified)
+        body = document(request.plan, entry, self.state.record, reused=reused)
         return AnswerRecord(
             principal_id=request.analyst.id,
             key=request.key,
@@ -227,48 +224,6 @@ def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]
         reach("charges")
         yield block
         reach("active-set")
-
-
-class Stated(Protocol):
-    """The facts that an answer states of its query and that are not in the ledger: the shown part of a plan."""
-
-    @property
-    def labels(self) -> Sequence[Mapping[str, object]]:
-        """One object for each coordinate."""
-
-    @property
-    def axes(self) -> Sequence[Mapping[str, object]]:
-        """The order of the coordinates."""
-
-
-def document(plan: Stated, entry: PublicEntry, *, reused: bool, certified: bool) -> bytes:
-    """The answer as JSON bytes.
-
-    `released_at` is the whole second of arrival: any later clock would show how long the evaluation took. Values are
-    exact multiples of the grid: integers on an integral grid, doubles otherwise.
-    """
-    answer_fields: Mapping[str, object] = {
-        "id": str(entry.query_id),
-        "sequence": entry.seq,
-        "values": scaled(entry.steps(), entry.grid_log2),
-        "labels": plan.labels,
-        "axes": plan.axes,
-        "sigma": entry.sigma,
-        "grid": entry.grid,
-        "dimension": entry.dimension,
-        "half_width_95": half_width_95(sigma=entry.sigma, grid_log2=entry.grid_log2),
-        "worst_case_rho": str(rho_of_units(entry.worst_case_units)),
-        "coverage_certified": certified,
-        "reused": reused,
-        "epoch": entry.epoch,
-        "released_at": entry.asked_at.isoformat(),
-    }
-    return orjson.dumps(answer_fields, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def scaled(steps: NDArray[np.int64], grid_log2: int) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Grid steps in query units; exact while |steps| < 2^53, which post-processing may round beyond."""
-    return steps if grid_log2 == 0 else np.ldexp(steps.astype(np.float64), grid_log2)
 
 
 def stored_answer(record: AnswerRecord) -> StoredAnswer:

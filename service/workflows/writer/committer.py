@@ -119,12 +119,7 @@ class Committer:
         return transaction.head, batch, outcomes
 
     def _batch(self, transaction: Transaction | ConditionalAppend) -> Batch:
-        return Batch(
-            transaction=transaction,
-            state=self.state,
-            entropy=self._entropy,
-            limit_floor_units=self._record.limit_floor_units,
-        )
+        return Batch(transaction=transaction, state=self.state, entropy=self._entropy)
 
     def _commit(self, transaction: Transaction | ConditionalAppend) -> None:
         reach("before-commit")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from unittest.mock import ANY
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 
@@ -199,8 +200,23 @@ class TestPreview:
         """Dimension, grid, sigma, half width and worst case."""
         preview = (await world.call("analyst", "POST", "/v1/datasets/care/queries/preview", content=SUM)).json()
         answer = (await world.ask("k", SUM)).json()
-        for name in ("dimension", "grid", "sigma", "half_width_95", "worst_case_rho"):
+        promised = ("dimension", "grid", "sigma", "half_width_95", "worst_case_rho")
+        for name in (*promised, "worst_case_share", "largest_countable_norm", "warnings"):
             assert preview[name] == answer[name]
+
+    async def test_it_states_the_worst_case_in_every_unit(self, world: World) -> None:
+        """As rho, and as a share of the budget."""
+        path = "/v1/datasets/care/queries/preview"
+        body = orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"share": 0.25}})
+        preview = (await world.call("analyst", "POST", path, content=body)).json()
+        dataset = (await world.call("analyst", "GET", "/v1/datasets/care")).json()
+        assert preview["worst_case_share"] == pytest.approx(0.25, rel=1e-6)
+        assert float(preview["worst_case_rho"]) == pytest.approx(0.25 * float(dataset["budget_rho"]), rel=1e-6)
+        assert preview["warnings"] == []
+        loud = orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 0.5}})
+        preview = (await world.call("analyst", "POST", path, content=loud)).json()
+        assert preview["largest_countable_norm"] < 1
+        assert "individuals with longer vectors are left out" in preview["warnings"][0]
 
     async def test_a_curator_previews_its_own_dataset_as_an_analyst_does(self, world: World) -> None:
         """The same bytes but for the allowance, which a curator does not have."""

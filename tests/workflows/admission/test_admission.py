@@ -166,8 +166,13 @@ QUERIES: list[dict[str, Any]] = [
     {"select": [{"sum": {"column": "age"}}, {"count": {}}], "group_by": ["country"]},
     {"select": [{"histogram": {"column": "age"}}], "group_by": ["country"]},
     {"select": [{"histogram": {"column": "age"}}], "noise": {"sigma": 1e9}},
-    {"from": "visits"},
-    {"from": "visits", "select": [{"histogram": {"column": "item"}}], "noise": {"sigma": 1e9}},
+    {"from": "visits", "per_individual": {"l2_clip": 4096}},
+    {
+        "from": "visits",
+        "select": [{"histogram": {"column": "item"}}],
+        "noise": {"sigma": 1e9},
+        "per_individual": {"l2_clip": 4096},
+    },
     {"where": {"in": [{"col": "age"}, [*range(1, 120, 2)]]}},
 ]
 

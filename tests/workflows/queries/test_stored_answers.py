@@ -302,6 +302,7 @@ def test_a_withheld_answer_leaves_only_when_it_is_witnessed(store: LaterMemorySt
 def test_a_query_that_costs_too_much_today_replays(store: LaterMemoryStore) -> None:
     """Its public cost can never be admitted today; its key has the answer."""
     wide: dict[str, Any] = {"select": [{"histogram": {"column": "item"}}], "from": "visits", "noise": {"sigma": 9.0}}
+    wide |= {"per_individual": {"l2_clip": 4096}}
     with replica_on(store) as replica:
         who = analyst(replica)
         first = ask(replica, who, "k", **wide)

@@ -50,7 +50,9 @@ def earlier(
         answer = ask(replica, who, "first", noise={"sigma": sigma})
     kept, address = store.kept[1], (who.id, "first")
     asked = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}]} | WIDTH))
-    plan = compile_query(asked, kept.record.schema, capacity=kept.record.capacity)
+    plan = compile_query(
+        asked, kept.record.schema, capacity=kept.record.capacity, budget_units=kept.record.budget_units
+    )
     entry = replace(kept.entries[0], canonical=plan.canonical, query_hash=plan.query_hash).sealed()
     kept_answer = replace(kept.answers[address], request_hash=request_hash(plan.canonical, reuse=True))
     head = replace(kept.head, hash=entry.hash)

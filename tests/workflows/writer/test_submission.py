@@ -64,7 +64,7 @@ def admitted(admission: Admission, writer: Behind) -> Submission:
     schema = Schema.model_validate({"people": PEOPLE})
     query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 3.0}}))
     analyst = Principal(id=UUID(int=1), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None)
-    plan = compile_query(query, schema, capacity=100)
+    plan = compile_query(query, schema, capacity=100, budget_units=2**40)
     request = QueryRequest(analyst=analyst, key="k", request_hash=b"", plan=plan, accepted_at=CLOCK)
     submission = Submission([request], COST, writer)
     submission.ticket = admission.admit(submission.analyst_id, COST, submission, writer)

@@ -232,6 +232,9 @@ class Answer:
     reused: bool  # released before; nothing was charged again
     epoch: int
     released_at: datetime
+    worst_case_share: float | None = None  # of the dataset's budget
+    largest_countable_norm: float | None = None  # a longer vector is beyond the smallest limit
+    warnings: tuple[str, ...] = ()  # likely mistakes, in words
     idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
 
     @property
@@ -261,6 +264,10 @@ class Preview:
     half_width_95: float  # of each value of the answer, from what will be counted; grid included
     worst_case_rho: Decimal
     l2_clip: float | None = None
+    worst_case_share: float | None = None  # of the dataset's budget
+    worst_case_epsilon: float | None = None  # at the dataset's delta, if this were the only query
+    largest_countable_norm: float | None = None  # a longer vector is beyond the smallest limit
+    warnings: tuple[str, ...] = ()  # likely mistakes, in words
     allowance_left_rho: Decimal | None = None  # None: no allowance was set
     coverage_certified: bool | None = None
     query_hash: str | None = None

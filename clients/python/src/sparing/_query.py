@@ -7,18 +7,21 @@ from sparing._expressions import Condition, Item, count
 
 __all__ = ["QueryRequest", "question_json"]
 
+_NOISE = ("sigma", "rho", "share", "half_width")
+
 
 class QueryRequest(TypedDict, total=False):
-    """The keyword arguments that make a query. Exactly one of `sigma`, `rho` and `half_width` is required."""
+    """The keyword arguments that make a query. Exactly one of `sigma`, `rho`, `share` and `half_width` is required."""
 
     dataset: Required[str]  # the dataset; part of the address, not of the document
     select: Item | Sequence[Item]  # default: count()
     where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
     group_by: str | Sequence[str]  # one group per declared value, empty ones included
-    l2_clip: float | None  # bound on one individual's vector (L2 norm); default: the query's natural bound
+    l2_clip: float | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
     sigma: float  # noise: standard deviation per coordinate, in the query's units
     rho: float  # noise: such that one individual is charged this at most
+    share: float  # noise: such that one individual is charged at most this share of the dataset's budget
     half_width: float  # noise: at most such that an answer is within this of what was counted at `confidence`
     confidence: float  # default 0.95; goes with half_width
     rule: str  # for those who cannot pay; default "skip"
@@ -59,9 +62,9 @@ def _names(names: str | Sequence[str]) -> list[str]:
 
 
 def _noise(question: QueryRequest) -> dict[str, object]:
-    given = {name: value for name, value in question.items() if name in ("sigma", "rho", "half_width")}
+    given = {name: value for name, value in question.items() if name in _NOISE}
     if len(given) != 1:
-        raise ValueError("give exactly one of sigma, rho and half_width")
+        raise ValueError("give exactly one of sigma, rho, share and half_width")
     if "half_width" in given:
         return {**given, "confidence": question.get("confidence", 0.95)}
     if "confidence" in question:

@@ -7,12 +7,12 @@ answers are made again too; the ledger cannot tell if one of them is missing.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from statistics import NormalDist
 from typing import Any, Final
 
 import orjson
 
-from service.accounting.coverage import coverage_certified
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
@@ -20,11 +20,13 @@ from service.query.problems import QueryProblem
 from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.registrations import RegistrationHistory
 from service.workflows.model.rows import AnswerRecord
-from service.workflows.writer.batch import Stated, document
+from service.workflows.writer.answer_document import Stated, document
 
 _PLANS_KEPT: Final = 64
 _QUANTILE_95: Final = NormalDist().inv_cdf(0.975)
 """The half width in answers of earlier versions, in sigma; independent of the grid."""
+_SINCE_LIMITS: Final = ("worst_case_share", "largest_countable_norm", "warnings")
+"""Fields that answers of earlier versions do not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class _Said:
 
     labels: Sequence[Mapping[str, object]]
     axes: Sequence[Mapping[str, object]]
+    l2_clip: float
 
 
 class AnswersCheck:
@@ -106,17 +109,20 @@ class AnswersCheck:
         shown: Stated | None = self._plan_of(entry.canonical, self._history.at(entry.seq).version)
         if shown is None:
             self.uncompiled += 1
-            shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []))
-        reused, floor = said.get("reused") is True, self._history.now.limit_floor_units
-        certified = coverage_certified([entry.worst_case_total_units], limit_floor_units=floor)
-        today = document(shown, entry, reused=reused, certified=certified)
+            clip = inf if said.get("warnings") else 0.0
+            shown = _Said(labels=said.get("labels", []), axes=said.get("axes", []), l2_clip=clip)
+        today = document(shown, entry, self._history.now, reused=said.get("reused") is True)
         yield today
-        yield orjson.dumps(_read(today) | {"half_width_95": _QUANTILE_95 * entry.sigma})
+        earlier = {name: value for name, value in _read(today).items() if name not in _SINCE_LIMITS}
+        yield orjson.dumps(earlier)
+        yield orjson.dumps(earlier | {"half_width_95": _QUANTILE_95 * entry.sigma})
 
     def _compiled(self, canonical: bytes, version: int) -> Plan | None:
         record = next(each for each in self._history.versions() if each.version == version)
         try:
-            return compile_query(parse_query(canonical), record.schema, capacity=record.capacity)
+            return compile_query(
+                parse_query(canonical), record.schema, capacity=record.capacity, budget_units=record.budget_units
+            )
         except QueryProblem:  # an earlier version accepted it, this one does not
             return None
 
