@@ -116,6 +116,7 @@ function first_value(column) {
 
 function literal(column, text) {
   if (column.type === "boolean") return text === "true" || text === true;
+  if (column.type === "date" || column.type === "datetime") return String(text);
   if (column.type !== "category") return Number(text);
   const known = column.categories?.find((each) => String(each) === String(text));
   return known ?? (column.categories ? text : Number(text));

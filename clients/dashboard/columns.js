@@ -11,6 +11,7 @@ export function column_words(column) {
     }
     case "boolean": return "true or false";
     case "budget": return "the individual's own limit in ρ";
+    case "date": case "datetime": return `${column.type === "date" ? "date" : "time in UTC"} from ${column.lower} to ${column.upper}`;
     default: return `${column.type === "integer" ? "whole number" : column.type} from ${column.lower} to ${column.upper}`;
   }
 }

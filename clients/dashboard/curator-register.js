@@ -5,7 +5,7 @@ import { field, fill, h, select } from "./dom.js";
 import { number } from "./format.js";
 import { explained, form } from "./shell.js";
 
-const COLUMN_TYPES = [["category", "category, listed"], ["size", "category, numbered"], ["integer", "whole number"], ["real", "number"], ["boolean", "true or false"], ["budget", "own limit in ρ"]];
+const COLUMN_TYPES = [["category", "category, listed"], ["size", "category, numbered"], ["integer", "whole number"], ["real", "number"], ["date", "date"], ["datetime", "time, in UTC"], ["boolean", "true or false"], ["budget", "own limit in ρ"]];
 
 export function register_section(go) {
   const state = {
@@ -45,6 +45,10 @@ export function register_section(go) {
     if (column.type === "category") parts.push(bound("Categories, separated by commas", column, "categories"));
     if (column.type === "size") parts.push(bound("How many", column, "size", { type: "number", min: "1" }, Number));
     if (column.type === "integer" || column.type === "real") parts.push(bound("Lowest", column, "lower", { type: "number", step: "any" }, Number), bound("Highest", column, "upper", { type: "number", step: "any" }, Number));
+    if (column.type === "date" || column.type === "datetime") {
+      const placeholder = column.type === "date" ? "2026-03-31" : "2026-03-31T23:59:59Z";
+      parts.push(bound("First", column, "lower", { placeholder }), bound("Last", column, "upper", { placeholder }));
+    }
     return h("div", { class: "fields" }, parts, h("button", { type: "button", class: "plain", onclick: () => { each.columns.splice(at, 1); show(); } }, "Remove"));
   }
   json.addEventListener("input", () => { by_hand = true; });
@@ -82,7 +86,7 @@ function column_of(column) {
   switch (column.type) {
     case "category": return { type: "category", categories: String(column.categories ?? "").split(",").map((each) => each.trim()).filter(Boolean) };
     case "size": return { type: "category", size: column.size };
-    case "integer": case "real": return { type: column.type, lower: column.lower, upper: column.upper };
+    case "integer": case "real": case "date": case "datetime": return { type: column.type, lower: column.lower, upper: column.upper };
     default: return { type: column.type };
   }
 }

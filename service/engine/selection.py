@@ -1,7 +1,8 @@
 """Which rows a predicate selects, on the codes themselves.
 
 `low <= code <= high` is one subtraction and one comparison: unsigned arithmetic wraps, so a code below `low` comes out
-large. NULL is the code above the domain, so it comes out large too, and every leaf is false for it by itself.
+large. NULL is the code above the domain, so it comes out large too, and every
+range is false for it by itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.query.coding import Coding
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
@@ -29,6 +30,8 @@ def selection(predicate: Predicate, codings: Mapping[str, Coding]) -> Select:
             return _constant(value=False)
         case Within(column, low, high):
             return _range(column, low, high, codings[column])
+        case Null(column):
+            return _null(column, codings[column])
         case Among(column, codes):
             return _list(column, codes, codings[column])
         case Conjunction(parts):
@@ -55,13 +58,13 @@ def selects_nulls(predicate: Predicate) -> bool:
         case Disjunction(parts):
             return any(selects_nulls(part) for part in parts)
         case _:
-            return isinstance(predicate, All)
+            return isinstance(predicate, (All, Null))
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
     """The columns that a predicate reads."""
     match predicate:
-        case Within(column, _, _) | Among(column, _):
+        case Within(column, _, _) | Among(column, _) | Null(column):
             return frozenset({column})
         case Conjunction(parts) | Disjunction(parts):
             return frozenset[str]().union(*(columns_of(part) for part in parts))
@@ -72,6 +75,15 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 def _constant(*, value: bool) -> Select:
     def select(_: Mapping[str, Codes], out: Mask) -> None:
         out[:] = value
+
+    return select
+
+
+def _null(column: str, coding: Coding) -> Select:
+    null = coding.dtype.type(coding.null_code)
+
+    def select(columns: Mapping[str, Codes], out: Mask) -> None:
+        np.equal(columns[column], null, out=out)
 
     return select
 

@@ -11,7 +11,16 @@ from math import frexp
 
 import numpy as np
 
-from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Column, IntegerColumn, RealColumn
+from service.query.schema import (
+    BooleanColumn,
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    RealColumn,
+)
 
 __all__ = ["Coding", "coding_of"]
 
@@ -58,6 +67,9 @@ def coding_of(column: Column) -> Coding:
             return Coding(offset=0, span=1, step_log2=0)
         case IntegerColumn():
             return Coding(offset=column.lower, span=column.upper - column.lower, step_log2=0)
+        case DateColumn() | DatetimeColumn():
+            low, high = column.bounds
+            return Coding(offset=low, span=high - low, step_log2=0)
         case RealColumn():
             return _real_coding(column)
         case BudgetColumn():

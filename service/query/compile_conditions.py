@@ -3,15 +3,18 @@
 from fractions import Fraction
 from math import ceil, floor
 
+from service.query.calendar import days_of, seconds_of
 from service.query.coding import Coding, coding_of
-from service.query.conditions_ast import And, ColumnRef, Comparison, Condition, In, Not, Or, Value
-from service.query.predicate import All, Predicate, among, conjunction, disjunction, within
+from service.query.conditions_ast import And, Between, ColumnRef, Comparison, Condition, In, IsNull, Not, Or, Value
+from service.query.predicate import All, Null, Predicate, among, conjunction, disjunction, within
 from service.query.problems import QueryProblem, quoted
 from service.query.schema import (
     BooleanColumn,
     BudgetColumn,
     CategoryColumn,
     Column,
+    DateColumn,
+    DatetimeColumn,
     EventsTable,
     IndividualsTable,
     IntegerColumn,
@@ -25,7 +28,7 @@ PARTS_MAX = 4096
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 DataTable = IndividualsTable | EventsTable
-ComparedColumn = CategoryColumn | IntegerColumn | RealColumn | BooleanColumn
+ComparedColumn = CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn
 
 
 def predicate_of(where: Condition | None, table: DataTable) -> Predicate:
@@ -60,6 +63,8 @@ def _size(node: Condition, *, depth: int) -> int:
             return 1 + _size(part, depth=depth + 1)
         case In(in_=(_, literals)):
             return 1 + len(literals)
+        case IsNull():
+            return 1
         case _:
             return 2
 
@@ -78,8 +83,43 @@ def _reduced(node: Condition, table: DataTable, *, negated: bool, field: str) ->
             return _reduced(part, table, negated=not negated, field=f"{field}.not")
         case In(in_=(ref, literals)):
             return _membership(ref, literals, table, negated=negated, field=f"{field}.in")
+        case Between():
+            return _between(node, table, negated=negated, field=f"{field}.between")
+        case IsNull():
+            return _is_null(node.is_null, table, negated=negated, field=f"{field}.is_null")
         case _:
             return _comparison(node, table, negated=negated, field=f"{field}.{node.KIND}")
+
+
+def _between(node: Between, table: DataTable, *, negated: bool, field: str) -> Predicate:
+    """Both bounds belong to the range; one with its lower bound above its upper one is empty."""
+    ref, lower, upper = node.between
+    column = data_column(ref.col, table, f"{field}[0].col")
+    coding = coding_of(column)
+    _refuse_unordered(column, field)
+    low = ceil(_position(lower, column, coding, f"{field}[1]"))
+    high = floor(_position(upper, column, coding, f"{field}[2]"))
+    if not negated:
+        return within(ref.col, low, high, span=coding.span)
+    if low > high:
+        return within(ref.col, 0, coding.span, span=coding.span)
+    below, above = (
+        within(ref.col, 0, low - 1, span=coding.span),
+        within(ref.col, high + 1, coding.span, span=coding.span),
+    )
+    return disjunction([below, above])
+
+
+def _is_null(ref: ColumnRef, table: DataTable, *, negated: bool, field: str) -> Predicate:
+    span = coding_of(data_column(ref.col, table, f"{field}.col")).span
+    return within(ref.col, 0, span, span=span) if negated else Null(ref.col)
+
+
+def _refuse_unordered(column: ComparedColumn, field: str) -> None:
+    if isinstance(column, (CategoryColumn, BooleanColumn)):
+        raise QueryProblem.of(
+            f"{field}[0].col", "has no order; lt, le, gt, ge and between take numbers, dates and times"
+        )
 
 
 def _membership(
@@ -96,8 +136,7 @@ def _comparison(node: Comparison, table: DataTable, *, negated: bool, field: str
     column = data_column(ref.col, table, f"{field}[0].col")
     coding = coding_of(column)
     if node.KIND in _OPPOSITE:
-        if isinstance(column, (CategoryColumn, BooleanColumn)):
-            raise QueryProblem.of(f"{field}[0].col", "has no order; lt, le, gt and ge take integer and real columns")
+        _refuse_unordered(column, field)
         position = _position(literal, column, coding, f"{field}[1]")
         low, high = _range(_OPPOSITE[node.KIND] if negated else node.KIND, position, coding.span)
         return within(ref.col, low, high, span=coding.span)
@@ -135,12 +174,26 @@ def _position(literal: Value, column: ComparedColumn, coding: Coding, field: str
             if not isinstance(literal, bool):
                 raise QueryProblem.of(field, f"must be true or false, as the column is boolean; got {quoted(literal)}")
             return int(literal)
+        case DateColumn() | DatetimeColumn():
+            return _time(literal, column, field) - coding.offset
         case IntegerColumn() | RealColumn():
             if isinstance(literal, (bool, str)):
                 raise QueryProblem.of(field, f"must be a number, as the column is numeric; got {quoted(literal)}")
             if isinstance(column, RealColumn):
                 return coding.code_of(literal)
             return (literal if isinstance(literal, int) else Fraction(literal)) - coding.offset
+
+
+def _time(literal: Value, column: DateColumn | DatetimeColumn, field: str) -> int:
+    read, form = (
+        (days_of, "a date, such as 2026-03-31")
+        if isinstance(column, DateColumn)
+        else (seconds_of, "a time, such as 2026-03-31T23:59:59Z")
+    )
+    found = read(literal) if isinstance(literal, str) else None
+    if found is None:
+        raise QueryProblem.of(field, f"must be {form}; got {quoted(literal)}")
+    return found
 
 
 def _category(literal: Value, column: CategoryColumn, field: str) -> int:

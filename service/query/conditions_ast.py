@@ -11,6 +11,7 @@ from service.query.base_model import INTEGER_MAX, NOT_EMPTY, SOME, Closed, Name,
 
 __all__ = [
     "And",
+    "Between",
     "ColumnRef",
     "Comparison",
     "Condition",
@@ -18,6 +19,7 @@ __all__ = [
     "Ge",
     "Gt",
     "In",
+    "IsNull",
     "Le",
     "Lt",
     "Ne",
@@ -107,6 +109,20 @@ class In(Closed):
     in_: Annotated[tuple[ColumnRef, Values], Strict(strict=False)] = Field(alias="in")
 
 
+class Between(Closed):
+    """At least the first literal and at most the second."""
+
+    KIND: ClassVar = "between"
+    between: Annotated[tuple[ColumnRef, Value, Value], Strict(strict=False)]
+
+
+class IsNull(Closed):
+    """The column has no value: NULL, or a category that is not declared. Never unknown."""
+
+    KIND: ClassVar = "is_null"
+    is_null: ColumnRef
+
+
 class And(Closed):
     """All of the parts."""
 
@@ -136,13 +152,17 @@ Condition = Annotated[
     | Annotated[Gt, Tag("(gt)")]
     | Annotated[Ge, Tag("(ge)")]
     | Annotated[In, Tag("(in)")]
+    | Annotated[Between, Tag("(between)")]
+    | Annotated[IsNull, Tag("(is_null)")]
     | Annotated[And, Tag("(and)")]
     | Annotated[Or, Tag("(or)")]
     | Annotated[Not, Tag("(not)")],
     Discriminator(
         only_key,
         custom_error_type="condition_kind",
-        custom_error_message="must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, and, or, not",
+        custom_error_message=(
+            "must be an object with exactly one of the keys eq, ne, lt, le, gt, ge, in, between, is_null, and, or, not"
+        ),
     ),
 ]
 Parts = Annotated[

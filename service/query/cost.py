@@ -14,7 +14,7 @@ from math import ceil
 from service.query.coding import coding_of
 from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Histogram, Layout
 from service.query.plan import Plan
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
@@ -150,6 +150,8 @@ def _shape(predicate: Predicate) -> Hashable:
     match predicate:
         case Within(column, _, _):
             return column
+        case Null(column):
+            return Null, column
         case Among(column, codes):
             return column, len(codes)
         case Conjunction(parts):
@@ -167,7 +169,7 @@ def _leaves(predicate: Predicate) -> int:
             return sum(map(_leaves, parts))
         case Among(_, codes):
             return 2 + len(codes) // 1024
-        case Within():
+        case Within() | Null():
             return 1
         case All() | Nothing():
             return 0
@@ -181,7 +183,7 @@ def _steps(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
         case Among(column, codes):
             is_wide = coding_of(table.columns[column]).span > TABLE_SPAN_MAX
             return len(codes).bit_length() if is_wide and len(codes) > RUNS_MAX else 0
-        case Within() | All() | Nothing():
+        case Within() | Null() | All() | Nothing():
             return 0
 
 

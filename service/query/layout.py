@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn
+from service.query.calendar import Labels, date_text, time_text
+from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
 
 __all__ = ["LABELS_MAX", "Axis", "Count", "Countable", "Histogram", "Label", "Layout", "PlanItem", "Sum", "domain_of"]
 
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
 
-Countable = CategoryColumn | IntegerColumn | BooleanColumn
+Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
 Label = dict[str, str | int | bool]
 Axis = dict[str, object]
 
@@ -68,6 +69,12 @@ def domain_of(column: Countable) -> Sequence[str | int | bool]:
             return column.domain
         case IntegerColumn():
             return range(column.lower, column.upper + 1)
+        case DateColumn():
+            low, high = column.bounds
+            return Labels(date_text, low, high - low + 1)
+        case DatetimeColumn():
+            low, high = column.bounds
+            return Labels(time_text, low, high - low + 1)
         case BooleanColumn():
             return (False, True)
 
@@ -128,7 +135,7 @@ def _item_labels(item: PlanItem, column: Countable | None) -> Iterator[Label]:
 def _column_axis(name: str, column: Countable) -> Axis:
     domain = domain_of(column)
     axis: Axis = {"column": name, "size": len(domain)}
-    if isinstance(column, IntegerColumn):
+    if isinstance(column, (IntegerColumn, DateColumn, DatetimeColumn)):
         return axis | {"lower": column.lower, "upper": column.upper}
     if isinstance(domain, range) or len(domain) > CATEGORIES_SHOWN_MAX:
         return axis  # the integers below `size`, or a list that the public schema has

@@ -1,7 +1,8 @@
 """Predicates over integer codes, in negation normal form.
 
-A leaf is false for a NULL, and there is no negation: SQL's three-valued logic selects a row if and only if its
-condition is TRUE, and with negations pushed down to the leaves "not true" and "unknown" need not be told apart.
+A leaf is false for a NULL, but for the one that asks for it, and there is no negation: SQL's three-valued logic
+selects a row if and only if its condition is TRUE, and with negations pushed down to the leaves "not true" and
+"unknown" need not be told apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ __all__ = [
     "Conjunction",
     "Disjunction",
     "Nothing",
+    "Null",
     "Predicate",
     "Within",
     "among",
@@ -44,6 +46,13 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
+class Null:
+    """The column has no value."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class All:
     """Every row."""
 
@@ -67,7 +76,7 @@ class Disjunction:
     parts: tuple["Predicate", ...]
 
 
-Predicate = Within | Among | All | Nothing | Conjunction | Disjunction
+Predicate = Within | Among | Null | All | Nothing | Conjunction | Disjunction
 
 
 def within(column: str, low: int, high: int, *, span: int) -> Predicate:

@@ -9,11 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
 
+from service.query.calendar import days_of, seconds_of
+
 __all__ = [
     "BooleanColumn",
     "BudgetColumn",
     "CategoryColumn",
     "Column",
+    "DateColumn",
+    "DatetimeColumn",
     "EventsTable",
     "IndividualsTable",
     "IntegerColumn",
@@ -110,6 +114,42 @@ class RealColumn(_Closed):
         return self
 
 
+class DateColumn(_Closed):
+    """A day between `lower` and `upper`, both possible, as `2026-03-31`; one outside is moved to the nearer bound."""
+
+    type: Literal["date"]
+    lower: Annotated[str, Field(max_length=10)]
+    upper: Annotated[str, Field(max_length=10)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "DateColumn":
+        _check_times(days_of(self.lower), days_of(self.upper), "a date, such as 2026-03-31")
+        return self
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Lowest and highest, in days since 1970-01-01."""
+        return days_of(self.lower) or 0, days_of(self.upper) or 0
+
+
+class DatetimeColumn(_Closed):
+    """A second in UTC between `lower` and `upper`, both possible; one outside is moved to the nearer bound."""
+
+    type: Literal["datetime"]
+    lower: Annotated[str, Field(max_length=40)]
+    upper: Annotated[str, Field(max_length=40)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "DatetimeColumn":
+        _check_times(seconds_of(self.lower), seconds_of(self.upper), "a time, such as 2026-03-31T23:59:59Z")
+        return self
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Lowest and highest, in seconds since 1970-01-01T00:00:00Z."""
+        return seconds_of(self.lower) or 0, seconds_of(self.upper) or 0
+
+
 class BooleanColumn(_Closed):
     """True or false."""
 
@@ -122,9 +162,13 @@ class BudgetColumn(_Closed):
     type: Literal["budget"]
 
 
-DataColumn = Annotated[CategoryColumn | IntegerColumn | RealColumn | BooleanColumn, Field(discriminator="type")]
+DataColumn = Annotated[
+    CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn,
+    Field(discriminator="type"),
+]
 Column = Annotated[
-    CategoryColumn | IntegerColumn | RealColumn | BooleanColumn | BudgetColumn, Field(discriminator="type")
+    CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn | BudgetColumn,
+    Field(discriminator="type"),
 ]
 
 
@@ -212,6 +256,15 @@ class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_leng
     def has_budget_column(self) -> bool:
         """Whether individuals may bring limits of their own."""
         return self.budget_column is not None
+
+
+def _check_times(lower: int | None, upper: int | None, form: str) -> None:
+    if lower is None:
+        raise ValueError(f"lower must be {form}")
+    if upper is None:
+        raise ValueError(f"upper must be {form}")
+    if lower > upper:
+        raise ValueError("lower is above upper")
 
 
 def _check_names(key: str, columns: dict[str, Column] | dict[str, DataColumn]) -> None:

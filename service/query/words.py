@@ -57,6 +57,14 @@ def _membership(_: str, pair: Sequence[Any]) -> str:
     return f"{pair[0]['col']} in ({', '.join(_shortened([_literal(each) for each in pair[1]]))})"
 
 
+def _range(_: str, parts: Sequence[Any]) -> str:
+    return f"{parts[0]['col']} from {_literal(parts[1])} to {_literal(parts[2])}"
+
+
+def _missing(_: str, column: _Node) -> str:
+    return f"{column['col']} is missing"
+
+
 def _junction(kind: str, parts: Sequence[_Node]) -> str:
     if len(parts) == 1:
         return _condition(parts[0])
@@ -71,6 +79,8 @@ def _negation(_: str, part: _Node) -> str:
 _CONDITIONS: Final[Mapping[str, Callable[[str, Any], str]]] = {
     **dict.fromkeys(_SIGNS, _comparison),
     "in": _membership,
+    "between": _range,
+    "is_null": _missing,
     "and": _junction,
     "or": _junction,
     "not": _negation,

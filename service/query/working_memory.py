@@ -10,7 +10,7 @@ from typing import Final
 from service.query.coding import coding_of
 from service.query.layout import Count
 from service.query.plan import Plan
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [
@@ -100,7 +100,7 @@ def _condition_bytes(predicate: Predicate, table: IndividualsTable | EventsTable
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
             return 1 + max(_condition_bytes(part, table) for part in parts)
-        case Within(column, _, _):
+        case Within(column, _, _) | Null(column):
             return _BETWEEN_ROW + coding_of(table.columns[column]).dtype.itemsize
         case Among():
             return _LISTED_VALUE_ROW

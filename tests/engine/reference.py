@@ -7,6 +7,8 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
+import numpy as np
+
 Row = dict[str, Any]
 Columns = dict[str, dict[str, Any]]
 
@@ -42,9 +44,13 @@ def truth(condition: dict[str, Any], row: Row) -> bool | None:
         parts = [truth(part, row) for part in operand]
         decisive = operator == "or"
         return decisive if decisive in parts else None if None in parts else not decisive
+    if operator == "is_null":
+        return row[operand["col"]] is None
     value, literal = row[operand[0]["col"]], operand[1]
     if value is None:
         return None
+    if operator == "between":
+        return bool(literal <= value <= operand[2])
     if operator == "in":
         return value in literal
     outcome: bool = {
@@ -65,6 +71,12 @@ def domain(column: dict[str, Any]) -> list[Any]:
             return [False, True]
         case "integer":
             return list(range(column["lower"], column["upper"] + 1))
+        case "date":
+            days = np.arange(column["lower"], np.datetime64(column["upper"]) + 1, dtype="datetime64[D]")
+            return [str(day) for day in days]
+        case "datetime":
+            first, last = (np.datetime64(column[name].removesuffix("Z")) for name in ("lower", "upper"))
+            return [f"{second}Z" for second in np.arange(first, last + 1, dtype="datetime64[s]")]
         case _:
             return list(column.get("categories") or range(column["size"]))
 
@@ -75,8 +87,8 @@ def _stored(value: Any, column: dict[str, Any]) -> Any:
     if column["type"] == "category":
         return value if value in domain(column) else None
     value = min(max(value, column["lower"]), column["upper"])
-    if column["type"] == "integer":
-        return value
+    if column["type"] in {"integer", "date", "datetime"}:
+        return value  # ISO text is in the order of time
     larger = max(abs(Fraction(column["lower"])), abs(Fraction(column["upper"])))
     step = Fraction(1)
     while larger / step > 2**52:

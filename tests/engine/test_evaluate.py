@@ -38,7 +38,7 @@ from tests.engine.worlds import (
     visits,
 )
 
-PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}
+PERSON: Row = {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}
 
 
 def check(found: dict[int, Vector], wanted: dict[int, dict[int, int]], plan: Plan) -> None:

@@ -62,7 +62,7 @@ def test_of_individuals_it_gives_the_integers_of_the_scan(
 
 
 COUNTRIES, LEVELS, OPERATORS = ["NO", "SE", "DK"], [-2, 0, 3], ["eq", "le", "ge", "ne"]
-THE_REST: Row = {"area": 1, "spend": 10, "balance": 0, "member": True}
+THE_REST: Row = {"area": 1, "spend": 10, "balance": 0, "member": True, "born": None}
 
 
 def small_rows() -> st.SearchStrategy[Row]:
@@ -174,7 +174,9 @@ def test_what_has_an_index_is_public(column: Column, *, expected: bool) -> None:
 @pytest.mark.parametrize("scan_worth", [ALWAYS, NEVER])
 def test_an_absent_value_touches_no_individual(scan_worth: int) -> None:
     """An empty block comes where with one individual a block of one would come."""
-    memory = memory_of({7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True}})
+    memory = memory_of(
+        {7: {"country": "NO", "area": 1, "level": 2, "spend": 10, "balance": 0, "member": True, "born": None}}
+    )
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
     assert plan is not None
     (block,) = answered(plan, memory, scan_worth=scan_worth)

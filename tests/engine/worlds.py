@@ -34,6 +34,7 @@ TABLES: dict[str, Any] = {
             "spend": {"type": "real", "lower": 0, "upper": 500},
             "balance": {"type": "real", "lower": -0.7, "upper": 0.1},
             "member": {"type": "boolean"},
+            "born": {"type": "date", "lower": "1999-12-30", "upper": "2000-01-02"},
         },
     },
     "visits": {
@@ -45,6 +46,7 @@ TABLES: dict[str, Any] = {
             "amount": {"type": "integer", "lower": -3, "upper": 3},
             "cost": {"type": "real", "lower": -5, "upper": 5},
             "online": {"type": "boolean"},
+            "at": {"type": "datetime", "lower": "2026-10-25T00:59:58Z", "upper": "2026-10-25T01:00:01Z"},
         },
     },
 }
@@ -59,15 +61,22 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "spend": [None, -1, 0, 0.25, 13.5, 499.75, 500, 1e300],
         "balance": [None, -3, -0.7, -0.5, 0, 0.0625, 0.1, 2],
         "member": [None, False, True],
+        "born": [None, "1900-02-28", "1999-12-30", "1999-12-31", "2000-01-01", "2000-01-02", "2400-02-29"],
     },
     "visits": {
         "item": [None, 0, 1, 2, 998, 999, 1000],
         "amount": [None, -9, -3, -1, 0, 1, 2, 3, 4],
         "cost": [None, -6, -4.5, -0.125, 0, 0.125, 4.5, 5.5],
         "online": [None, False, True],
+        "at": [
+            None,
+            "1969-12-31T23:59:59Z",
+            *(f"2026-10-25T{at}Z" for at in ("00:59:58", "00:59:59", "01:00:01")),
+            "2027-01-01T00:00:00Z",
+        ],
     },
 }
-_ORDERED = {"level", "spend", "balance", "amount", "cost"}
+_ORDERED = {"level", "spend", "balance", "amount", "cost", "born", "at"}
 _LITERALS: dict[str, list[Any]] = {
     "country": ["NO", "DK"],
     "area": [0, 3, 4],
@@ -75,17 +84,19 @@ _LITERALS: dict[str, list[Any]] = {
     "spend": [-1, 0, 13.5, 100, 500, 501],
     "balance": [-0.5, 0, 0.0625],
     "member": [False, True],
+    "born": ["0001-01-01", "1999-12-30", "1999-12-31", "2000-01-02", "9999-12-31"],
+    "at": ["1900-01-01T00:00:00Z", "2026-10-25T00:59:59Z", "2026-10-25T01:00:01Z", "2026-10-26T00:00:00Z"],
     "item": [0, 1, 2, 5, 7, 11, 998, 999],
     "amount": [-3, 0, 1, 4],
     "cost": [-4.5, 0, 4.5],
     "online": [False, True],
 }
-_GROUPS = {"people": ["country", "area", "level", "member"], "visits": ["amount", "online"]}
+_GROUPS = {"people": ["country", "area", "level", "member", "born"], "visits": ["amount", "online", "at"]}
 _COUNTS: list[dict[str, Any]] = [{"count": {}}]
 _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
     + [{"sum": {"column": name}} for name in ("level", "spend", "balance")]
-    + [{"histogram": {"column": name}} for name in ("area", "member")],
+    + [{"histogram": {"column": name}} for name in ("area", "member", "born")],
     "visits": _COUNTS
     + [{"sum": {"column": name}} for name in ("amount", "cost")]
     + [{"histogram": {"column": "item"}}],
@@ -138,7 +149,8 @@ def planned(query: dict[str, Any]) -> Plan | None:
 
 def uploaded(table: str, slots: Iterable[int], table_rows: Iterable[Row]) -> Rows:
     """The rows as the service reads them off the wire."""
-    lines = [json.dumps({"person_id": f"{slot}"} | row) for slot, row in zip(slots, table_rows, strict=True)]
+    blank = dict.fromkeys(TABLES[table]["columns"])
+    lines = [json.dumps({"person_id": f"{slot}"} | blank | row) for slot, row in zip(slots, table_rows, strict=True)]
     body = io.BytesIO("\n".join(lines).encode())
     return read_rows(body, "application/x-ndjson", SCHEMA.table(table), budget_units=BUDGET)
 
@@ -198,6 +210,10 @@ def _conditions(table: str) -> st.SearchStrategy[dict[str, Any]]:
 def _leaves(column: str) -> st.SearchStrategy[dict[str, Any]]:
     operators = ["eq", "ne", *(["lt", "le", "gt", "ge"] if column in _ORDERED else [])]
     literals = st.sampled_from(_LITERALS[column])
-    return st.builds(
+    comparison = st.builds(
         lambda operator, literal: {operator: [{"col": column}, literal]}, st.sampled_from(operators), literals
-    ) | st.lists(literals, min_size=1, max_size=5).map(lambda listed: {"in": [{"col": column}, listed]})
+    )
+    listed = st.lists(literals, min_size=1, max_size=5).map(lambda listed: {"in": [{"col": column}, listed]})
+    between = st.builds(lambda low, high: {"between": [{"col": column}, low, high]}, literals, literals)
+    null = st.just({"is_null": {"col": column}})
+    return st.one_of(comparison, listed, null, *([between] if column in _ORDERED else []))

@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
+from service.query.coding import coding_of
+from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import Schema
 
 CAPACITY = 1_000_000
@@ -24,6 +25,7 @@ TABLES: dict[str, Any] = {
             "spend": {"type": "real", "lower": 0, "upper": 500},
             "balance": {"type": "real", "lower": -0.7, "upper": 0.1},
             "member": {"type": "boolean"},
+            "joined": {"type": "date", "lower": "2020-01-01", "upper": "2020-01-04"},
             "limit_rho": {"type": "budget"},
         },
     },
@@ -48,11 +50,13 @@ VALUES: dict[str, list[Any]] = {
     "level": [None, -2, -1, 0, 1, 2, 3],
     "balance": [None, -0.7, -0.25, -0.1, 0.0, 0.05, 0.1],
     "member": [None, False, True],
+    "joined": [None, "2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"],
 }
-ORDERED = ("level", "balance")
+ORDERED = ("level", "balance", "joined")
 # Beyond the bounds, between the integers, and spelled otherwise.
 ODD_LITERALS: dict[str, list[Any]] = {
     "level": [-1000, -3, -2.5, 0.5, 1.0, 4, 1e300, 2**53 - 1],
+    "joined": ["1900-01-01", "2020-02-29"],
     "balance": [-5, -0.70001, -0.3, 0, 1e-6, 0.1000001, 7],
 }
 
@@ -80,7 +84,9 @@ def comparisons(*, odd: bool = True) -> st.SearchStrategy[dict[str, Any]]:
             lambda operator, literal: {operator: [{"col": column}, literal]}, st.sampled_from(operators), literals
         )
         listed = st.lists(literals, min_size=1, max_size=4).map(lambda chosen: {"in": [{"col": column}, chosen]})
-        return single | listed
+        null = st.just({"is_null": {"col": column}})
+        between = st.builds(lambda low, high: {"between": [{"col": column}, low, high]}, literals, literals)
+        return st.one_of(single, listed, null, *([between] if column in ORDERED else []))
 
     return st.sampled_from(sorted(VALUES)).flatmap(of_column)
 
@@ -177,9 +183,13 @@ def truth(condition: dict[str, Any], row: dict[str, Any]) -> bool | None:
         if decisive in values:
             return decisive
         return None if None in values else not decisive
+    if operator == "is_null":
+        return row[operand["col"]] is None
     value, literal = row[operand[0]["col"]], operand[1]
     if value is None:
         return None
+    if operator == "between":
+        return bool(literal <= value <= operand[2])
     return compared(operator, value, literal)
 
 
@@ -213,6 +223,8 @@ def holds(predicate: Predicate, codes: dict[str, int]) -> bool:
             return low <= codes[column] <= high
         case Among(column, listed):
             return codes[column] in listed
+        case Null(column):
+            return codes[column] == coding_of(PEOPLE.columns[column]).null_code
         case Conjunction(parts):
             return all(holds(part, codes) for part in parts)
         case Disjunction(parts):

@@ -41,6 +41,8 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"where": {"gt": [{"col": "paid"}, -1]}}, "count of visits where paid > -1, σ 18"),
         ({"where": {"ge": [{"col": "day"}, 40]}}, "count of visits where day ≥ 40, σ 18"),
         ({"where": {"eq": [{"col": "member"}, True]}}, "count of visits where member = true, σ 18"),
+        ({"where": {"between": [{"col": "day"}, 1, 9]}}, "count of visits where day from 1 to 9, σ 18"),
+        ({"where": {"is_null": {"col": "day"}}}, "count of visits where day is missing, σ 18"),
         ({"where": {"in": [{"col": "item"}, [1, 2]]}}, "count of visits where item in (1, 2), σ 18"),
         (
             {"where": {"in": [{"col": "item"}, list(range(10))]}},
@@ -58,6 +60,7 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"where": {"not": {"eq": [{"col": "a"}, 1]}}}, "count of visits where not (a = 1), σ 18"),
         ({"group_by": ["country", "day"]}, "count of visits, by country and day, σ 18"),
         ({"per_individual": {"l2_clip": 3}}, "count of visits, clipped to 3 per person, σ 18"),
+        ({"noise": {"share": 0.015}}, "count of visits, at most 1.5 % of the budget per person"),
         ({"noise": {"rho": 0.001}}, "count of visits, at most ρ 0.001 per person"),
         ({"noise": {"half_width": 35, "confidence": 0.95}}, "count of visits, ± 35 with 95 % confidence"),
     ],

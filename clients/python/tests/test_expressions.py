@@ -1,5 +1,6 @@
 """Conditions and items build exactly the documented JSON."""
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -21,6 +22,10 @@ AGE, AREA = {"col": "age"}, {"col": "area"}
         (40 <= col("age"), {"ge": [AGE, 40]}),  # noqa: SIM300 - Python itself turns it round
         (col("member") == True, {"eq": [{"col": "member"}, True]}),  # noqa: E712 - a literal of the language
         (col("area").is_in(["1000", "1001"]), {"in": [AREA, ["1000", "1001"]]}),
+        (col("age").between(18, 65.5), {"between": [AGE, 18, 65.5]}),
+        (col("age").is_null(), {"is_null": AGE}),
+        (col("day") >= dt.date(2026, 3, 31), {"ge": [{"col": "day"}, "2026-03-31"]}),
+        (col("at") < dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC), {"lt": [{"col": "at"}, "2026-03-31T12:00:00+00:00"]}),
         (~(col("age") >= 40), {"not": {"ge": [AGE, 40]}}),
         (
             (col("age") > 1) & (col("age") < 9) & (col("age") != 5),

@@ -77,7 +77,7 @@ def test_columns_that_fit_no_declaration_are_left_out_with_a_reason() -> None:
     rows = {
         "id": list(range(2000)),
         "note": [f"text {number}" for number in range(2000)],
-        "when": [dt.datetime(2026, 1, 1)] * 2000,  # noqa: DTZ001 - as frames hold them
+        "when": [dt.timedelta(1)] * 2000,
         "empty": [None] * 2000,
         "list": [[1, 2]] * 2000,
     }
@@ -86,11 +86,33 @@ def test_columns_that_fit_no_declaration_are_left_out_with_a_reason() -> None:
     assert proposal["columns"] == dict.fromkeys(["note", "when", "empty", "list"])
     assert {name: reason.split()[2] for name, reason in proposal["left_out"].items()} == {
         "note": "2000",
-        "when": "times:",
+        "when": "times",
         "empty": "no",
         "list": "neither",
     }
-    assert infer_schema(b"id,when\na,2026-01-01\n")["left_out"].keys() == {"when"}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"id,when\na,2025-03-01\nb,\nc,2026-02-01\n", "date"),
+        (b"id,when\na,2025-03-01 10:00\nb,\nc,2026-02-01\n", "datetime"),
+        (pl.DataFrame({"id": [1, 2], "when": [dt.date(2025, 3, 1), dt.date(2026, 2, 1)]}), "date"),
+        (pl.DataFrame({"id": [1, 2], "when": [dt.datetime(2025, 3, 1), dt.datetime(2026, 2, 1)]}), "datetime"),  # noqa: DTZ001 - as frames hold them
+    ],
+)
+def test_times_have_bounds_in_whole_years(data: Any, kind: str) -> None:
+    """Of text and of frames; marked, as all bounds are."""
+    declared = infer_schema(data)["tables"]["people"]["columns"]["when"]
+    ends = ("", "") if kind == "date" else ("T00:00:00Z", "T23:59:59Z")
+    assert declared.pop("confirm").startswith("must not be read off the data")
+    assert declared == {"type": kind, "lower": f"2025-01-01{ends[0]}", "upper": f"2026-12-31{ends[1]}"}
+
+
+@pytest.mark.parametrize("text", [b"id,when\na,2025-02-30\n", b"id,when\na,2025-02-01\nb,soon\n"])
+def test_text_that_is_no_time_is_a_category(text: bytes) -> None:
+    """One value that is none decides."""
+    assert infer_schema(text)["tables"]["people"]["columns"]["when"]["type"] == "category"
 
 
 def test_the_key_and_the_kind_may_be_stated() -> None:

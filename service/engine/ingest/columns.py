@@ -4,7 +4,6 @@ Bounds clip, lists of categories make NULL of what they do not hold, and only wh
 all is reported.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,24 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from service.engine.ingest.times import whole_times
+from service.engine.ingest.wrong import Mask, Report, WrongType, nulls_of
 from service.query.coding import Coding, coding_of
-from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn
+from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
 
 Codes = NDArray[np.unsignedinteger]
-Mask = NDArray[np.bool_]
-Report = Callable[[Mask, str], None]
-"""Takes which rows (n,) are wrong, and how."""
 
-CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn
+CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 
 _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INT64_DIGITS_MAX = 19
 _BOOLEANS = ("false", "true", "0", "1")
-
-
-class WrongType(TypeError):
-    """The column's own type can hold no value of the declared column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +52,11 @@ def code_column(column: CodedColumn, array: pa.Array, report: Report, *, is_text
         case BooleanColumn():
             return _code_booleans(coding, array, report, is_text=is_text)
         case IntegerColumn():
-            return _code_integers(column, coding, array, report, is_text=is_text)
+            values, nulls = _integers(array, report, is_text=is_text)
+            return _code_whole(coding, values, nulls)
+        case DateColumn() | DatetimeColumn():
+            values, nulls = whole_times(array, report, is_date=isinstance(column, DateColumn), is_text=is_text)
+            return _code_whole(coding, values, nulls)
         case RealColumn():
             return _code_reals(column, coding, array, report, is_text=is_text)
 
@@ -87,11 +85,6 @@ def text_of(array: pa.Array) -> pa.Array:
     if not pa.types.is_string(array.type):
         raise WrongType(f"the column holds {array.type}, not text")
     return array
-
-
-def nulls_of(array: pa.Array) -> Mask:
-    """Which values (n,) are missing."""
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _code_listed(column: CategoryColumn, coding: Coding, array: pa.Array) -> Coded:
@@ -126,10 +119,10 @@ def _code_booleans(coding: Coding, array: pa.Array, report: Report, *, is_text: 
     raise WrongType(f"the column holds {array.type}, not booleans")
 
 
-def _code_integers(column: IntegerColumn, coding: Coding, array: pa.Array, report: Report, *, is_text: bool) -> Coded:
-    values, nulls = _integers(array, report, is_text=is_text)
-    clipped = ((values < column.lower) | (values > column.upper)) & ~nulls
-    codes = np.clip(values, column.lower, column.upper) - column.lower
+def _code_whole(coding: Coding, values: NDArray[np.int64], nulls: Mask) -> Coded:
+    lower, upper = coding.offset, coding.offset + coding.span
+    clipped = ((values < lower) | (values > upper)) & ~nulls
+    codes = np.clip(values, lower, upper) - lower
     return Coded(codes=_with_nulls(codes, nulls, coding), clipped=int(clipped.sum()), nulls=int(nulls.sum()))
 
 
@@ -143,7 +136,7 @@ def _code_reals(column: RealColumn, coding: Coding, array: pa.Array, report: Rep
 
 
 def _advice(array: pa.Array) -> str:
-    return "; write a time as a number, such as days since a fixed one" if pa.types.is_temporal(array.type) else ""
+    return "; declare the column as date or datetime" if pa.types.is_temporal(array.type) else ""
 
 
 def _with_nulls(codes: NDArray[np.integer], nulls: Mask, coding: Coding) -> Codes:

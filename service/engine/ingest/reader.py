@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.engine.ingest.columns import Codes, Mask, Report, WrongType, code_column, nulls_of, text_of
+from service.engine.ingest.columns import Codes, code_column, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.keys import ArrowKeys
 from service.engine.ingest.limits import LimitReader
@@ -16,8 +16,19 @@ from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.rows import Rows
 from service.engine.ingest.typed import arrow_batches, parquet_batches
+from service.engine.ingest.wrong import Mask, Report, WrongType, nulls_of
 from service.query.coding import coding_of
-from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Column, IntegerColumn, RealColumn, Table
+from service.query.schema import (
+    BooleanColumn,
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    RealColumn,
+    Table,
+)
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"
@@ -201,6 +212,8 @@ def _json_types(column: Column) -> JsonTypes:
             return frozenset({int})
         case CategoryColumn():
             return frozenset({str, int})
+        case DateColumn() | DatetimeColumn():
+            return frozenset({str})
         case RealColumn():
             return frozenset({int, float})
         case BooleanColumn():

@@ -46,6 +46,16 @@ _WHOLE: Final = (
 _DOUBLE: Final = WireOut(np.dtype(">f8"), "double precision", "float8send")
 
 
+_SQL_TYPES: Final = {
+    "category": "integer",
+    "boolean": "boolean",
+    "integer": "bigint",
+    "date": "integer",
+    "datetime": "bigint",
+    "real": "double precision",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
     """One column of a records table."""
@@ -62,12 +72,12 @@ class StoredColumn:
     @property
     def sql_type(self) -> str:
         """Reals are doubles on the column's own power-of-two grid, everything else is whole: exact both ways."""
-        return {"category": "integer", "boolean": "boolean", "integer": "bigint", "real": "double precision"}[self.kind]
+        return _SQL_TYPES[self.kind]
 
     @property
     def wire(self) -> np.dtype[np.generic]:
         """The big-endian form that COPY carries."""
-        return np.dtype({"category": ">i4", "boolean": "u1", "integer": ">i8", "real": ">f8"}[self.kind])
+        return np.dtype({"boolean": "u1", "integer": ">i4", "bigint": ">i8", "double precision": ">f8"}[self.sql_type])
 
     @property
     def out(self) -> "WireOut":

@@ -7,8 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from service.query.calendar import date_text, time_text
 from service.query.coding import Coding, coding_of
-from service.query.schema import BooleanColumn, BudgetColumn, CategoryColumn, Column, IntegerColumn
+from service.query.schema import (
+    BooleanColumn,
+    BudgetColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+)
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.transaction import Transaction
 
@@ -68,6 +77,10 @@ def value_of(column: Column, coding: Coding, code: int) -> Value:
             return column.domain[code]
         case BooleanColumn():
             return code == 1
+        case DateColumn():
+            return date_text(code + coding.offset)
+        case DatetimeColumn():
+            return time_text(code + coding.offset)
         case IntegerColumn():
             return code + coding.offset
         case _:

@@ -24,6 +24,7 @@ VALUES: dict[str, Any] = {
     "spend": st.floats(0, 500),
     "balance": st.sampled_from([-0.7, -0.25, 0.0, 0.1]),
     "member": st.booleans(),
+    "joined": st.sampled_from(["2020-01-01", "2020-01-04"]),
 }
 ROW = st.fixed_dictionaries({name: st.none() | values for name, values in VALUES.items()})
 

@@ -13,7 +13,8 @@ __all__ = ["Seen", "plain_name"]
 CATEGORIES_MAX = 1000
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
 _BOOLEANS = frozenset({"true", "false"})
 
 
@@ -40,8 +41,10 @@ class Seen:
         """Why no declaration fits, or None."""
         if not self.counts:
             return "it holds no value"
-        if self._are_times():
-            return "it holds times: write them as numbers, such as days since a fixed one"
+        if self._times() is not None:
+            return None
+        if any(isinstance(value, dt.time | dt.timedelta) for value in self.counts):
+            return "it holds times of day or durations: write them as numbers"
         if self._numbers() is None and not self._are_booleans():
             if not all(isinstance(value, str) for value in self.counts):
                 return "it holds neither numbers, nor text, nor booleans"
@@ -53,6 +56,9 @@ class Seen:
         """The declaration. A domain read off the data is marked."""
         if self._are_booleans():
             return {"type": "boolean"}
+        times = self._times()
+        if times is not None:
+            return _of_times(times)
         numbers = self._numbers()
         if numbers is None:
             categories = sorted(self.counts)
@@ -68,10 +74,13 @@ class Seen:
             return {str(value).lower() for value in self.counts} <= _BOOLEANS
         return all(isinstance(value, bool) for value in self.counts)
 
-    def _are_times(self) -> bool:
-        if self._is_text:
-            return all(_TIME.fullmatch(str(value)) for value in self.counts)
-        return any(isinstance(value, dt.date | dt.time | dt.timedelta) for value in self.counts)
+    def _times(self) -> list[dt.date] | None:
+        """The distinct values as dates, or as times in UTC where one has a time of day; None where one is neither."""
+        values = [_time(str(value)) for value in self.counts] if self._is_text else list(self.counts)
+        times = [value for value in values if isinstance(value, dt.date)]
+        if not times or len(times) < len(values):
+            return None
+        return list(map(_in_utc, times)) if any(isinstance(value, dt.datetime) for value in times) else times
 
     def _numbers(self) -> list[int | float] | None:
         """The distinct values as numbers, integers where all of them are; None where one is no number."""
@@ -92,6 +101,34 @@ def plain_name(name: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", ascii_name).lower()).strip("_")
     named = words if words[:1].isalpha() else f"c_{words}".rstrip("_")
     return named[:63]
+
+
+def _time(text: str) -> dt.date | None:
+    try:
+        if _DATE.fullmatch(text):
+            return dt.date.fromisoformat(text)
+        return dt.datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _in_utc(value: dt.date) -> dt.datetime:
+    at = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    return at.replace(tzinfo=dt.UTC) if at.tzinfo is None else at.astimezone(dt.UTC)
+
+
+def _of_times(times: list[dt.date]) -> dict[str, Any]:
+    """Bounds in whole years."""
+    first, last = min(times).year, max(times).year
+    if isinstance(times[0], dt.datetime):
+        bounds = {"lower": f"{first:04}-01-01T00:00:00Z", "upper": f"{last:04}-12-31T23:59:59Z"}
+        return {"type": "datetime", **bounds, "confirm": _confirm("bounds were")}
+    return {
+        "type": "date",
+        "lower": f"{first:04}-01-01",
+        "upper": f"{last:04}-12-31",
+        "confirm": _confirm("bounds were"),
+    }
 
 
 def _confirm(what: str) -> str:

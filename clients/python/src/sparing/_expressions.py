@@ -4,12 +4,14 @@ They only build the service's JSON; the service checks them against the dataset'
 that is wrong.
 """
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 __all__ = ["Column", "Condition", "Item", "col", "count", "histogram", "sum_"]
 
-Literal = str | int | float | bool
+Literal = str | int | float | bool | dt.date
+"""A date or a `datetime` stands for its ISO text; a `datetime` without a zone is in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,14 @@ class Column:
         """Whether the column equals one of `literals`."""
         return Condition({"in": [{"col": self.name}, [_literal(item) for item in literals]]})
 
+    def between(self, low: Literal, high: Literal) -> Condition:
+        """Whether the column is at least `low` and at most `high`."""
+        return Condition({"between": [{"col": self.name}, _literal(low), _literal(high)]})
+
+    def is_null(self) -> Condition:
+        """Whether the column has no value, or a category that is not declared."""
+        return Condition({"is_null": {"col": self.name}})
+
     def _compared(self, word: str, literal: object) -> Condition:
         return Condition({word: [{"col": self.name}, _literal(literal)]})
 
@@ -105,6 +115,10 @@ def histogram(column: str) -> Item:
 
 
 def _literal(value: object) -> Literal:
+    if isinstance(value, dt.date):
+        return value.isoformat()
     if not isinstance(value, str | int | float | bool):
-        raise TypeError(f"a column is compared with a string, a number or a boolean, not with {value!r}")
+        raise TypeError(
+            f"a column is compared with a string, a number, a boolean, a date or a time, not with {value!r}"
+        )
     return value
