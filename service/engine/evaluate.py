@@ -20,6 +20,7 @@ from service.engine.events import EventPage
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
+from service.engine.row_view import TableRows
 from service.engine.runs import ChosenRows, Run, cuts, runs
 from service.engine.selection import selects_nulls
 from service.engine.sparse_vectors import Entries, folded
@@ -55,20 +56,19 @@ def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
 
 
 def _of_individuals(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
-    listed = _looked_up(query, memory)
+    table = TableRows(stored=memory.individuals, columns=query.plan.columns, tables=query.tables)
+    listed = _looked_up(query, memory, table)
     if listed is not None:
-        yield ChosenRows(columns=memory.individuals, rows=listed, slots=listed)
+        yield ChosenRows(table=table, rows=listed, slots=listed)
         return
-    columns_read = {name: codes for name, codes in memory.individuals.items() if name in query.columns}
     chooser = _Chooser(min(BLOCK_ROWS, memory.present.size))
     for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, memory.present.size))
-        columns = {name: codes[block] for name, codes in columns_read.items()}
-        slots = _scanned(query, memory, columns, block, chooser)
-        yield ChosenRows(columns=memory.individuals, rows=slots, slots=slots)
+        slots = _scanned(query, memory, table.at(block), block, chooser)
+        yield ChosenRows(table=table, rows=slots, slots=slots)
 
 
-def _looked_up(query: PreparedPlan, memory: DatasetMemory) -> Integers | None:
+def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Integers | None:
     """The slots by way of the inverted indexes, where these suggest a small part of all; None: a scan is quicker."""
     if not query.covers or memory.slots_used == 0:
         return None
@@ -76,7 +76,7 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory) -> Integers | None:
     cover = shortest(query.covers, indexes, rows=memory.present.size)
     if cover is None:
         return None
-    return query.among(memory.individuals, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
+    return query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
 
 
 def _scanned(
@@ -93,23 +93,30 @@ def _scanned(
 
 def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
     for number, page in memory.events(query.plan.table).pages():
-        for rows in _event_rows(query, page):
+        slots_of_page = slice(number * PAGE_SLOTS, (number + 1) * PAGE_SLOTS)
+        table = TableRows(
+            stored=page.columns,
+            columns=query.plan.columns,
+            owners=page.owners,
+            individuals={name: memory.individuals[name][slots_of_page] for name in query.own_columns},
+            tables=query.tables,
+        )
+        for rows in _event_rows(query, page, table):
             slots = take(page.owners, rows).astype(np.int64)
-            yield ChosenRows(columns=page.columns, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
+            yield ChosenRows(table=table, rows=rows, slots=_moved(slots, number * PAGE_SLOTS))
 
 
-def _event_rows(query: PreparedPlan, page: EventPage) -> Iterator[Integers]:
+def _event_rows(query: PreparedPlan, page: EventPage, table: TableRows) -> Iterator[Integers]:
     """The chosen rows of a page, in order; no individual has some in one array and some in another."""
     if query.covers:
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
         if cover is not None:
-            yield query.among(page.columns, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
+            yield query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
             return
-    columns = {name: codes for name, codes in page.columns.items() if name in query.columns}
     for stretch in cuts(page.owners, STRETCH_ROWS):
         chosen = np.empty(stretch.stop - stretch.start, dtype=np.bool_)
-        query.choose({name: codes[stretch] for name, codes in columns.items()}, chosen)
+        query.choose(table.at(stretch), chosen)
         yield _moved(np.flatnonzero(chosen), stretch.start)
 
 

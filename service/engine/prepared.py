@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
+from service.engine.row_view import TableRows, interval_tables
 from service.engine.selection import Select, columns_of, conjuncts, every, selection
 from service.engine.sparse_vectors import Entries
 from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.coding import Coding
+from service.query.formulas import OwnColumn
 from service.query.plan import Plan
 from service.query.schema import EventsTable
 
@@ -27,7 +28,7 @@ Mask = NDArray[np.bool_]
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
     table = memory.schema.table(plan.table)
-    codings = memory.codings(plan.table)
+    codings = {**memory.codings(plan.table), **{name: column.coding for name, column in plan.columns.items()}}
     rows_max = table.rows_per_individual if isinstance(table, EventsTable) else 1
     return PreparedPlan(
         plan=plan,
@@ -77,14 +78,20 @@ class PreparedPlan:
         return self.plan.group_by
 
     @cached_property
+    def tables(self) -> Mapping[str, Codes]:
+        """Of columns in intervals: the interval by the code."""
+        return interval_tables(self.plan.columns)
+
+    @cached_property
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns of the individuals' own records that a query of events reads."""
+        formulas = [column.formula for column in self.plan.columns.values()]
+        return tuple(formula.column for formula in formulas if isinstance(formula, OwnColumn))
+
+    @cached_property
     def added(self) -> frozenset[str]:
         """The columns that say what a chosen row adds, and where."""
         return frozenset(self.plan.group_by).union(term.column for term in self.terms if term.column is not None)
-
-    @cached_property
-    def columns(self) -> frozenset[str]:
-        """The columns that the query reads."""
-        return columns_of(self.plan.predicate) | self.added
 
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
         """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
@@ -92,18 +99,18 @@ class PreparedPlan:
         for name in self.required:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
-    def among(self, columns: Mapping[str, Codes], candidates: Integers, cover: Cover) -> Integers:
-        """Which of the `candidates` (c,), increasing rows of `columns` (n,), have an entry: as `choose` would say.
+    def among(self, table: TableRows, candidates: Integers, cover: Cover) -> Integers:
+        """Which of the `candidates` (c,), increasing rows of a table, have an entry: as `choose` would say.
 
         One sieve after the other, each on what the last has left; those that the `cover` has been through go last.
         """
         rows, sifted = candidates, frozenset(chain.from_iterable(listings_of([cover])))
-        for read, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
+        for _, select in sorted(self.sieves, key=lambda sieve: sieve.columns <= sifted):
             chosen = np.empty(rows.size, dtype=np.bool_)
-            select({name: take(columns[name], rows) for name in read}, chosen)
+            select(table.at(rows), chosen)
             rows = rows[chosen]
         for name in self.required:
-            rows = rows[take(columns[name], rows) <= self.codings[name].span]
+            rows = rows[table.at(rows)[name] <= self.codings[name].span]
         return rows
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:

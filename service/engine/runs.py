@@ -5,7 +5,7 @@ are follows from how many rows there are, and memory has a public bound (`servic
 always a run, if need be of no rows: a query that selects nothing goes the way of a query that selects one row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import take
+from service.engine.row_view import TableRows
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -24,7 +24,7 @@ Element = TypeVar("Element", bound=np.generic)
 class ChosenRows:
     """Rows of a table that a query has chosen, k of its n."""
 
-    columns: Mapping[str, Codes]  # (n,) each
+    table: TableRows
     rows: Integers  # (k,) increasing
     slots: Integers  # (k,) the individuals that the rows are of, not decreasing
 
@@ -39,7 +39,7 @@ class ChosenRows:
         return (self._part(slice(start, start + rows_max)) for start in range(0, self.rows.size, rows_max))
 
     def _part(self, part: slice) -> "ChosenRows":
-        return ChosenRows(columns=self.columns, rows=self.rows[part], slots=self.slots[part])
+        return ChosenRows(table=self.table, rows=self.rows[part], slots=self.slots[part])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +60,8 @@ class Run:
 
     def codes(self, names: Iterable[str]) -> dict[str, Codes]:
         """Some columns of the rows (k of them), (k,) each."""
-        return {name: _joined([take(piece.columns[name], piece.rows) for piece in self.pieces]) for name in names}
+        views = [piece.table.at(piece.rows) for piece in self.pieces]
+        return {name: _joined([view[name] for view in views]) for name in names}
 
 
 def runs(pieces: Iterable[ChosenRows], rows_max: int) -> Iterator[Run]:

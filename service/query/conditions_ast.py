@@ -7,51 +7,25 @@ from typing import Annotated, ClassVar
 
 from pydantic import Discriminator, FailFast, Field, Strict, Tag
 
-from service.query.base_model import INTEGER_MAX, NOT_EMPTY, SOME, Closed, Name, only_key
+from service.query.base_model import NOT_EMPTY, SOME, Closed, only_key
+from service.query.values_ast import Operand, Row, Value
 
-__all__ = [
-    "And",
-    "Between",
-    "ColumnRef",
-    "Comparison",
-    "Condition",
-    "Eq",
-    "Ge",
-    "Gt",
-    "In",
-    "IsNull",
-    "Le",
-    "Lt",
-    "Ne",
-    "Not",
-    "Or",
-    "Value",
-]
+__all__ = ["And", "Between", "Comparison", "Condition", "Eq", "Ge", "Gt", "In", "IsNull", "Le", "Lt", "Ne", "Not", "Or"]
 
 PARTS_MAX = 4096
 
-Number = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)] | Annotated[float, Field(allow_inf_nan=False)]
-Value = bool | Number | Annotated[str, Field(max_length=1000)]
-
-
-class ColumnRef(Closed):
-    """`{"col": name}`: the column's value in the row at hand."""
-
-    col: Name
-
-
-Pair = Annotated[tuple[ColumnRef, Value], Strict(strict=False)]
+Pair = Annotated[tuple[Row, Operand], Strict(strict=False)]
 
 
 class Comparison(Closed):
-    """A column beside a literal; the class's `KIND` is the operator."""
+    """A value of the row beside a literal or another one; the class's `KIND` is the operator."""
 
     KIND: ClassVar[str]
 
     @property
-    def pair(self) -> tuple[ColumnRef, Value]:
-        """The column and the literal."""
-        found: tuple[ColumnRef, Value] = getattr(self, self.KIND)
+    def pair(self) -> tuple[Row, Operand]:
+        """Both sides."""
+        found: tuple[Row, Operand] = getattr(self, self.KIND)
         return found
 
 
@@ -106,21 +80,21 @@ class In(Closed):
     """Equal to one of a list of literals."""
 
     KIND: ClassVar = "in"
-    in_: Annotated[tuple[ColumnRef, Values], Strict(strict=False)] = Field(alias="in")
+    in_: Annotated[tuple[Row, Values], Strict(strict=False)] = Field(alias="in")
 
 
 class Between(Closed):
     """At least the first literal and at most the second."""
 
     KIND: ClassVar = "between"
-    between: Annotated[tuple[ColumnRef, Value, Value], Strict(strict=False)]
+    between: Annotated[tuple[Row, Value, Value], Strict(strict=False)]
 
 
 class IsNull(Closed):
     """The column has no value: NULL, or a category that is not declared. Never unknown."""
 
     KIND: ClassVar = "is_null"
-    is_null: ColumnRef
+    is_null: Row
 
 
 class And(Closed):

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from service.query.coding import coding_of
-from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Countable, Histogram, Layout
+from service.query.formulas import Intervals, OwnColumn
+from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Domain, Histogram, Layout, domain_of
+from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
-from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX, working_bytes
+from service.query.working_memory import INTERVAL_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
 __all__ = ["Costs", "PublicCost", "Speed", "cost_of", "total_cost"]
 
@@ -27,6 +28,8 @@ _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
 _SLOTS_A_BYTE = 2**6  # header, digest and seal of each piece
+_LOOKED_UP = 4  # conditions: an individual's own column of an event
+_CALCULATED = 16  # a calculation in whole numbers
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -75,7 +78,8 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     touched = min(rows, capacity)
     entries = rows * len(plan.items)
     time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
-    time_ns += rows * speed.searched_row * _steps(plan.predicate, table)
+    time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _interval_steps(plan))
+    time_ns += rows * speed.leaf_row * _calculations(plan)
     time_ns += entries * _entry_ns(plan, table, speed)
     time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
     committed = _committed_bytes(plan, touched, capacity)
@@ -99,7 +103,16 @@ class Costs:
         """The public cost of a plan: `cost_of`, a function of its shape."""
         if len(plan.canonical) > _SHAPE_BYTES_MAX:
             return self._worked_out(plan)
-        shape = (plan.table, plan.items, plan.group_by, _shape(plan.predicate), plan.clip_binds, len(plan.canonical))
+        shape: tuple[Hashable, ...] = (
+            plan.table,
+            plan.items,
+            plan.group_by,
+            _shape(plan.predicate),
+            plan.clip_binds,
+            len(plan.canonical),
+        )
+        if any(column.formula is not None for column in plan.columns.values()):
+            shape += (plan.dimension, *((name, column.shape) for name, column in plan.columns.items()))
         known = self._by_shape.get(shape)
         if known is None:
             if len(self._by_shape) == _SHAPES_MAX:
@@ -175,13 +188,29 @@ def _leaves(predicate: Predicate) -> int:
             return 0
 
 
-def _steps(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+def _calculations(plan: Plan) -> int:
+    """The work of calculated columns on one row, in conditions: for choosing rows, and again for adding them up."""
+    formulas = [column.formula for column in plan.columns.values() if column.formula is not None]
+    return 2 * sum(_LOOKED_UP if isinstance(formula, OwnColumn) else _CALCULATED for formula in formulas)
+
+
+def _interval_steps(plan: Plan) -> int:
+    """The steps in which the interval of one value is searched for, where the domain is too large for a table."""
+    steps = 0
+    for column in plan.columns.values():
+        if isinstance(column.formula, Intervals):
+            is_wide = plan.columns[column.formula.column].coding.span > INTERVAL_TABLE_SPAN_MAX
+            steps += 2 * len(column.formula.thresholds).bit_length() if is_wide else 0
+    return steps
+
+
+def _steps(predicate: Predicate, plan: Plan) -> int:
     """How many steps one row is searched for in lists of values: those too long for ranges and too wide for a table."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return sum(_steps(part, table) for part in parts)
+            return sum(_steps(part, plan) for part in parts)
         case Among(column, codes):
-            is_wide = coding_of(table.columns[column]).span > TABLE_SPAN_MAX
+            is_wide = plan.columns[column].coding.span > TABLE_SPAN_MAX
             return len(codes).bit_length() if is_wide and len(codes) > RUNS_MAX else 0
         case Within() | Null() | All() | Nothing():
             return 0
@@ -198,13 +227,14 @@ def _axes_bytes(layout: Layout) -> int:
     columns = [column for _, column in layout.groups] + [column for _, column in layout.items]
     categories = [column for column in columns if isinstance(column, CategoryColumn) and column.categories is not None]
     listed = [column for column in categories if len(column.domain) <= CATEGORIES_SHOWN_MAX]
-    return _AXIS_BYTES * len(columns) + sum(len(column.domain) * _value_bytes(column) for column in listed)
+    said = sum(_NUMBER_BYTES * len(domain_of(column)) for column in columns if isinstance(column, Parts))
+    return said + _AXIS_BYTES * len(columns) + sum(len(column.domain) * _value_bytes(column) for column in listed)
 
 
 @lru_cache(maxsize=1024)
-def _value_bytes(column: Countable) -> int:
+def _value_bytes(column: Domain) -> int:
     """The longest value of a column in JSON, with a name for it: a character takes at most six bytes there."""
-    longest = 20
+    longest = LABEL_BYTES if isinstance(column, Parts) else 24
     if isinstance(column, CategoryColumn) and column.categories is not None:
         longest = max(6 * len(category) if isinstance(category, str) else 20 for category in column.categories)
     return longest + 80

@@ -6,10 +6,12 @@ declared columns. These models know nothing of a schema; `service.query.plan` ch
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Strict, Tag
+from pydantic import Discriminator, Field, Strict, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
 from service.query.conditions_ast import Condition
+from service.query.values_ast import ColumnName, ColumnRef, GroupKey, Row
 
 __all__ = [
     "CountItem",
@@ -43,7 +45,25 @@ class Empty(Closed):
 class OfColumn(Closed):
     """`{"column": name}`."""
 
-    column: Name
+    column: ColumnName
+
+
+class OfValue(Closed):
+    """`{"column": name}`, or `{"of": value}` for one that is calculated."""
+
+    column: ColumnName | None = Field(default=None, exclude_if=lambda name: name is None)
+    of: Row | None = Field(default=None, exclude_if=lambda node: node is None)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "OfValue":
+        if (self.column is None) == (self.of is None):
+            raise PydanticCustomError("sum_kind", "must have either column or of")
+        return self
+
+    @property
+    def value(self) -> Row:
+        """The value that is added."""
+        return self.of if self.of is not None else ColumnRef(col=self.column or "")
 
 
 class CountItem(Closed):
@@ -54,10 +74,10 @@ class CountItem(Closed):
 
 
 class SumItem(Closed):
-    """One coordinate: the column's value of each selected row."""
+    """One coordinate: the value of each selected row."""
 
     KIND: ClassVar = "sum"
-    sum: OfColumn
+    sum: OfValue
 
 
 class HistogramItem(Closed):
@@ -148,7 +168,7 @@ class Query(Closed):
         tuple[Item, ...], Strict(strict=False), Field(max_length=SELECT_MAX, json_schema_extra=SOME), NOT_EMPTY
     ]
     where: Condition | None = None
-    group_by: Annotated[tuple[Name, ...], Strict(strict=False), Field(max_length=GROUP_BY_MAX)] = ()
+    group_by: Annotated[tuple[GroupKey, ...], Strict(strict=False), Field(max_length=GROUP_BY_MAX)] = ()
     per_individual: PerIndividual | None = None
     noise: Noise
     rule: Literal["skip"] = "skip"

@@ -9,14 +9,28 @@ from dataclasses import dataclass
 from itertools import product
 
 from service.query.calendar import Labels, date_text, time_text
+from service.query.parts import Parts
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
 
-__all__ = ["LABELS_MAX", "Axis", "Count", "Countable", "Histogram", "Label", "Layout", "PlanItem", "Sum", "domain_of"]
+__all__ = [
+    "LABELS_MAX",
+    "Axis",
+    "Count",
+    "Countable",
+    "Domain",
+    "Histogram",
+    "Label",
+    "Layout",
+    "PlanItem",
+    "Sum",
+    "domain_of",
+]
 
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
 
 Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
+Domain = Countable | Parts
 Label = dict[str, str | int | bool]
 Axis = dict[str, object]
 
@@ -62,7 +76,7 @@ class Histogram:
 PlanItem = Count | Sum | Histogram
 
 
-def domain_of(column: Countable) -> Sequence[str | int | bool]:
+def domain_of(column: Domain) -> Sequence[str | int | bool]:
     """The values of a column in the order of their codes, without listing them."""
     match column:
         case CategoryColumn():
@@ -75,6 +89,8 @@ def domain_of(column: Countable) -> Sequence[str | int | bool]:
         case DatetimeColumn():
             low, high = column.bounds
             return Labels(time_text, low, high - low + 1)
+        case Parts():
+            return column.labels
         case BooleanColumn():
             return (False, True)
 
@@ -83,7 +99,7 @@ def domain_of(column: Countable) -> Sequence[str | int | bool]:
 class Layout:
     """The coordinates of one answer. Coordinate = group * block + offset of the item + the item's own coordinate."""
 
-    groups: tuple[tuple[str, Countable], ...]
+    groups: tuple[tuple[str, Domain], ...]
     items: tuple[tuple[PlanItem, Countable | None], ...]  # a histogram with its column, anything else with None
 
     @property
@@ -132,9 +148,11 @@ def _item_labels(item: PlanItem, column: Countable | None) -> Iterator[Label]:
         yield {"select": item.title}
 
 
-def _column_axis(name: str, column: Countable) -> Axis:
+def _column_axis(name: str, column: Domain) -> Axis:
     domain = domain_of(column)
     axis: Axis = {"column": name, "size": len(domain)}
+    if isinstance(column, Parts):
+        return axis | {name: list(value) if isinstance(value, tuple) else value for name, value in column.said}
     if isinstance(column, (IntegerColumn, DateColumn, DatetimeColumn)):
         return axis | {"lower": column.lower, "upper": column.upper}
     if isinstance(domain, range) or len(domain) > CATEGORIES_SHOWN_MAX:

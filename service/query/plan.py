@@ -1,18 +1,20 @@
 """A query checked against the public schema: everything the engine, the noise and the reply need to know about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.query.canonical import canonical_bytes, query_hash, table_of
-from service.query.coding import coding_of
-from service.query.compile_conditions import ComparedColumn, DataTable, data_column, predicate_of
+from service.query.compile_conditions import predicate_of
+from service.query.formulas import QueryColumn
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
+from service.query.group_keys import Group, countable, group_of
 from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
 from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of
 from service.query.precision import Precision, half_width_95, precision_of
 from service.query.predicate import Predicate
 from service.query.problems import QueryProblem, quoted
-from service.query.schema import IntegerColumn, RealColumn, Schema
+from service.query.row_columns import DataTable, RowColumns
+from service.query.schema import EventsTable, Schema
 
 __all__ = ["DIMENSION_MAX", "Count", "Histogram", "Plan", "PlanItem", "Sum", "compile_query"]
 
@@ -41,6 +43,7 @@ class Plan:
     half_width_95: float  # query units; a multiple of the grid that the noise keeps to with probability 0.95 or more
     canonical: bytes
     query_hash: str
+    columns: Mapping[str, QueryColumn]  # those that are read, by the name that predicate, groups and items use
     reuse: bool
     rule: str
 
@@ -65,17 +68,19 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     Raises QueryProblem naming the field; nothing else for any Query. Touches no record.
     """
     name = table_of(query, schema)
-    table = schema.tables.get(name)
-    if table is None:
+    if name not in schema.tables:
         raise QueryProblem.of("from", f"there is no table {quoted(name)}")
-    predicate = predicate_of(query.where, table)
-    layout = _layout(query, table)
-    scale = _scale(query, table, capacity, precision_of(query.noise, budget_units=budget_units))
+    columns = RowColumns(schema, name)
+    predicate = predicate_of(query.where, columns)
+    groups = _groups(query, columns)
+    items = tuple(_items(query, columns))
+    layout = _layout(groups, items)
+    scale = _scale(query, items, columns, capacity, precision_of(query.noise, budget_units=budget_units))
     canonical = canonical_bytes(query, table=name)
     return Plan(
         table=name,
         predicate=predicate,
-        group_by=query.group_by,
+        group_by=tuple(group.column.name for group in groups),
         items=tuple(item for item, _ in layout.items),
         dimension=layout.dimension,
         layout=layout,
@@ -85,42 +90,39 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         l2_clip=scale.l2_clip,
         sigma=scale.sigma,
         sigma_steps=scale.sigma_steps,
-        has_one_norm=_has_one_norm(query, table),
+        has_one_norm=_has_one_norm(query, columns.table),
         worst_case_units=scale.worst_case_units,
         half_width_95=half_width_95(sigma=scale.sigma, grid_log2=scale.grid_log2),
         canonical=canonical,
         query_hash=query_hash(canonical),
         reuse=query.reuse,
         rule=query.rule,
+        columns=columns.used,
     )
 
 
-def _layout(query: Query, table: DataTable) -> Layout:
-    groups: list[tuple[str, Countable]] = []
+def _groups(query: Query, columns: RowColumns) -> list[Group]:
+    groups: list[Group] = []
     dimension = 1
-    for place, name in enumerate(query.group_by):
-        field = f"group_by[{place}]"
-        if name in query.group_by[:place]:
-            raise QueryProblem.of(field, f"names {quoted(name)} a second time")
-        column = _countable(name, table, field)
-        groups.append((name, column))
-        dimension *= len(domain_of(column))
+    for place, key in enumerate(query.group_by):
+        group = group_of(key, columns, place)
+        if group.label in {each.label for each in groups}:
+            raise QueryProblem.of(f"group_by[{place}]", f"names {quoted(group.label)} a second time")
+        groups.append(group)
+        dimension *= len(domain_of(group.domain))
         if dimension > DIMENSION_MAX:
-            raise QueryProblem.of(field, f"makes more than {DIMENSION_MAX} coordinates")
-    layout = Layout(groups=tuple(groups), items=tuple(_items(query, table)))
+            raise QueryProblem.of(f"group_by[{place}]", f"makes more than {DIMENSION_MAX} coordinates")
+    return groups
+
+
+def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Countable | None]]) -> Layout:
+    layout = Layout(groups=tuple((group.label, group.domain) for group in groups), items=tuple(items))
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
     return layout
 
 
-def _countable(name: str, table: DataTable, field: str) -> Countable:
-    column = data_column(name, table, field)
-    if isinstance(column, RealColumn):
-        raise QueryProblem.of(field, f"{quoted(name)} is a real column; count a category, boolean or integer column")
-    return column
-
-
-def _items(query: Query, table: DataTable) -> Iterator[tuple[PlanItem, Countable | None]]:
+def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Countable | None]]:
     """Each item once: the same numbers with noise of their own cost work and tell what less noise would tell."""
     places: dict[Item, int] = {}
     for place, item in enumerate(query.select):
@@ -128,41 +130,50 @@ def _items(query: Query, table: DataTable) -> Iterator[tuple[PlanItem, Countable
         if item in places:
             raise QueryProblem.of(field, f"repeats select[{places[item]}]")
         places[item] = place
-        yield _item(item, query, table, field)
+        yield _item(item, query, columns, field)
 
 
-def _item(item: Item, query: Query, table: DataTable, field: str) -> tuple[PlanItem, Countable | None]:
+def _item(item: Item, query: Query, columns: RowColumns, field: str) -> tuple[PlanItem, Countable | None]:
     match item:
         case CountItem():
             return Count(), None
         case SumItem():
-            _summable(item.sum.column, table, f"{field}.sum.column")
-            return Sum(column=item.sum.column), None
+            return Sum(column=_summable(item, columns, f"{field}.sum").name), None
         case HistogramItem():
-            return _histogram(item.histogram.column, query, table, f"{field}.histogram.column")
+            return _histogram(item.histogram.column, query, columns, f"{field}.histogram.column")
 
 
-def _summable(name: str, table: DataTable, field: str) -> IntegerColumn | RealColumn:
-    column: ComparedColumn = data_column(name, table, field)
-    if not isinstance(column, (IntegerColumn, RealColumn)):
+def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
+    if item.sum.of is not None:
+        column, place = columns.value(item.sum.of, f"{field}.of"), f"{field}.of"
+    else:
+        place = f"{field}.column"
+        column = columns.named(item.sum.column or "", place)
+    if column.kind not in {"integer", "real"}:
         raise QueryProblem.of(
-            field, f"{quoted(name)} is not numeric; count the rows where it has the value of interest"
+            place, f"{quoted(column.name)} is not numeric; count the rows where it has the value of interest"
         )
     return column
 
 
-def _histogram(name: str, query: Query, table: DataTable, field: str) -> tuple[Histogram, Countable]:
-    column = _countable(name, table, field)
+def _histogram(name: str, query: Query, columns: RowColumns, field: str) -> tuple[Histogram, Countable]:
+    column = countable(columns.named(name, field), field)
     if name in query.group_by:
         raise QueryProblem.of(field, f"{quoted(name)} is in group_by already; a count gives its histogram")
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
-def _scale(query: Query, table: DataTable, capacity: int, precision: Precision) -> Scale:
+def _scale(
+    query: Query,
+    items: Sequence[tuple[PlanItem, Countable | None]],
+    columns: RowColumns,
+    capacity: int,
+    precision: Precision,
+) -> Scale:
     return scale_of(
         ScaleRequest(
-            extents=tuple(_extent(item, table) for item in query.select),
-            rows=1 if table.kind == "individuals" else table.rows_per_individual,
+            extents=tuple(_extent(item, columns) for item, _ in items),
+            rows=columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1,
             capacity=capacity,
             l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
             precision=precision,
@@ -175,14 +186,14 @@ def _has_one_norm(query: Query, table: DataTable) -> bool:
     return table.kind == "individuals" and len(query.select) == 1 and not isinstance(query.select[0], SumItem)
 
 
-def _extent(item: Item, table: DataTable) -> Extent:
-    if not isinstance(item, SumItem):
+def _extent(item: PlanItem, columns: RowColumns) -> Extent:
+    if not isinstance(item, Sum):
         return _ONE
-    column = table.columns[item.sum.column]
-    coding = coding_of(column)
+    column = columns.used[item.column]
+    coding = column.coding
     return Extent(
         low=coding.offset,
         high=coding.offset + coding.span,
         step_log2=coding.step_log2,
-        integral=isinstance(column, IntegerColumn),
+        integral=column.kind == "integer",
     )

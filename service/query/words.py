@@ -11,6 +11,7 @@ __all__ = ["in_words"]
 PARTS_SHOWN_MAX: Final = 6
 """So many parts of a list are shown; a longer one says how many more there are."""
 
+_OPERATORS: Final = {"add": "+", "sub": "-", "mul": "*"}
 _SIGNS: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 
 _Node = Mapping[str, Any]
@@ -26,7 +27,7 @@ def in_words(canonical: _Node) -> str:
     where = canonical["where"]
     parts = [
         _selected(canonical["select"], canonical["from"]) + ("" if where is None else f" where {_condition(where)}"),
-        *([f"by {_listed(canonical['group_by'])}"] if canonical["group_by"] else []),
+        *([f"by {_listed(map(_group, canonical['group_by']))}"] if canonical["group_by"] else []),
         *_clip(canonical["per_individual"]),
         _noise(canonical["noise"]),
     ]
@@ -41,7 +42,33 @@ def _selected(items: Sequence[_Node], table: str) -> str:
 
 def _item(item: _Node) -> str:
     [(kind, body)] = item.items()
-    return kind if kind == "count" else f"{kind} of {body['column']}"
+    if kind == "count":
+        return kind
+    return f"{kind} of {_value(body['of']) if 'of' in body else body['column']}"
+
+
+def _group(key: str | _Node) -> str:
+    if isinstance(key, str):
+        return key
+    [(kind, body)] = key.items()
+    if kind == "bucket":
+        return f"{body['by']} of {body['column']}"
+    if "width" in body:
+        return f"{body['column']} in bins of {_number(body['width'])}"
+    return f"{body['column']} in {len(body['edges']) - 1} bins"
+
+
+def _value(node: object) -> str:
+    if not isinstance(node, Mapping):
+        return _literal(node)
+    [(kind, body)] = node.items()
+    if kind == "col":
+        return str(body)
+    if kind == "abs":
+        return f"|{_value(body)}|"
+    if kind == "clip":
+        return f"{_value(body[0])} cut to {_number(body[1])}..{_number(body[2])}"
+    return f"({_value(body[0])} {_OPERATORS[kind]} {_value(body[1])})"
 
 
 def _condition(node: _Node) -> str:
@@ -50,19 +77,19 @@ def _condition(node: _Node) -> str:
 
 
 def _comparison(kind: str, pair: Sequence[Any]) -> str:
-    return f"{pair[0]['col']} {_SIGNS[kind]} {_literal(pair[1])}"
+    return f"{_value(pair[0])} {_SIGNS[kind]} {_value(pair[1])}"
 
 
 def _membership(_: str, pair: Sequence[Any]) -> str:
-    return f"{pair[0]['col']} in ({', '.join(_shortened([_literal(each) for each in pair[1]]))})"
+    return f"{_value(pair[0])} in ({', '.join(_shortened([_literal(each) for each in pair[1]]))})"
 
 
 def _range(_: str, parts: Sequence[Any]) -> str:
-    return f"{parts[0]['col']} from {_literal(parts[1])} to {_literal(parts[2])}"
+    return f"{_value(parts[0])} from {_literal(parts[1])} to {_literal(parts[2])}"
 
 
 def _missing(_: str, column: _Node) -> str:
-    return f"{column['col']} is missing"
+    return f"{_value(column)} is missing"
 
 
 def _junction(kind: str, parts: Sequence[_Node]) -> str:

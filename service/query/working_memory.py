@@ -7,7 +7,7 @@ is bounded by the capacity and the dimension.
 
 from typing import Final
 
-from service.query.coding import coding_of
+from service.query.formulas import Intervals, QueryColumn
 from service.query.layout import Count
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
@@ -15,6 +15,7 @@ from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [
     "BLOCK_ROWS",
+    "INTERVAL_TABLE_SPAN_MAX",
     "LISTED_MAX",
     "PAGE_SLOTS",
     "RUNS_MAX",
@@ -36,6 +37,8 @@ LISTED_MAX: Final = 2**20
 """So many rows are looked up through an index at a time; for more, all rows are looked at."""
 SCAN_WORTH: Final = 16
 """All rows are looked at unless so many times as many as are listed: picking one costs as much as passing so many."""
+INTERVAL_TABLE_SPAN_MAX: Final = 2**16
+"""The interval of a value of a column with so many codes is looked up in a table of up to eight bytes a code."""
 RUNS_MAX: Final = 8
 """A list of values in so many runs is looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
@@ -59,6 +62,10 @@ _ACCOUNT: Final = 56  # of a touched individual: slot, whether it is active, and
 _COORDINATE: Final = 8
 _DRAWN: Final = 64  # of noise: words, radius, angle and draw
 _DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
+_CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
+_CALCULATING: Final = 48  # steps of both operands and the result, and masks
+_THRESHOLD: Final = 16  # of an interval
+_TABLES: Final = 48 * INTERVAL_TABLE_SPAN_MAX  # of intervals by code, while it is made
 _VALUE: Final = 64  # of a list of values
 
 
@@ -76,8 +83,12 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
     return (
         _FIXED
         + len(plan.items) * _ITEM
-        + _values_bytes(plan.predicate, table)
-        + max(_scan_bytes(plan, table, rows), min(rows // SCAN_WORTH, LISTED_MAX) * _LOOKED_UP_ROW)
+        + _values_bytes(plan.predicate, plan)
+        + sum(_interval_table_bytes(column) for column in plan.columns.values())
+        + max(
+            _scan_bytes(plan, table, rows),
+            min(rows // SCAN_WORTH, LISTED_MAX) * (_LOOKED_UP_ROW + _calculated_bytes(plan)),
+        )
         + _run_bytes(plan, table, rows)
         + min(rows, capacity) * _ACCOUNT
         + plan.dimension * _COORDINATE
@@ -92,16 +103,17 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
         looked_at = min((pages + pages // 8) * PAGE_SLOTS, BLOCK_ROWS)
     else:
         looked_at = min(rows, max(STRETCH_ROWS, table.rows_per_individual))
-    return looked_at * (_LOOKED_AT_ROW + _condition_bytes(plan.predicate, table)) + min(rows, looked_at) * _CHOSEN_ROW
+    per_row = _LOOKED_AT_ROW + _condition_bytes(plan.predicate, plan) + _calculated_bytes(plan)
+    return looked_at * per_row + min(rows, looked_at) * _CHOSEN_ROW
 
 
-def _condition_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
     """Of a condition on one row; of several, one is worked out after the other."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return 1 + max(_condition_bytes(part, table) for part in parts)
+            return 1 + max(_condition_bytes(part, plan) for part in parts)
         case Within(column, _, _) | Null(column):
-            return _BETWEEN_ROW + coding_of(table.columns[column]).dtype.itemsize
+            return _BETWEEN_ROW + plan.columns[column].coding.dtype.itemsize
         case Among():
             return _LISTED_VALUE_ROW
         case All() | Nothing():
@@ -114,29 +126,38 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
     run_rows = min(rows, rows_in_run(items=items, is_of_events=is_of_events))
     if items == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
-        return run_rows * (entry + _code_bytes(plan, table))
+        return run_rows * (entry + _code_bytes(plan))
     entries = run_rows * items
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
     if own_rows > run_rows:
         # One individual's entries are added up part by part, and so many of different coordinates wait for the others.
         entries += min(2 * plan.dimension + entries, own_rows * items)
-    return entries * _ENTRY + run_rows * _code_bytes(plan, table)
+    return entries * _ENTRY + run_rows * _code_bytes(plan)
 
 
-def _code_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
+def _code_bytes(plan: Plan) -> int:
     """The bytes of the codes that say what one row adds, and where."""
     names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, Count))}
-    columns = [table.columns[name] for name in names]
-    return sum(coding_of(column).dtype.itemsize for column in columns)
+    return sum(plan.columns[name].coding.dtype.itemsize for name in names) + _calculated_bytes(plan)
 
 
-def _values_bytes(predicate: Predicate, table: IndividualsTable | EventsTable) -> int:
+def _calculated_bytes(plan: Plan) -> int:
+    """Of the columns that are calculated for one row, each kept until the row is done with, and of working one out."""
+    formulas = [column for column in plan.columns.values() if column.formula is not None]
+    return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
+
+
+def _interval_table_bytes(column: QueryColumn) -> int:
+    return _THRESHOLD * len(column.formula.thresholds) + _TABLES if isinstance(column.formula, Intervals) else 0
+
+
+def _values_bytes(predicate: Predicate, plan: Plan) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return sum(_values_bytes(part, table) for part in parts)
+            return sum(_values_bytes(part, plan) for part in parts)
         case Among(column, codes):
-            span = coding_of(table.columns[column]).span
+            span = plan.columns[column].coding.span
             return len(codes) * _VALUE + (span + 2 if span <= TABLE_SPAN_MAX else 0)
         case _:
             return 0

@@ -3,8 +3,10 @@
 Slow and obvious, and independent of the service's codes, predicates and plans: of a plan it takes nothing but the grid.
 """
 
+from datetime import datetime
 from fractions import Fraction
-from math import floor
+from itertools import pairwise
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,21 @@ def stored(row: Row, columns: Columns) -> Row:
     return {name: _stored(row[name], column) for name, column in columns.items() if column["type"] != "budget"}
 
 
-def vector(rows: list[Row], query: dict[str, Any], columns: Columns, grid_log2: int) -> dict[int, int]:
-    """The sum over an individual's rows, unclipped, as {coordinate: grid steps}, without zeros."""
+def vector(
+    rows: list[Row], query: dict[str, Any], columns: Columns, grid_log2: int, own: tuple[Row, Columns] | None = None
+) -> dict[int, int]:
+    """The sum over an individual's rows, unclipped, as {coordinate: grid steps}, without zeros.
+
+    `own` is the individual's own record, which events see under `people.`.
+    """
     total: dict[int, int] = {}
+    if own is not None:
+        columns = columns | {f"people.{name}": column for name, column in own[1].items()}
+        known_own = {f"people.{name}": value for name, value in stored(*own).items()}
     for row in rows:
-        known = stored(row, columns)
+        known = stored(row, {name: column for name, column in columns.items() if name in row})
+        if own is not None:
+            known |= known_own
         if "where" in query and truth(query["where"], known) is not True:
             continue
         group = _group(query.get("group_by", []), known, columns)
@@ -45,9 +57,10 @@ def truth(condition: dict[str, Any], row: Row) -> bool | None:
         decisive = operator == "or"
         return decisive if decisive in parts else None if None in parts else not decisive
     if operator == "is_null":
-        return row[operand["col"]] is None
-    value, literal = row[operand[0]["col"]], operand[1]
-    if value is None:
+        return value_of(operand, row) is None
+    value = value_of(operand[0], row)
+    literal = operand[1] if operator == "in" else value_of(operand[1], row)
+    if value is None or literal is None:
         return None
     if operator == "between":
         return bool(literal <= value <= operand[2])
@@ -62,6 +75,70 @@ def truth(condition: dict[str, Any], row: Row) -> bool | None:
         "ge": value >= literal,
     }[operator]
     return outcome
+
+
+def value_of(node: Any, row: Row) -> Any:
+    """A value of the language, in exact numbers; None for NULL."""
+    if not isinstance(node, dict):
+        return node
+    ((kind, operand),) = node.items()
+    if kind == "col":
+        return row[operand]
+    if kind == "abs":
+        inner = value_of(operand, row)
+        return None if inner is None else abs(inner)
+    inner, second = value_of(operand[0], row), value_of(operand[1], row)
+    if inner is None or second is None:
+        return None
+    if kind == "clip":
+        return min(max(inner, second), Fraction(operand[2]))
+    if isinstance(inner, str):
+        earlier, later = (np.datetime64(text.removesuffix("Z")) for text in (second, inner))
+        return int((later - earlier).astype(int))
+    first, last = Fraction(inner), Fraction(second)
+    return {"add": first + last, "sub": first - last, "mul": first * last}[kind]
+
+
+def part_of(key: Any, value: Any, column: dict[str, Any]) -> tuple[int, int | None]:
+    """How many groups a key makes, and the place of a value's group; None where it has none."""
+    if isinstance(key, str):
+        values = domain(column)
+        return len(values), None if value is None else values.index(value)
+    ((kind, body),) = key.items()
+    if kind == "bin":
+        edges = body["edges"] if "edges" in body else _multiples(Fraction(body["width"]), column)
+        places = [place for place, (a, b) in enumerate(pairwise(edges)) if value is not None and a <= value < b]
+        if value is not None and value == edges[-1]:
+            places = [len(edges) - 2]
+        return len(edges) - 1, places[0] if places else None
+    names = [part_name(body["by"], each) for each in _hours_of(column)]
+    parts = {"hour": list(range(24)), "weekday": list(range(1, 8))}.get(body["by"], list(dict.fromkeys(names)))
+    return len(parts), None if value is None else parts.index(part_name(body["by"], value))
+
+
+def part_name(by: str, text: str) -> Any:
+    """The part of the calendar that a date or time is in."""
+    at = datetime.fromisoformat(text)
+    week = at.isocalendar()
+    return {
+        "day": text[:10],
+        "week": (week.year, week.week),
+        "month": text[:7],
+        "quarter": (at.year, (at.month - 1) // 3),
+        "year": at.year,
+        "hour": at.hour,
+        "weekday": at.isoweekday(),
+    }[by]
+
+
+def _hours_of(column: dict[str, Any]) -> list[str]:
+    """Every value of a small domain."""
+    return [str(value) for value in domain(column)]
+
+
+def _multiples(width: Fraction, column: dict[str, Any]) -> list[Fraction]:
+    first, last = floor(Fraction(column["lower"]) / width), ceil(Fraction(column["upper"]) / width)
+    return [number * width for number in range(first, last + 1)]
 
 
 def domain(column: dict[str, Any]) -> list[Any]:
@@ -98,14 +175,15 @@ def _stored(value: Any, column: dict[str, Any]) -> Any:
     return round(Fraction(value) / step) * step
 
 
-def _group(names: list[str], row: Row, columns: Columns) -> int | None:
-    """Row-major in the order of the names; None if one of the values is not there."""
+def _group(keys: list[Any], row: Row, columns: Columns) -> int | None:
+    """Row-major in the order of the keys; None if one of the values is not there."""
     group = 0
-    for name in names:
-        values = domain(columns[name])
-        if row[name] is None:
+    for key in keys:
+        name = key if isinstance(key, str) else next(iter(key.values()))["column"]
+        count, place = part_of(key, row[name], columns[name])
+        if place is None:
             return None
-        group = group * len(values) + values.index(row[name])
+        group = group * count + place
     return group
 
 
@@ -113,7 +191,7 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
     entries, offset = [], 0
     for item in select:
         ((kind, body),) = item.items()
-        value = row[body["column"]] if kind != "count" else 1
+        value = 1 if kind == "count" else value_of(body["of"], row) if "of" in body else row[body["column"]]
         if value is not None and kind == "histogram":
             entries.append((offset + domain(columns[body["column"]]).index(value), Fraction(1)))
         elif value is not None:

@@ -89,7 +89,13 @@ def test_an_individual_is_the_sum_of_their_events(
     events = data.draw(visits(records))
     columns = TABLES["visits"]["columns"]
     wanted = {
-        slot: vector([row for owner, row in events if owner == slot], query, columns, plan.grid_log2)
+        slot: vector(
+            [row for owner, row in events if owner == slot],
+            query,
+            columns,
+            plan.grid_log2,
+            own=(records[slot], TABLES["people"]["columns"]),
+        )
         for slot in records
     }
     check(vectors(plan, memory_of(records, [events])), {slot: v for slot, v in wanted.items() if v}, plan)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.engine.row_view import TableRows
 from service.engine.runs import ChosenRows, cuts, runs
 
 ROWS_MAX = st.integers(1, 9)
@@ -25,7 +26,11 @@ def pieces_of(people: list[int], sizes: list[int]) -> Iterator[ChosenRows]:
         before = sum(people[:start])
         slots = owners_of(people)[before : sum(people[:stop])]
         rows = np.arange(slots.size)
-        yield ChosenRows(columns={"place": np.uint64(before) + rows.astype(np.uint64)}, rows=rows, slots=slots)
+        yield ChosenRows(
+            table=TableRows(stored={"place": np.uint64(before) + rows.astype(np.uint64)}, columns={}),
+            rows=rows,
+            slots=slots,
+        )
 
 
 @given(people=PEOPLE, rows_max=ROWS_MAX)

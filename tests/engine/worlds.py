@@ -91,14 +91,66 @@ _LITERALS: dict[str, list[Any]] = {
     "cost": [-4.5, 0, 4.5],
     "online": [False, True],
 }
-_GROUPS = {"people": ["country", "area", "level", "member", "born"], "visits": ["amount", "online", "at"]}
+_LEVEL, _AMOUNT, _COST = {"col": "level"}, {"col": "amount"}, {"col": "cost"}
+_OWN = {"col": "people.level"}
+_CALCULATED: dict[str, list[dict[str, Any]]] = {
+    "people": [
+        {"add": [_LEVEL, 2]},
+        {"mul": [_LEVEL, {"sub": [1, _LEVEL]}]},
+        {"clip": [{"abs": {"mul": [_LEVEL, -3]}}, 2, 7]},
+        {"sub": [{"col": "born"}, {"col": "born"}]},
+        {"add": [{"col": "spend"}, 0.5]},
+    ],
+    "visits": [
+        _OWN,
+        {"add": [_AMOUNT, _OWN]},
+        {"abs": {"sub": [_COST, _AMOUNT]}},
+        {"mul": [{"add": [_AMOUNT, _AMOUNT]}, _OWN]},
+        {"clip": [_COST, -1, 1.5]},
+        {"sub": [{"col": "at"}, {"col": "at"}]},
+    ],
+}
+_PAIRS: dict[str, list[tuple[dict[str, Any], dict[str, Any], bool]]] = {
+    "people": [
+        (_LEVEL, {"mul": [_LEVEL, _LEVEL]}, True),
+        ({"col": "spend"}, {"add": [_LEVEL, 10]}, True),
+        ({"col": "country"}, {"col": "country"}, False),
+    ],
+    "visits": [
+        (_AMOUNT, _OWN, True),
+        (_COST, _AMOUNT, True),
+        ({"col": "at"}, {"col": "at"}, True),
+        ({"col": "online"}, {"col": "people.member"}, False),
+    ],
+}
+_OWN_NAMES = ["people.country", "people.level", "people.member", "people.born", "people.spend"]
+_GROUPS: dict[str, list[Any]] = {
+    "people": [
+        *("country", "area", "level", "member", "born"),
+        {"bin": {"column": "level", "edges": [-1, 0, 0.5, 2]}},
+        {"bin": {"column": "spend", "width": 200}},
+        {"bin": {"column": "balance", "edges": [-0.5, 0.0625]}},
+        {"bin": {"column": "born", "edges": ["1999-12-31", "2000-01-02"]}},
+        *({"bucket": {"column": "born", "by": by}} for by in ("day", "week", "month", "quarter", "year", "weekday")),
+    ],
+    "visits": [
+        *("amount", "online", "at", "people.country", "people.member"),
+        {"bin": {"column": "cost", "edges": [-4.5, 0, 0.125, 5]}},
+        {"bin": {"column": "people.spend", "width": 13.5}},
+        *({"bucket": {"column": "at", "by": by}} for by in ("day", "month", "hour", "weekday")),
+        {"bucket": {"column": "people.born", "by": "year"}},
+    ],
+}
 _COUNTS: list[dict[str, Any]] = [{"count": {}}]
 _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
     + [{"sum": {"column": name}} for name in ("level", "spend", "balance")]
+    + [{"sum": {"of": value}} for value in _CALCULATED["people"]]
     + [{"histogram": {"column": name}} for name in ("area", "member", "born")],
     "visits": _COUNTS
-    + [{"sum": {"column": name}} for name in ("amount", "cost")]
+    + [{"sum": {"column": name}} for name in ("amount", "cost", "people.level")]
+    + [{"sum": {"of": value}} for value in _CALCULATED["visits"]]
+    + [{"histogram": {"column": "people.area"}}]
     + [{"histogram": {"column": "item"}}],
 }
 
@@ -127,7 +179,7 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
     """Queries of all kinds; now and then one that no grid fits, which only compiling finds out."""
     optional = {
         "where": _conditions(table),
-        "group_by": st.lists(st.sampled_from(_GROUPS[table]), unique=True, max_size=2),
+        "group_by": st.lists(st.sampled_from(_GROUPS[table]), unique_by=group_name, max_size=2),
         "per_individual": st.sampled_from([0.01, 0.5, 1.0, 2.5, 400.0, 1e6]).map(lambda clip: {"l2_clip": clip}),
     }
     return st.builds(
@@ -195,9 +247,18 @@ def _at_most_rows_max(events: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
     return kept
 
 
+def group_name(key: Any) -> str:
+    """The name in labels."""
+    if isinstance(key, str):
+        return key
+    ((_, body),) = key.items()
+    return str(body["column"])
+
+
 def _conditions(table: str) -> st.SearchStrategy[dict[str, Any]]:
+    own = _OWN_NAMES if table == "visits" else []
     return st.recursive(
-        st.sampled_from(sorted(VALUES[table])).flatmap(_leaves),
+        st.one_of(st.sampled_from([*sorted(VALUES[table]), *own]).flatmap(_leaves), _of_values(table)),
         lambda inner: st.one_of(
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"and": parts}),
             st.lists(inner, min_size=1, max_size=3).map(lambda parts: {"or": parts}),
@@ -207,13 +268,32 @@ def _conditions(table: str) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def _of_values(table: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Calculated values beside literals, and two values of a row beside each other."""
+    signs = st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"])
+    calculated = st.sampled_from(_CALCULATED[table])
+    numbers = st.sampled_from([-3, 0, 1, 2.5, 6])
+    return st.one_of(
+        st.builds(lambda sign, value, number: {sign: [value, number]}, signs, calculated, numbers),
+        st.builds(lambda value, low, high: {"between": [value, low, high]}, calculated, numbers, numbers),
+        calculated.map(lambda value: {"is_null": value}),
+        st.builds(lambda value, listed: {"in": [value, listed]}, calculated, st.lists(numbers, min_size=1, max_size=3)),
+        st.builds(
+            lambda sign, pair: {sign if pair[2] or sign in {"eq", "ne"} else "eq": [pair[0], pair[1]]},
+            signs,
+            st.sampled_from(_PAIRS[table]),
+        ),
+    )
+
+
 def _leaves(column: str) -> st.SearchStrategy[dict[str, Any]]:
-    operators = ["eq", "ne", *(["lt", "le", "gt", "ge"] if column in _ORDERED else [])]
-    literals = st.sampled_from(_LITERALS[column])
+    kind = column.removeprefix("people.")
+    operators = ["eq", "ne", *(["lt", "le", "gt", "ge"] if kind in _ORDERED else [])]
+    literals = st.sampled_from(_LITERALS[kind])
     comparison = st.builds(
         lambda operator, literal: {operator: [{"col": column}, literal]}, st.sampled_from(operators), literals
     )
     listed = st.lists(literals, min_size=1, max_size=5).map(lambda listed: {"in": [{"col": column}, listed]})
     between = st.builds(lambda low, high: {"between": [{"col": column}, low, high]}, literals, literals)
     null = st.just({"is_null": {"col": column}})
-    return st.one_of(comparison, listed, null, *([between] if column in _ORDERED else []))
+    return st.one_of(comparison, listed, null, *([between] if kind in _ORDERED else []))

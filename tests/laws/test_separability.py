@@ -50,6 +50,18 @@ TYPES: dict[str, dict[str, Any]] = {
         "group_by": ["member"],
         "per_individual": {"l2_clip": 2.25},
     },
+    "sum_calculated": {
+        "select": [{"sum": {"of": {"mul": [{"col": "spend"}, {"sub": [{"col": "balance"}, {"col": "level"}]}]}}}],
+        "where": {"lt": [{"col": "balance"}, {"abs": {"col": "level"}}]},
+        "group_by": [{"bin": {"column": "spend", "width": 90}}, {"bucket": {"column": "born", "by": "weekday"}}],
+    },
+    "events_of_people": {
+        "from": "visits",
+        "select": [{"sum": {"of": {"add": [{"col": "cost"}, {"col": "people.balance"}]}}}, {"count": {}}],
+        "where": {"not": {"eq": [{"col": "people.country"}, "SE"]}},
+        "group_by": ["people.level", {"bucket": {"column": "at", "by": "hour"}}],
+        "per_individual": {"l2_clip": 3.0},
+    },
     "events": {"from": "visits", "select": [{"count": {}}]},
     "events_where": {"from": "visits", "select": [{"count": {}}], "where": {"gt": [{"col": "amount"}, 0]}},
     "events_sum": {"from": "visits", "select": [{"sum": {"column": "cost"}}]},

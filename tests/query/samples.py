@@ -61,6 +61,20 @@ ODD_LITERALS: dict[str, list[Any]] = {
 }
 
 
+AGE, LEVEL = {"col": "age"}, {"col": "level"}
+CALCULATED: list[dict[str, Any]] = [
+    {"add": [AGE, LEVEL]},
+    {"mul": [{"col": "spend"}, {"sub": [AGE, 1.5]}]},
+    {"abs": {"clip": [LEVEL, -1, 2]}},
+]
+COMPARED: list[dict[str, Any]] = [{"lt": [LEVEL, AGE]}, {"ne": [{"col": "country"}, {"col": "country"}]}]
+PARTS: list[dict[str, Any]] = [
+    {"bin": {"column": "age", "edges": [0, 18, 65.5, 120]}},
+    {"bin": {"column": "spend", "width": 0.01}},
+    {"bucket": {"column": "joined", "by": "week"}},
+]
+
+
 def body(query: Any) -> bytes:
     """A query as it comes off the wire."""
     return json.dumps(query).encode()
@@ -131,10 +145,13 @@ def noises() -> st.SearchStrategy[dict[str, Any]]:
 def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
     items = st.sampled_from(
         [{"count": {}}, *({"sum": {"column": name}} for name in ("age", "level", "spend", "balance"))]
-        + [{"histogram": {"column": name}} for name in ("age", "grade", "area")]
+        + [{"histogram": {"column": name}} for name in ("age", "grade", "area", "joined")]
+        + [{"sum": {"of": value}} for value in CALCULATED]
     )
-    groups = st.lists(st.sampled_from(["country", "member", "level"]), unique=True, max_size=3)
-    return _queries(items, groups, conditions(), [{}, {"from": "people"}, {"from": None}])
+    names = ["country", "member", "level", *PARTS]
+    groups = st.lists(st.sampled_from(names), unique_by=lambda key: str(key).partition("edges")[0], max_size=3)
+    wheres = conditions() | st.sampled_from([{"le": [value, 3]} for value in CALCULATED] + COMPARED)
+    return _queries(items, groups, wheres, [{}, {"from": "people"}, {"from": None}])
 
 
 def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
@@ -142,12 +159,14 @@ def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
         [{"count": {}}, {"sum": {"column": "day"}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]
     )
     days = st.integers(-10, 400).map(lambda day: {"le": [{"col": "day"}, day]})
-    return _queries(items, st.just([]), days, [{"from": "visits"}])
+    groups = st.sampled_from([[], ["people.country"], [{"bin": {"column": "people.spend", "width": 100}}]])
+    own = st.just({"eq": [{"col": "people.member"}, True]})
+    return _queries(items, groups, days | own, [{"from": "visits"}])
 
 
 def _queries(
     items: st.SearchStrategy[Any],
-    groups: st.SearchStrategy[list[str]],
+    groups: st.SearchStrategy[Any],
     wheres: st.SearchStrategy[Any],
     sources: list[dict[str, Any]],
 ) -> st.SearchStrategy[dict[str, Any]]:

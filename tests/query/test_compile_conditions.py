@@ -14,7 +14,8 @@ from service.query.compile_conditions import predicate_of
 from service.query.conditions_ast import Condition, Eq, Not
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.problems import FieldError, QueryProblem
-from tests.query.samples import ODD_LITERALS, PEOPLE, VALUES, comparisons, conditions, holds, truth
+from service.query.row_columns import RowColumns
+from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, comparisons, conditions, holds, truth
 
 CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
 rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values in VALUES.items()})
@@ -22,7 +23,7 @@ rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values
 
 def predicate(where: dict[str, Any]) -> Predicate:
     """The predicate of a condition on people."""
-    return predicate_of(CONDITION.validate_python(where), PEOPLE)
+    return predicate_of(CONDITION.validate_python(where), RowColumns(SCHEMA, "people"))
 
 
 def problem(where: dict[str, Any]) -> FieldError:
@@ -128,7 +129,7 @@ def test_literals_become_codes(where: dict[str, Any], expected: Predicate) -> No
 
 def test_without_a_condition_every_row_is_selected() -> None:
     """Also a row of nothing but NULL."""
-    assert predicate_of(None, PEOPLE) == All()
+    assert predicate_of(None, RowColumns(SCHEMA, "people")) == All()
 
 
 @pytest.mark.parametrize("value", [0.1, 0.05, -0.1, -0.7])
@@ -204,7 +205,7 @@ def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allo
         node = Not.model_construct(not_=node)
 
     with pytest.raises(QueryProblem, match="nested"):
-        predicate_of(node, PEOPLE)
+        predicate_of(node, RowColumns(SCHEMA, "people"))
 
 
 def test_all_pairs_of_values_are_compared_as_python_compares_them() -> None:

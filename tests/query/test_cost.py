@@ -132,6 +132,18 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"where": {"ge": [{"col": "age"}, 40]}},
         {"where": {"and": [{"ge": [{"col": "age"}, 40]}, {"eq": [{"col": "country"}, "NO"]}]}},
     ),
+    ("a calculation", {"where": {"ge": [{"col": "age"}, 4]}}, {"where": {"ge": [{"add": [{"col": "age"}, 1]}, 4]}}),
+    ("a bin", {"group_by": ["country"]}, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
+    (
+        "a bin of many values",
+        {"group_by": [{"bin": {"column": "age", "edges": [0, 9]}}]},
+        {"group_by": [{"bin": {"column": "spend", "edges": [0, 9]}}]},
+    ),
+    (
+        "an individual's own column",
+        {"from_": "visits", "where": {"ge": [{"col": "day"}, 40]}},
+        {"from_": "visits", "where": {"ge": [{"col": "people.age"}, 40]}},
+    ),
     ("a list", {"where": {"ge": [{"col": "age"}, 40]}}, {"where": {"in": [{"col": "age"}, [*range(0, 120, 2)]]}}),
     (
         "a clip that binds",

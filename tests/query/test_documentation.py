@@ -7,9 +7,12 @@ from math import erf, floor, sqrt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.core.units import rho_of_units
+from service.engine.row_view import TableRows
+from service.engine.selection import selection
 from service.query.coding import coding_of
 from service.query.language import Query
 from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
@@ -17,7 +20,7 @@ from service.query.plan import Plan, compile_query
 from service.query.precision import half_width_95
 from service.query.problems import QueryProblem
 from service.query.schema import BudgetColumn, CategoryColumn, RealColumn, Schema
-from tests.query.samples import BUDGET_UNITS, CAPACITY, holds
+from tests.query.samples import BUDGET_UNITS, CAPACITY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```json (\w+)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -31,6 +34,9 @@ def answered(wanted: str) -> list[Any]:
         for (kind, text), (next_kind, next_text) in pairwise(BLOCKS)
         if kind == "query" and next_kind == wanted
     ]
+
+
+PEOPLE = SCHEMA.table("people").columns
 
 
 def compiled(text: str) -> Plan:
@@ -89,7 +95,12 @@ def test_an_example_selects_what_the_page_says(example: dict[str, Any]) -> None:
     asked = {"version": 1, "select": [{"count": {}}], "where": example["where"], "noise": {"sigma": 1}}
     plan = compiled(json.dumps(asked))
 
-    assert [holds(plan.predicate, codes(row)) for row in example["rows"]] == example["selected"]
+    select = selection(plan.predicate, {name: column.coding for name, column in plan.columns.items()})
+    rows = [codes(row) for row in example["rows"]]
+    stored = {name: np.array([row[name] for row in rows], coding_of(PEOPLE[name]).dtype) for name in rows[0]}
+    selected = np.empty(len(rows), dtype=np.bool_)
+    select(TableRows(stored=stored, columns=plan.columns).at(slice(0, len(rows))), selected)
+    assert selected.tolist() == example["selected"]
 
 
 def test_no_block_of_the_page_goes_unread() -> None:

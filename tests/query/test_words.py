@@ -43,6 +43,28 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"where": {"eq": [{"col": "member"}, True]}}, "count of visits where member = true, σ 18"),
         ({"where": {"between": [{"col": "day"}, 1, 9]}}, "count of visits where day from 1 to 9, σ 18"),
         ({"where": {"is_null": {"col": "day"}}}, "count of visits where day is missing, σ 18"),
+        (
+            {
+                "where": {
+                    "lt": [{"mul": [{"col": "paid"}, 2]}, {"abs": {"sub": [{"col": "day"}, {"col": "people.age"}]}}]
+                }
+            },
+            "count of visits where (paid * 2) < |(day - people.age)|, σ 18",
+        ),
+        (
+            {"select": [{"sum": {"of": {"clip": [{"add": [{"col": "paid"}, 0.5]}, 0, 9]}}}]},
+            "sum of (paid + 0.5) cut to 0..9 in visits, σ 18",
+        ),
+        (
+            {
+                "group_by": [
+                    {"bin": {"column": "paid", "width": 10}},
+                    {"bin": {"column": "day", "edges": [0, 7, 14]}},
+                    {"bucket": {"column": "at", "by": "month"}},
+                ]
+            },
+            "count of visits, by paid in bins of 10, day in 2 bins and month of at, σ 18",
+        ),
         ({"where": {"in": [{"col": "item"}, [1, 2]]}}, "count of visits where item in (1, 2), σ 18"),
         (
             {"where": {"in": [{"col": "item"}, list(range(10))]}},

@@ -78,6 +78,12 @@ class Worst:
     query: dict[str, Any]
 
 
+AGE = {"col": "age"}
+LONG = {"mul": [{"add": [AGE, {"abs": {"sub": [AGE, 40]}}]}, {"clip": [{"mul": [AGE, AGE]}, 0, 5000]}]}
+OWN = {"add": [LONG, {"mul": [{"col": "people.age"}, AGE]}]}
+PAIRS = [{"add": [{"col": f"amount_{n}"}, {"col": f"amount_{n + 1}"}]} for n in range(0, 8, 2)]
+WIDE = {"add": [{"add": PAIRS[:2]}, {"mul": PAIRS[2:]}]}
+BINNED = {"bin": {"column": "age", "width": 0.5}}
 LISTS = {"or": [{"in": [{"col": "wide"}, list(range(start, 2000, 7))]} for start in range(4)]}
 WORST = {
     "count": Worst(people=300_000, rows_each=0, query={}),
@@ -85,6 +91,19 @@ WORST = {
     "groups": Worst(people=300_000, rows_each=0, query={"group_by": ["age", "member"]}),
     "many coordinates": Worst(people=300_000, rows_each=0, query={"select": [{"histogram": {"column": "wide"}}]}),
     "lists of values": Worst(people=300_000, rows_each=0, query={"where": {"not": LISTS}}),
+    "calculated": Worst(
+        people=300_000,
+        rows_each=0,
+        query={"select": [{"sum": {"of": LONG}}], "where": {"le": [LONG, 2**40]}, "group_by": [BINNED]},
+    ),
+    "calculated reals": Worst(
+        people=300_000, rows_each=0, query={"select": [{"sum": {"of": WIDE}}], "where": {"le": [WIDE, 2**40]}}
+    ),
+    "events, calculated": Worst(
+        people=20_000,
+        rows_each=20,
+        query={"from": "visits", "select": [{"sum": {"of": OWN}}], "group_by": [BINNED, "people.member"]} | SHORT,
+    ),
     "64 items": Worst(people=20_000, rows_each=3, query={"select": ITEMS} | SHORT),
     "events": Worst(people=20_000, rows_each=20, query={"from": "visits", "select": SUMS[:1]} | SHORT),
     "events, 64 items": Worst(

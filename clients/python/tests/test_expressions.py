@@ -26,6 +26,13 @@ AGE, AREA = {"col": "age"}, {"col": "area"}
         (col("age").is_null(), {"is_null": AGE}),
         (col("day") >= dt.date(2026, 3, 31), {"ge": [{"col": "day"}, "2026-03-31"]}),
         (col("at") < dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC), {"lt": [{"col": "at"}, "2026-03-31T12:00:00+00:00"]}),
+        (col("age") < col("other"), {"lt": [AGE, {"col": "other"}]}),
+        (
+            2 * abs(col("age") - col("other")) + 1 >= 0.5,
+            {"ge": [{"add": [{"mul": [2, {"abs": {"sub": [AGE, {"col": "other"}]}}]}, 1]}, 0.5]},
+        ),
+        ((3 - col("age") * 2).clip(0, 9) == 4, {"eq": [{"clip": [{"sub": [3, {"mul": [AGE, 2]}]}, 0, 9]}, 4]}),
+        (1 + col("age") > 0, {"gt": [{"add": [1, AGE]}, 0]}),
         (~(col("age") >= 40), {"not": {"ge": [AGE, 40]}}),
         (
             (col("age") > 1) & (col("age") < 9) & (col("age") != 5),
@@ -61,6 +68,28 @@ def test_items() -> None:
     ]
 
 
+def test_groups_and_sums_of_values() -> None:
+    """Whole columns, bins and buckets; a plain column is summed by its name."""
+    assert col("age").bins([0, 18, 65]).json == {"bin": {"column": "age", "edges": [0, 18, 65]}}
+    assert col("born").bins([dt.date(2026, 1, 1), "2026-02-01"]).json == {
+        "bin": {"column": "born", "edges": ["2026-01-01", "2026-02-01"]}
+    }
+    assert col("spend").bins(width=10).json == {"bin": {"column": "spend", "width": 10}}
+    assert col("day").by("month").json == {"bucket": {"column": "day", "by": "month"}}
+    assert sum_(col("spend")).json == sum_("spend").json
+    assert sum_(col("spend") * col("age")).json == {"sum": {"of": {"mul": [{"col": "spend"}, AGE]}}}
+    for wrong in ({}, {"edges": [1, 2], "width": 1}):
+        with pytest.raises(ValueError, match="either edges or width"):
+            col("age").bins(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("operand", ["1", True, None])
+def test_a_value_is_calculated_from_numbers_alone(operand: Any) -> None:
+    """A text is no number."""
+    with pytest.raises(TypeError, match="calculated from columns and numbers"):
+        _ = col("age") + operand
+
+
 def test_python_s_own_and_or_and_chains_are_refused() -> None:
     """They would silently keep one half of the condition."""
     with pytest.raises(TypeError, match="write & for and"):
@@ -69,8 +98,8 @@ def test_python_s_own_and_or_and_chains_are_refused() -> None:
         _ = (col("age") > 1) and (col("age") < 9)
 
 
-@pytest.mark.parametrize("literal", [None, [1], object(), col("other")])
+@pytest.mark.parametrize("literal", [None, [1], object()])
 def test_only_literals_can_be_compared(literal: Any) -> None:
-    """A column is compared with a constant, never with a column or with NULL."""
+    """A value is compared with a constant or another value, never with NULL."""
     with pytest.raises(TypeError, match="compared with"):
         _ = col("age") == literal

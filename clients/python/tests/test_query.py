@@ -20,6 +20,12 @@ MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
         ({"from_": "visits"}, {"from": "visits"}),
         ({"group_by": "country"}, {"group_by": ["country"]}),
         ({"group_by": ("country", "member")}, {"group_by": ["country", "member"]}),
+        ({"group_by": col("country")}, {"group_by": ["country"]}),
+        (
+            {"group_by": ["country", col("day").by("month")]},
+            {"group_by": ["country", {"bucket": {"column": "day", "by": "month"}}]},
+        ),
+        ({"group_by": col("age").bins(width=10)}, {"group_by": [{"bin": {"column": "age", "width": 10}}]}),
         ({"l2_clip": 1}, {"per_individual": {"l2_clip": 1}}),
         ({"reuse": False, "rule": "skip"}, {"reuse": False, "rule": "skip"}),
     ],

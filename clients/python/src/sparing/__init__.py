@@ -26,7 +26,7 @@ from sparing._errors import (
     UnavailableError,
     Wrong,
 )
-from sparing._expressions import Column, Condition, Item, col, count, histogram, sum_
+from sparing._expressions import Column, Condition, Group, Item, Value, col, count, histogram, sum_
 from sparing._infer import infer_schema
 from sparing._models import (
     ActRow,
@@ -75,6 +75,7 @@ __all__ = [
     "Condition",
     "ConflictError",
     "Dataset",
+    "Group",
     "Guarantee",
     "IndividualBudget",
     "IndividualKey",
@@ -96,6 +97,7 @@ __all__ = [
     "SparingError",
     "UnavailableError",
     "UploadReport",
+    "Value",
     "Wrong",
     "__version__",
     "col",

@@ -8,7 +8,9 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Column", "Condition", "Item", "col", "count", "histogram", "sum_"]
+__all__ = ["Column", "Condition", "Group", "Item", "Value", "col", "count", "histogram", "sum_"]
+
+Number = int | float
 
 Literal = str | int | float | bool | dt.date
 """A date or a `datetime` stands for its ISO text; a `datetime` without a zone is in UTC."""
@@ -40,51 +42,114 @@ class Condition:
         return Condition({word: [*(mine if isinstance(mine, list) else [self.json]), other.json]})
 
 
-class Column:
-    """A column of the table; comparing it with a literal gives a `Condition`."""
+class Value:
+    """A value of a row: a column, or what is calculated from columns and numbers by `+`, `-`, `*` and `abs`.
+
+    Comparing it with a literal or another value gives a `Condition`.
+    """
+
+    __slots__ = ("json",)
+    __hash__ = None  # type: ignore[assignment]  # `==` builds a condition, so equality cannot find it in a set
+
+    def __init__(self, json: Mapping[str, object]) -> None:
+        """The value in the query language."""
+        self.json = json
+
+    def __repr__(self) -> str:
+        return f"Value({self.json!r})"
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compared("eq", other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compared("ne", other)
+
+    def __lt__(self, other: "Literal | Value") -> Condition:
+        return self._compared("lt", other)
+
+    def __le__(self, other: "Literal | Value") -> Condition:
+        return self._compared("le", other)
+
+    def __gt__(self, other: "Literal | Value") -> Condition:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: "Literal | Value") -> Condition:
+        return self._compared("ge", other)
+
+    def __add__(self, other: "Number | Value") -> "Value":
+        return Value({"add": [self.json, _operand(other)]})
+
+    def __radd__(self, other: "Number") -> "Value":
+        return Value({"add": [_operand(other), self.json]})
+
+    def __sub__(self, other: "Number | Value") -> "Value":
+        return Value({"sub": [self.json, _operand(other)]})
+
+    def __rsub__(self, other: "Number") -> "Value":
+        return Value({"sub": [_operand(other), self.json]})
+
+    def __mul__(self, other: "Number | Value") -> "Value":
+        return Value({"mul": [self.json, _operand(other)]})
+
+    def __rmul__(self, other: "Number") -> "Value":
+        return Value({"mul": [_operand(other), self.json]})
+
+    def __abs__(self) -> "Value":
+        return Value({"abs": self.json})
+
+    def clip(self, low: "Number", high: "Number") -> "Value":
+        """The value, moved to the nearer bound if it is outside."""
+        return Value({"clip": [self.json, _operand(low), _operand(high)]})
+
+    def is_in(self, literals: Iterable[Literal]) -> Condition:
+        """Whether the value equals one of `literals`."""
+        return Condition({"in": [self.json, [_literal(item) for item in literals]]})
+
+    def between(self, low: Literal, high: Literal) -> Condition:
+        """Whether the value is at least `low` and at most `high`."""
+        return Condition({"between": [self.json, _literal(low), _literal(high)]})
+
+    def is_null(self) -> Condition:
+        """Whether there is no value, or a category that is not declared."""
+        return Condition({"is_null": self.json})
+
+    def _compared(self, word: str, other: object) -> Condition:
+        return Condition({word: [self.json, other.json if isinstance(other, Value) else _literal(other)]})
+
+
+class Column(Value):
+    """A column of the table; of an event table also `people.town`, a column of the individual that the row is of."""
 
     __slots__ = ("name",)
-    __hash__ = None  # type: ignore[assignment]  # `==` builds a condition, so equality cannot find it in a set
+    __hash__ = None  # as for a value
 
     def __init__(self, name: str) -> None:
         """The column's name in the schema."""
+        super().__init__({"col": name})
         self.name = name
 
     def __repr__(self) -> str:
         return f"col({self.name!r})"
 
-    def __eq__(self, literal: object) -> Condition:  # type: ignore[override]
-        return self._compared("eq", literal)
+    def bins(
+        self, edges: "Iterable[Number | dt.date | str] | None" = None, *, width: "Number | None" = None
+    ) -> "Group":
+        """Groups by intervals: between `edges`, or at the multiples of `width`."""
+        if (edges is None) == (width is None):
+            raise ValueError("give either edges or width")
+        cut = {"width": width} if edges is None else {"edges": [_literal(edge) for edge in edges]}
+        return Group({"bin": {"column": self.name, **cut}})
 
-    def __ne__(self, literal: object) -> Condition:  # type: ignore[override]
-        return self._compared("ne", literal)
+    def by(self, unit: str) -> "Group":
+        """Groups of a date or time: day, week, month, quarter, year or weekday, and of a time hour."""
+        return Group({"bucket": {"column": self.name, "by": unit}})
 
-    def __lt__(self, literal: Literal) -> Condition:
-        return self._compared("lt", literal)
 
-    def __le__(self, literal: Literal) -> Condition:
-        return self._compared("le", literal)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts of a column to group by; made by `Column.bins` and `Column.by`."""
 
-    def __gt__(self, literal: Literal) -> Condition:
-        return self._compared("gt", literal)
-
-    def __ge__(self, literal: Literal) -> Condition:
-        return self._compared("ge", literal)
-
-    def is_in(self, literals: Iterable[Literal]) -> Condition:
-        """Whether the column equals one of `literals`."""
-        return Condition({"in": [{"col": self.name}, [_literal(item) for item in literals]]})
-
-    def between(self, low: Literal, high: Literal) -> Condition:
-        """Whether the column is at least `low` and at most `high`."""
-        return Condition({"between": [{"col": self.name}, _literal(low), _literal(high)]})
-
-    def is_null(self) -> Condition:
-        """Whether the column has no value, or a category that is not declared."""
-        return Condition({"is_null": {"col": self.name}})
-
-    def _compared(self, word: str, literal: object) -> Condition:
-        return Condition({word: [{"col": self.name}, _literal(literal)]})
+    json: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +169,11 @@ def count() -> Item:
     return Item({"count": {}})
 
 
-def sum_(column: str) -> Item:
-    """The sum of a numeric column."""
-    return Item({"sum": {"column": column}})
+def sum_(column: str | Value) -> Item:
+    """The sum of a numeric column, or of a calculated value."""
+    if isinstance(column, Column):
+        column = column.name
+    return Item({"sum": {"of": column.json} if isinstance(column, Value) else {"column": column}})
 
 
 def histogram(column: str) -> Item:
@@ -114,11 +181,19 @@ def histogram(column: str) -> Item:
     return Item({"histogram": {"column": column}})
 
 
+def _operand(value: object) -> object:
+    if isinstance(value, Value):
+        return value.json
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a value is calculated from columns and numbers, not from {value!r}")
+    return value
+
+
 def _literal(value: object) -> Literal:
     if isinstance(value, dt.date):
         return value.isoformat()
     if not isinstance(value, str | int | float | bool):
         raise TypeError(
-            f"a column is compared with a string, a number, a boolean, a date or a time, not with {value!r}"
+            f"a column is compared with a value, a string, a number, a boolean, a date or a time, not with {value!r}"
         )
     return value

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Required, TypedDict
 
-from sparing._expressions import Condition, Item, count
+from sparing._expressions import Column, Condition, Group, Item, count
 
 __all__ = ["QueryRequest", "question_json"]
 
+GroupKey = str | Column | Group
 _NOISE = ("sigma", "rho", "share", "half_width")
 
 
@@ -17,7 +18,9 @@ class QueryRequest(TypedDict, total=False):
     select: Item | Sequence[Item]  # default: count()
     where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
-    group_by: str | Sequence[str]  # one group per declared value, empty ones included
+    group_by: (
+        GroupKey | Sequence[GroupKey]
+    )  # names, `col("age").bins(...)`, `col("day").by("month")`; one group per declared value, empty ones included
     l2_clip: float | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
     sigma: float  # noise: standard deviation per coordinate, in the query's units
     rho: float  # noise: such that one individual is charged this at most
@@ -45,7 +48,7 @@ def question_json(question: QueryRequest) -> dict[str, object]:
     if table is not None:
         body["from"] = table
     if "group_by" in question:
-        body["group_by"] = _names(question["group_by"])
+        body["group_by"] = _keys(question["group_by"])
     if clip is not None:
         body["per_individual"] = {"l2_clip": clip}
     body["noise"] = _noise(question)
@@ -57,8 +60,9 @@ def _select(items: Item | Sequence[Item]) -> list[Mapping[str, object]]:
     return [item.json for item in ([items] if isinstance(items, Item) else items)]
 
 
-def _names(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _keys(keys: GroupKey | Sequence[GroupKey]) -> list[object]:
+    listed = [keys] if isinstance(keys, str | Column | Group) else list(keys)
+    return [key.name if isinstance(key, Column) else key.json if isinstance(key, Group) else key for key in listed]
 
 
 def _noise(question: QueryRequest) -> dict[str, object]:

@@ -30,6 +30,8 @@ from tests.workflows.maintenance.verify.histories import history
 
 pytestmark = pytest.mark.slow
 
+SINCE_LIMITS = ("worst_case_share", "largest_countable_norm", "warnings")
+
 
 @pytest.fixture
 def witness() -> MemoryWitness:
@@ -202,7 +204,25 @@ def test_an_answer_of_an_earlier_version_may_state_another_half_width(
         with psycopg.connect(database_url) as owner:
             owner.execute("SET session_replication_role = replica")
             ((body,),) = owner.execute("SELECT body FROM answers WHERE idempotency_key = 'a'").fetchall()
-            stated = orjson.dumps(orjson.loads(body) | {"half_width_95": width})
+            known = {name: value for name, value in orjson.loads(body).items() if name not in SINCE_LIMITS}
+            stated = orjson.dumps(known | {"half_width_95": width})
+            owner.execute("UPDATE answers SET body = %s WHERE idempotency_key = 'a'", [stated])
+        assert len(report_of(store, witness).findings) == count
+
+
+def test_an_answer_of_an_earlier_version_does_not_state_the_limits(
+    database_url: str, store: PostgresStore, witness: MemoryWitness
+) -> None:
+    """It has none of the three fields; one that has some of them is a finding."""
+    with open_replica(store, witness=witness) as replica:
+        history(replica)
+    with psycopg.connect(database_url) as owner:
+        ((body,),) = owner.execute("SELECT body FROM answers WHERE idempotency_key = 'a'").fetchall()
+    document = orjson.loads(body)
+    for missing, count in ((SINCE_LIMITS, 0), (SINCE_LIMITS[:1], 1)):
+        with psycopg.connect(database_url) as owner:
+            owner.execute("SET session_replication_role = replica")
+            stated = orjson.dumps({name: value for name, value in document.items() if name not in missing})
             owner.execute("UPDATE answers SET body = %s WHERE idempotency_key = 'a'", [stated])
         assert len(report_of(store, witness).findings) == count
 

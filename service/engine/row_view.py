@@ -1,0 +1,154 @@
+"""The columns of some rows as a query reads them: stored, the individuals' own, or calculated, each when first read.
+
+A calculated column is worked out by elementwise integer operations on the row at hand, so that its value is a function
+of that row and of public bounds alone. NULL in any operand gives NULL.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import take
+from service.query.coding import Coding
+from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, QueryColumn, Term
+from service.query.working_memory import INTERVAL_TABLE_SPAN_MAX
+
+Codes = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableRows:
+    """All rows (n of them) of a table of individuals, or of one page of a table of events."""
+
+    stored: Mapping[str, Codes]  # (n,) each
+    columns: Mapping[str, QueryColumn]  # those that the query reads
+    owners: NDArray[np.uint16] | None = None  # (n,) of events: the individual within its page
+    individuals: Mapping[str, Codes] = field(default_factory=dict)  # of events: the individuals of the page
+    tables: Mapping[str, Codes] = field(default_factory=dict)  # of columns in intervals: by the code cut up
+
+    def at(self, rows: slice | Integers) -> "RowView":
+        """The columns of some of the rows."""
+        return RowView(self, rows)
+
+
+class RowView(Mapping[str, Codes]):
+    """The codes (k,) by column of some rows (k of them)."""
+
+    def __init__(self, table: TableRows, rows: slice | Integers) -> None:
+        self._table, self._rows = table, rows
+        self._read: dict[str, Codes] = {}
+
+    def __getitem__(self, name: str) -> Codes:
+        codes = self._read.get(name)
+        if codes is None:
+            codes = self._read[name] = self._codes(name)
+        return codes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.columns)
+
+    def __len__(self) -> int:
+        return len(self._table.columns)
+
+    def _codes(self, name: str) -> Codes:
+        column = self._table.columns.get(name)
+        if column is None or column.formula is None:
+            return self._taken(self._table.stored[name])
+        match column.formula:
+            case OwnColumn(column=own):
+                return take(self._table.individuals[own], self._owners())
+            case Calculated() as formula:
+                return self._calculated(formula, column.coding)
+            case Intervals(column=cut) if name in self._table.tables:
+                return take(self._table.tables[name], self[cut])
+            case Intervals() as formula:
+                return interval_codes(formula, column.coding, self[formula.column])
+            case Cyclic() as formula:
+                return self._cyclic(formula, column.coding)
+
+    def _taken(self, codes: Codes) -> Codes:
+        return codes[self._rows] if isinstance(self._rows, slice) else take(codes, self._rows)
+
+    def _owners(self) -> Integers:
+        if self._table.owners is None:
+            raise KeyError("rows of individuals have no owner")
+        owners = self._table.owners
+        taken = owners[self._rows] if isinstance(self._rows, slice) else take(owners, self._rows)
+        return taken.astype(np.int64)
+
+    def _calculated(self, formula: Calculated, coding: Coding) -> Codes:
+        steps, is_null = self._steps(formula.left)
+        if formula.right is not None:
+            other, other_null = self._steps(formula.right)
+            is_null = other_null if is_null is None else is_null if other_null is None else is_null | other_null
+            steps = _joined(formula.operator, steps, other)
+        elif formula.operator == "abs":
+            steps = np.abs(steps)
+        else:
+            steps = np.clip(steps, formula.low, formula.high)
+        return _coded(np.broadcast_to(steps - coding.offset, self._shape()), is_null, coding)
+
+    def _cyclic(self, formula: Cyclic, coding: Coding) -> Codes:
+        codes = self[formula.column]
+        numbers = (codes.astype(np.int64) + formula.offset) // formula.divisor + formula.added
+        if formula.modulus is not None:
+            numbers %= formula.modulus
+        return _coded(numbers, codes == self._table.columns[formula.column].coding.null_code, coding)
+
+    def _steps(self, term: Term) -> tuple[Integers, Mask | None]:
+        """An operand in whole steps, and where it is NULL; of a constant one number and None."""
+        if term.column is None:
+            return np.array(term.offset, dtype=np.int64), None
+        codes, coding = self[term.column], self._table.columns[term.column].coding
+        is_null = codes == coding.null_code
+        steps = np.where(is_null, 0, codes).astype(np.int64) + term.offset
+        if term.shift >= 0:
+            return np.left_shift(steps, term.shift), is_null
+        return _shifted_right(steps, -term.shift), is_null
+
+    def _shape(self) -> tuple[int]:
+        return (self._rows.stop - self._rows.start if isinstance(self._rows, slice) else self._rows.size,)
+
+
+def interval_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
+    """For each column in intervals of a small domain: the interval of every code of what it cuts up, NULL too."""
+    return {
+        name: interval_codes(
+            column.formula,
+            column.coding,
+            np.arange(columns[column.formula.column].coding.null_code + 1, dtype=np.uint64),
+        )
+        for name, column in columns.items()
+        if isinstance(column.formula, Intervals)
+        and columns[column.formula.column].coding.span <= INTERVAL_TABLE_SPAN_MAX
+    }
+
+
+def interval_codes(formula: Intervals, coding: Coding, codes: Codes) -> Codes:
+    """The interval (k,) that each of `codes` (k,) lies in, or NULL."""
+    thresholds = np.array(formula.thresholds, dtype=np.int64)
+    places = np.searchsorted(thresholds, codes.astype(np.int64), side="right") - 1
+    return _coded(places, (places < 0) | (places > coding.span), coding)
+
+
+def _joined(operator: str, left: Integers, right: Integers) -> Integers:
+    joined: Integers = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[operator](left, right)
+    return joined
+
+
+def _shifted_right(steps: Integers, bits: int) -> Integers:
+    """`steps / 2**bits` rounded half up; every operand has less than 62 bits, so that more shift to zero."""
+    if bits > 62:
+        return np.zeros_like(steps)
+    return np.right_shift(steps + (1 << (bits - 1)), bits)
+
+
+def _coded(codes: Integers, is_null: Mask | None, coding: Coding) -> Codes:
+    coded: Codes = codes.astype(coding.dtype)
+    if is_null is not None:
+        coded[is_null] = coding.null_code
+    return coded

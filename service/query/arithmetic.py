@@ -1,0 +1,138 @@
+"""Interval arithmetic over codings: the formula, bounds and step of a calculated column, from those of its operands.
+
+Every result has at most 2^60 steps within its bounds, so that the engine's int64 never overflows: where a result would
+have more, its step is coarser, and operands are rounded half up to what it can hold. Whole numbers stay exact.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.query.coding import Coding
+from service.query.formulas import Calculated, Kind, QueryColumn, Term, rounded
+
+__all__ = ["Amount", "clipped", "difference", "product", "total", "without_sign"]
+
+BITS_MAX = 60
+FACTOR_BITS_MAX = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """An operand: steps from `low` to `high` of 2**step_log2 each; `column` is None for a constant."""
+
+    column: str | None
+    offset: int  # of a column's code; a constant's value
+    low: int
+    high: int
+    step_log2: int
+    is_whole: bool
+
+    @classmethod
+    def of_column(cls, column: QueryColumn) -> "Amount":
+        """The values of a column."""
+        coding = column.coding
+        return cls(
+            column=column.name,
+            offset=coding.offset,
+            low=coding.offset,
+            high=coding.offset + coding.span,
+            step_log2=coding.step_log2,
+            is_whole=column.kind != "real",
+        )
+
+    @classmethod
+    def of_codes(cls, column: QueryColumn) -> "Amount":
+        """The codes of a column, for telling categories apart."""
+        coding = column.coding
+        return cls(column=column.name, offset=0, low=0, high=coding.span, step_log2=0, is_whole=True)
+
+    @classmethod
+    def of_number(cls, number: float) -> "Amount":
+        """A constant, exactly."""
+        numerator, denominator = number.as_integer_ratio()
+        step_log2 = 1 - denominator.bit_length()
+        return cls(
+            column=None, offset=numerator, low=numerator, high=numerator, step_log2=step_log2, is_whole=denominator == 1
+        )
+
+    @property
+    def bits(self) -> int:
+        """The bits of its largest absolute value."""
+        return max(abs(self.low), abs(self.high)).bit_length()
+
+    def shifted(self, shift: int) -> "tuple[Term, int, int]":
+        """The operand with another step: the term, and its bounds."""
+        low, high = rounded(self.low, shift), rounded(self.high, shift)
+        if self.column is None:
+            return Term(column=None, offset=low, shift=0), low, high
+        return Term(column=self.column, offset=self.offset, shift=shift), low, high
+
+
+def total(name: str, left: Amount, right: Amount) -> QueryColumn:
+    """Left + right."""
+    return _joined(name, "add", left, right)
+
+
+def difference(name: str, left: Amount, right: Amount) -> QueryColumn:
+    """Left - right."""
+    return _joined(name, "sub", left, right)
+
+
+def product(name: str, left: Amount, right: Amount) -> QueryColumn:
+    """Left * right."""
+    shifts = _factor_shifts(left.bits, right.bits)
+    (first, *a), (second, *b) = left.shifted(shifts[0]), right.shifted(shifts[1])
+    corners = [x * y for x in a for y in b]
+    step_log2 = left.step_log2 - shifts[0] + right.step_log2 - shifts[1]
+    is_whole = left.is_whole and right.is_whole and shifts == (0, 0)
+    formula = Calculated(operator="mul", left=first, right=second)
+    return _calculated(name, formula, (min(corners), max(corners)), step_log2, is_whole=is_whole)
+
+
+def without_sign(name: str, amount: Amount) -> QueryColumn:
+    """|amount|."""
+    term, low, high = amount.shifted(0)
+    lowest = 0 if low <= 0 <= high else min(abs(low), abs(high))
+    bounds = (lowest, max(abs(low), abs(high)))
+    return _calculated(name, Calculated(operator="abs", left=term), bounds, amount.step_log2, is_whole=amount.is_whole)
+
+
+def clipped(name: str, amount: Amount, low: int, high: int) -> QueryColumn:
+    """`amount` moved into low..high, in its own steps."""
+    term, lowest, highest = amount.shifted(0)
+    bounds = (min(max(lowest, low), high), min(max(highest, low), high))
+    formula = Calculated(operator="clip", left=term, low=bounds[0], high=bounds[1])
+    return _calculated(name, formula, bounds, amount.step_log2, is_whole=amount.is_whole)
+
+
+def _joined(name: str, operator: Literal["add", "sub"], left: Amount, right: Amount) -> QueryColumn:
+    step_log2 = min(left.step_log2, right.step_log2)
+    bits = 1 + max(each.bits + each.step_log2 - step_log2 for each in (left, right))
+    step_log2 += max(bits - BITS_MAX, 0)
+    (first, a, b), (second, c, d) = (each.shifted(each.step_log2 - step_log2) for each in (left, right))
+    bounds = (a + c, b + d) if operator == "add" else (a - d, b - c)
+    is_whole = left.is_whole and right.is_whole and step_log2 == 0
+    return _calculated(
+        name, Calculated(operator=operator, left=first, right=second), bounds, step_log2, is_whole=is_whole
+    )
+
+
+def _factor_shifts(left: int, right: int) -> tuple[int, int]:
+    """By how many bits each factor is shortened (as shifts), for factors of so many bits."""
+    if left + right <= BITS_MAX:
+        return 0, 0
+    if left <= FACTOR_BITS_MAX:
+        return 0, BITS_MAX - left - right
+    if right <= FACTOR_BITS_MAX:
+        return BITS_MAX - left - right, 0
+    return FACTOR_BITS_MAX - left, FACTOR_BITS_MAX - right
+
+
+def _calculated(
+    name: str, formula: Calculated, bounds: tuple[int, int], step_log2: int, *, is_whole: bool
+) -> QueryColumn:
+    low, high = bounds
+    kind: Kind = "integer" if is_whole else "real"
+    return QueryColumn(
+        name=name, kind=kind, coding=Coding(offset=low, span=high - low, step_log2=step_log2), formula=formula
+    )

@@ -1,0 +1,214 @@
+"""The columns that one query may read, found by name or calculated, with their codings; all of it public."""
+
+from fractions import Fraction
+
+from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
+from service.query.calendar import days_of, seconds_of
+from service.query.coding import coding_of
+from service.query.formulas import OwnColumn, QueryColumn
+from service.query.problems import QueryProblem, quoted
+from service.query.schema import BudgetColumn, CategoryColumn, Column, EventsTable, IndividualsTable, Schema
+from service.query.values_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Row, Sub, Value
+
+__all__ = ["DataTable", "RowColumns", "position_of"]
+
+DataTable = IndividualsTable | EventsTable
+
+
+class RowColumns:
+    """The columns of one table in one query; `used` collects those that the query has named."""
+
+    def __init__(self, schema: Schema, table: str) -> None:
+        self.table: DataTable = schema.tables[table]
+        self.used: dict[str, QueryColumn] = {}
+        self._people = schema.individuals_name
+        self._individuals = schema.tables[self._people]
+
+    def named(self, name: str, field: str) -> QueryColumn:
+        """The column of that name. Raises QueryProblem if there is none, or if it is not data."""
+        prefix, _, own = name.partition(".")
+        if isinstance(self.table, EventsTable) and prefix == self._people and own:
+            declared = _data(self._individuals.columns.get(own), name, field)
+            return self._added(_stored(name, declared, OwnColumn(column=own)))
+        return self._added(_stored(name, _data(self.table.columns.get(name), name, field), None))
+
+    def value(self, node: Row, field: str) -> QueryColumn:
+        """The column that a value of the row is read or calculated as. Raises QueryProblem naming the field."""
+        match node:
+            case ColumnRef(col=name):
+                return self.named(name, f"{field}.col")
+            case Add(add=(left, right)):
+                first, second = self._number(left, f"{field}.add[0]"), self._number(right, f"{field}.add[1]")
+                return self._added(total(_between(left, "+", right), first, second))
+            case Sub(sub=(left, right)):
+                return self._added(self._difference(left, right, f"{field}.sub"))
+            case Mul(mul=(left, right)):
+                first, second = self._number(left, f"{field}.mul[0]"), self._number(right, f"{field}.mul[1]")
+                return self._added(product(_between(left, "*", right), first, second))
+            case Abs(abs=inner):
+                return self._added(without_sign(f"abs({text_of(inner)})", self._number(inner, f"{field}.abs")))
+            case Clip():
+                return self._added(self._clipped(node, f"{field}.clip"))
+
+    def compared(self, left: Row, right: Row, field: str, *, is_ordered: bool) -> QueryColumn:
+        """A column that is below, at or above zero where `left` is below, at or above `right`."""
+        first, second = self.value(left, f"{field}[0]"), self.value(right, f"{field}[1]")
+        name = _between(left, "-", right)
+        if {first.kind, second.kind} <= {"integer", "real"} or (
+            first.kind == second.kind != "category" and first.is_ordered
+        ):
+            return self._added(difference(name, Amount.of_column(first), Amount.of_column(second)))
+        if first.kind != second.kind or not _same_domain(first, second):
+            raise QueryProblem.of(f"{field}[1]", f"is {_kind(second)} and cannot be compared with {_kind(first)}")
+        if is_ordered:
+            raise QueryProblem.of(
+                f"{field}[0]", "has no order; lt, le, gt, ge and between take numbers, dates and times"
+            )
+        codes = Amount.of_codes(first), Amount.of_codes(second)
+        return self._added(difference(f"codes of {name}", *codes))
+
+    def add(self, column: QueryColumn) -> QueryColumn:
+        """Note a column that is made of others."""
+        return self._added(column)
+
+    def _added(self, column: QueryColumn) -> QueryColumn:
+        self.used[column.name] = column
+        return column
+
+    def _number(self, node: Operand, field: str) -> Amount:
+        if isinstance(node, (bool, str)):
+            raise QueryProblem.of(field, f"must be a number; got {quoted(node)}")
+        if isinstance(node, (int, float)):
+            return Amount.of_number(node)
+        column = self.value(node, field)
+        if column.kind not in {"integer", "real"}:
+            raise QueryProblem.of(field, f"must be a number; it is {_kind(column)}")
+        return Amount.of_column(column)
+
+    def _difference(self, left: Operand, right: Operand, field: str) -> QueryColumn:
+        """Of two numbers, or of two dates in days, or of two times in seconds."""
+        name = _between(left, "-", right)
+        first, second = self._column(left, f"{field}[0]"), self._column(right, f"{field}[1]")
+        if (
+            first is not None
+            and second is not None
+            and first.kind == second.kind
+            and first.kind in {"date", "datetime"}
+        ):
+            return difference(name, Amount.of_column(first), Amount.of_column(second))
+        return difference(name, self._number(left, f"{field}[0]"), self._number(right, f"{field}[1]"))
+
+    def _column(self, node: Operand, field: str) -> QueryColumn | None:
+        return None if isinstance(node, (bool, int, float, str)) else self.value(node, field)
+
+    def _clipped(self, node: Clip, field: str) -> QueryColumn:
+        inner, low, high = node.clip
+        amount = self._number(inner, f"{field}[0]")
+        if low > high:
+            raise QueryProblem.of(f"{field}[2]", "must not be below the lower bound")
+        bounds = []
+        for place, bound in enumerate((low, high), start=1):
+            steps = Fraction(bound) / Fraction(2) ** amount.step_log2
+            if amount.is_whole and steps.denominator != 1:
+                raise QueryProblem.of(f"{field}[{place}]", "must be a whole number, as the value is")
+            bounds.append(round(steps))
+        return clipped(text_of(node), amount, *bounds)
+
+
+def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:
+    """Where a literal lies on the scale of codes; outside the domain it may be negative or above `span`.
+
+    Exact on a column of whole numbers, where 39.5 lies between two codes. On a real column a literal is rounded to the
+    column's step as the data were, so that `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
+    """
+    coding = column.coding
+    match column.kind:
+        case "category":
+            return _category(literal, column, field)
+        case "boolean":
+            if not isinstance(literal, bool):
+                raise QueryProblem.of(field, f"must be true or false, as the column is boolean; got {quoted(literal)}")
+            return int(literal)
+        case "date" | "datetime":
+            return _time(literal, column, field) - coding.offset
+        case _:
+            if isinstance(literal, (bool, str)):
+                raise QueryProblem.of(field, f"must be a number, as the column is numeric; got {quoted(literal)}")
+            if column.kind == "real":
+                return coding.code_of(literal)
+            return (literal if isinstance(literal, int) else Fraction(literal)) - coding.offset
+
+
+def text_of(node: Operand) -> str:
+    """A value as one reads it, and the name of its column: different values have different texts."""
+    match node:
+        case ColumnRef(col=name):
+            return name
+        case Add(add=(left, right)):
+            return _between(left, "+", right)
+        case Sub(sub=(left, right)):
+            return _between(left, "-", right)
+        case Mul(mul=(left, right)):
+            return _between(left, "*", right)
+        case Abs(abs=inner):
+            return f"abs({text_of(inner)})"
+        case Clip(clip=(inner, low, high)):
+            return f"clip({text_of(inner)}, {low}, {high})"
+        case _:
+            return repr(node)
+
+
+def _between(left: Operand, sign: str, right: Operand) -> str:
+    return f"({text_of(left)} {sign} {text_of(right)})"
+
+
+def _stored(name: str, declared: Column, formula: OwnColumn | None) -> QueryColumn:
+    if isinstance(declared, BudgetColumn):
+        raise TypeError("a budget column holds limits, not data")
+    return QueryColumn(name=name, kind=declared.type, coding=coding_of(declared), declared=declared, formula=formula)
+
+
+def _data(column: Column | None, name: str, field: str) -> Column:
+    if column is None:
+        raise QueryProblem.of(field, f"there is no column {quoted(name)} in this table")
+    if isinstance(column, BudgetColumn):
+        raise QueryProblem.of(
+            field, f"{quoted(name)} holds the individuals' limits; it is not data and cannot be queried"
+        )
+    return column
+
+
+def _same_domain(first: QueryColumn, second: QueryColumn) -> bool:
+    if isinstance(first.declared, CategoryColumn) and isinstance(second.declared, CategoryColumn):
+        return first.declared.domain == second.declared.domain
+    return first.kind == second.kind == "boolean"
+
+
+def _kind(column: QueryColumn) -> str:
+    return {"integer": "a number", "real": "a number", "datetime": "a time"}.get(column.kind, f"a {column.kind}")
+
+
+def _time(literal: Value, column: QueryColumn, field: str) -> int:
+    read, form = (
+        (days_of, "a date, such as 2026-03-31")
+        if column.kind == "date"
+        else (seconds_of, "a time, such as 2026-03-31T23:59:59Z")
+    )
+    found = read(literal) if isinstance(literal, str) else None
+    if found is None:
+        raise QueryProblem.of(field, f"must be {form}; got {quoted(literal)}")
+    return found
+
+
+def _category(literal: Value, column: QueryColumn, field: str) -> int:
+    declared = column.declared
+    if not isinstance(declared, CategoryColumn):
+        raise TypeError("a category is always declared")
+    if isinstance(literal, float) and literal.is_integer():
+        literal = int(literal)
+    code = None if isinstance(literal, (bool, float)) else declared.code_of(literal)
+    if code is None:
+        listed = declared.categories is not None
+        domain = "a declared category" if listed else f"an integer from 0 to {len(declared.domain) - 1}"
+        raise QueryProblem.of(field, f"must be {domain} of the column; got {quoted(literal)}")
+    return code

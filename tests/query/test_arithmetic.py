@@ -1,0 +1,171 @@
+"""Interval arithmetic: every result stays within its bounds and 60 bits, and is the exact one to the step it has."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from service.engine.row_view import TableRows
+from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
+from service.query.coding import Coding
+from service.query.formulas import QueryColumn
+from service.query.problems import QueryProblem
+from service.query.row_columns import RowColumns, position_of, text_of
+from service.query.values_ast import ColumnRef, Row
+from tests.query.samples import SCHEMA
+
+ROW: TypeAdapter[Row] = TypeAdapter(Row)
+
+
+@st.composite
+def columns(draw: st.DrawFn, name: str) -> QueryColumn:
+    """A column of whole numbers or reals of any scale, with up to 53 bits."""
+    low = draw(st.integers(-(2**52), 2**52))
+    span = draw(st.integers(0, 2**53))
+    step_log2 = draw(st.just(0) | st.integers(-60, 60))
+    kind: Any = "integer" if step_log2 == 0 else "real"
+    return QueryColumn(name=name, kind=kind, coding=Coding(offset=low, span=span, step_log2=step_log2))
+
+
+def evaluated(result: QueryColumn, codes: dict[str, int], of: list[QueryColumn]) -> int:
+    """The code that the engine gives a row."""
+    stored = {each.name: np.array([codes[each.name]], dtype=each.coding.dtype) for each in of}
+    table = TableRows(stored=stored, columns={each.name: each for each in [*of, result]})
+    return int(table.at(slice(0, 1))[result.name][0])
+
+
+def value(column: QueryColumn, code: int) -> Fraction:
+    """The number that a code stands for."""
+    return (code + column.coding.offset) * Fraction(2) ** column.coding.step_log2
+
+
+def largest(column: QueryColumn) -> Fraction:
+    """The largest absolute value."""
+    return max(abs(value(column, 0)), abs(value(column, column.coding.span)))
+
+
+@settings(max_examples=200)
+@given(data=st.data(), a=columns("a"), b=columns("b"))
+def test_two_operands(data: st.DataObject, a: QueryColumn, b: QueryColumn) -> None:
+    """Within 2^-29 of the larger operands, exactly where nothing had to be rounded; NULL in, NULL out."""
+    codes = {each.name: data.draw(st.integers(0, each.coding.span)) for each in (a, b)}
+    x, y = (value(each, codes[each.name]) for each in (a, b))
+    for make, exact, scale in (
+        (total, x + y, largest(a) + largest(b)),
+        (difference, x - y, largest(a) + largest(b)),
+        (product, x * y, largest(a) * largest(b)),
+    ):
+        result = make("r", Amount.of_column(a), Amount.of_column(b))
+        assert (
+            max(abs(result.coding.offset), abs(result.coding.offset + result.coding.span)).bit_length() <= BITS_MAX + 1
+        )
+        code = evaluated(result, codes, [a, b])
+        assert 0 <= code <= result.coding.span
+        bound = Fraction(1, 2**28) if make is product else Fraction(1, 2**58)
+        assert abs(value(result, code) - exact) <= scale * bound
+        if result.kind == "integer":
+            assert value(result, code) == exact
+        for name in ("a", "b"):
+            column = a if name == "a" else b
+            assert evaluated(result, codes | {name: column.coding.null_code}, [a, b]) == result.coding.null_code
+
+
+@given(data=st.data(), a=columns("a"), low=st.integers(-(2**53), 2**53), width=st.integers(0, 2**53))
+def test_one_operand(data: st.DataObject, a: QueryColumn, low: int, width: int) -> None:
+    """Absolute values and clips are exact."""
+    code = data.draw(st.integers(0, a.coding.span))
+    absolute = without_sign("r", Amount.of_column(a))
+    assert value(absolute, evaluated(absolute, {"a": code}, [a])) == abs(value(a, code))
+    cut = clipped("r", Amount.of_column(a), low, low + width)
+    steps = min(max(code + a.coding.offset, low), low + width)
+    assert evaluated(cut, {"a": code}, [a]) + cut.coding.offset == steps
+    for result in (absolute, cut):
+        assert evaluated(result, {"a": a.coding.null_code}, [a]) == result.coding.null_code
+
+
+@given(number=st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False), a=columns("a"))
+def test_a_constant_of_any_size_has_a_result(number: float, a: QueryColumn) -> None:
+    """Also 5e-324 beside 2^52."""
+    for result in (
+        total("r", Amount.of_number(number), Amount.of_column(a)),
+        product("r", Amount.of_column(a), Amount.of_number(number)),
+    ):
+        assert 0 <= evaluated(result, {"a": 0}, [a]) <= result.coding.span
+
+
+REFUSED: list[tuple[Any, str, str]] = [
+    ({"add": [{"col": "nothing"}, 1]}, "v.add[0].col", "there is no column 'nothing' in this table"),
+    ({"add": [{"col": "limit_rho"}, 1]}, "v.add[0].col", "'limit_rho' holds the individuals' limits; it is not data"),
+    ({"mul": [{"col": "country"}, 1]}, "v.mul[0]", "must be a number; it is a category"),
+    ({"mul": [1, "x"]}, "v.mul[1]", "must be a number; got 'x'"),
+    ({"abs": {"col": "member"}}, "v.abs", "must be a number; it is a boolean"),
+    ({"sub": [{"col": "joined"}, {"col": "age"}]}, "v.sub[0]", "must be a number; it is a date"),
+    ({"clip": [{"col": "age"}, 5, 4]}, "v.clip[2]", "must not be below the lower bound"),
+    ({"clip": [{"col": "age"}, 0, 4.5]}, "v.clip[2]", "must be a whole number, as the value is"),
+    ({"add": [{"col": "people.age"}, 1]}, "v.add[0].col", "there is no column 'people.age' in this table"),
+]
+
+
+@pytest.mark.parametrize(("node", "field", "message"), REFUSED)
+def test_what_has_no_value_is_named(node: Any, field: str, message: str) -> None:
+    """By its place in the document."""
+    with pytest.raises(QueryProblem) as refused:
+        RowColumns(SCHEMA, "people").value(ROW.validate_python(node), "v")
+    (error,) = refused.value.errors
+    assert (error.field, error.message.startswith(message)) == (field, True)
+
+
+def test_a_budget_of_the_individuals_is_no_data_for_events_either() -> None:
+    """Nor is anything but the table of individuals joined."""
+    columns_of_visits = RowColumns(SCHEMA, "visits")
+    for name in ("people.limit_rho", "visits.day", "people.", "people.nothing", "people.person_id"):
+        with pytest.raises(QueryProblem):
+            columns_of_visits.named(name, "v")
+    assert columns_of_visits.named("people.age", "v").coding == Coding(offset=0, span=120, step_log2=0)
+
+
+PAIRS: list[tuple[str, str, bool, bool]] = [
+    ("age", "spend", True, True),
+    ("country", "country", False, True),
+    ("country", "country", True, False),
+    ("country", "grade", False, False),
+    ("member", "member", False, True),
+    ("member", "age", False, False),
+    ("joined", "joined", True, True),
+    ("joined", "age", False, False),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "is_ordered", "is_allowed"), PAIRS)
+def test_only_like_is_compared_with_like(left: str, right: str, is_ordered: bool, is_allowed: bool) -> None:
+    """Numbers with numbers, a category with one of the same declaration, and only what has an order by order."""
+    compared = RowColumns(SCHEMA, "people")
+    sides = ColumnRef(col=left), ColumnRef(col=right)
+    if is_allowed:
+        assert position_of(0, compared.compared(*sides, "w", is_ordered=is_ordered), "w") is not None
+        return
+    with pytest.raises(QueryProblem):
+        compared.compared(*sides, "w", is_ordered=is_ordered)
+
+
+@given(st.lists(st.sampled_from(["age", "level", "spend", 1, -1, 0.5, 1.0]), min_size=3, max_size=3), st.data())
+def test_different_values_have_different_texts(operands: list[Any], data: st.DataObject) -> None:
+    """A plan names columns by them."""
+
+    def node(operand: Any) -> Any:
+        return {"col": operand} if isinstance(operand, str) else operand
+
+    def made() -> Any:
+        a, b, c = map(node, data.draw(st.permutations(operands)))
+        first, second = (
+            data.draw(st.sampled_from(["add", "sub", "mul"])),
+            data.draw(st.sampled_from(["add", "sub", "mul"])),
+        )
+        return {first: [{second: [a, b]}, c]} if data.draw(st.booleans()) else {first: [a, {second: [b, c]}]}
+
+    one, other = ROW.validate_python(made()), ROW.validate_python(made())
+    assert (text_of(one) == text_of(other)) == (one == other)
