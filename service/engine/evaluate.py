@@ -112,12 +112,12 @@ def _event_rows(query: PreparedPlan, page: EventPage, table: TableRows) -> Itera
         indexes = page.inverted(listings_of(query.covers), query.codings)
         cover = shortest(query.covers, indexes, rows=page.owners.size)
         if cover is not None:
-            yield query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
+            yield query.first_rows(table, query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover))
             return
     for stretch in cuts(page.owners, STRETCH_ROWS):
         chosen = np.empty(stretch.stop - stretch.start, dtype=np.bool_)
         query.choose(table.at(stretch), chosen)
-        yield _moved(np.flatnonzero(chosen), stretch.start)
+        yield query.first_rows(table, _moved(np.flatnonzero(chosen), stretch.start))
 
 
 def _entries(query: PreparedPlan, run: Run) -> Entries:
@@ -133,7 +133,18 @@ def _summed(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
         (alone,) = run.pieces  # one individual with more rows than are worked on at a time
         parts = (_entries(query, Run(pieces=[part])).merged(dimension) for part in alone.slices(rows_max))
         entries = folded(parts, dimension)
+    entries = _counted_once(query, entries)
     return _single(query, entries) if dimension == 1 else _together(query, entries)
+
+
+def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
+    """The entries of an individual's rows added up, with one row's value where an individual adds once."""
+    if query.counted_once is None:
+        return entries
+    block, offsets = query.counted_once
+    is_once = np.isin(entries.coordinates % block, offsets)
+    values = np.where(is_once, next(term.value for term in query.terms if isinstance(term, Unit)), entries.values)
+    return Entries(owners=entries.owners, coordinates=entries.coordinates, values=values)
 
 
 def _alone(query: PreparedPlan, run: Run) -> Contributions:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.row_view import TableRows, interval_tables
@@ -17,7 +18,7 @@ from service.engine.sparse_vectors import Entries
 from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.coding import Coding
 from service.query.formulas import OwnColumn
-from service.query.plan import Plan
+from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable
 
 Codes = NDArray[np.unsignedinteger]
@@ -29,7 +30,7 @@ def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":
     """The plan for its table in memory. Raises BrokenInvariant unless its public bounds keep all within int64."""
     table = memory.schema.table(plan.table)
     codings = {**memory.codings(plan.table), **{name: column.coding for name, column in plan.columns.items()}}
-    rows_max = table.rows_per_individual if isinstance(table, EventsTable) else 1
+    rows_max = plan.rows_kept or (table.rows_per_individual if isinstance(table, EventsTable) else 1)
     return PreparedPlan(
         plan=plan,
         is_of_events=isinstance(table, EventsTable),
@@ -78,6 +79,20 @@ class PreparedPlan:
         return self.plan.group_by
 
     @cached_property
+    def required_to_choose(self) -> tuple[str, ...]:
+        """The same where all rows count; the first rows of an individual are taken by the conditions alone."""
+        return self.required if self.plan.rows_kept is None else ()
+
+    @cached_property
+    def counted_once(self) -> tuple[int, Integers] | None:
+        """The coordinates of a group, and those of them (k,) to which an individual adds once; None without any."""
+        offsets, offset = [], 0
+        for item in self.plan.items:
+            offsets += [offset] if isinstance(item, CountIndividuals) else []
+            offset += item.size
+        return (offset, np.array(offsets, dtype=np.int64)) if offsets and self.is_of_events else None
+
+    @cached_property
     def tables(self) -> Mapping[str, Codes]:
         """Of columns in intervals: the interval by the code."""
         return interval_tables(self.plan.columns)
@@ -96,7 +111,7 @@ class PreparedPlan:
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
         """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
         self.select(columns, out)
-        for name in self.required:
+        for name in self.required_to_choose:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
     def among(self, table: TableRows, candidates: Integers, cover: Cover) -> Integers:
@@ -109,9 +124,28 @@ class PreparedPlan:
             chosen = np.empty(rows.size, dtype=np.bool_)
             select(table.at(rows), chosen)
             rows = rows[chosen]
-        for name in self.required:
+        for name in self.required_to_choose:
             rows = rows[table.at(rows)[name] <= self.codings[name].span]
         return rows
+
+    def first_rows(self, table: TableRows, rows: Integers) -> Integers:
+        """Of chosen rows of events (k,) those that count: the first of each individual by the codes of its columns.
+
+        The order in which rows were uploaded does not matter: rows of one content are alike. All of them are sorted
+        whether or not an individual has too many, so that no individual shows in how long this takes.
+        """
+        if self.plan.rows_kept is None or table.owners is None:
+            return rows
+        owners = take(table.owners, rows)
+        contents = [take(table.stored[name], rows) for name in sorted(table.stored, reverse=True)]
+        order = np.lexsort([*contents, owners])
+        owners = owners[order]
+        begins = np.flatnonzero(np.diff(owners.astype(np.int64), prepend=-1))
+        places = np.arange(owners.size) - np.repeat(begins, np.diff(begins, append=owners.size))
+        first = rows[np.sort(order[places < self.plan.rows_kept])]
+        for name in self.required:
+            first = first[table.at(first)[name] <= self.codings[name].span]
+        return first
 
     def entries(self, columns: Mapping[str, Codes], slots: Integers) -> Entries:
         """The entries of chosen rows (k of them), row by row and item by item.

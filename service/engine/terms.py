@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.core.arrays import first, is_uniform, uniform
 from service.engine.errors import BrokenInvariant
 from service.query.coding import Coding
-from service.query.plan import Count, Histogram, Plan, Sum
+from service.query.plan import Count, CountIndividuals, Histogram, Plan, Sum
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -174,7 +174,7 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
                 if codings[column].span + 1 != item.size:
                     raise BrokenInvariant("a histogram is not as wide as its column")
                 terms.append(Unit(offset=offset, column=column, value=_unit(plan.grid_log2, rows_max)))
-            case Count():
+            case Count() | CountIndividuals():
                 terms.append(Unit(offset=offset, column=None, value=_unit(plan.grid_log2, rows_max)))
         offset += item.size
     return tuple(terms)

@@ -81,6 +81,8 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _interval_steps(plan))
     time_ns += rows * speed.leaf_row * _calculations(plan)
     time_ns += entries * _entry_ns(plan, table, speed)
+    if plan.rows_kept is not None:
+        time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
     time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
     committed = _committed_bytes(plan, touched, capacity)
     time_ns += plan.dimension * speed.coordinate + committed * speed.committed_byte
@@ -111,6 +113,8 @@ class Costs:
             plan.clip_binds,
             len(plan.canonical),
         )
+        if plan.rows_kept is not None:
+            shape += (plan.dimension, "rows kept")
         if any(column.formula is not None for column in plan.columns.values()):
             shape += (plan.dimension, *((name, column.shape) for name, column in plan.columns.items()))
         known = self._by_shape.get(shape)

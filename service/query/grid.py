@@ -33,6 +33,7 @@ class Extent:
     high: int
     step_log2: int
     integral: bool  # a count or an integer column: grid 1 loses nothing
+    is_once: bool = False  # an individual adds it once to a group, however many rows it has there
 
     @property
     def largest(self) -> int:
@@ -58,6 +59,7 @@ class ScaleRequest:
 
     extents: tuple[Extent, ...]  # one for each select item
     rows: int  # at most so many for one individual
+    groups: int  # of coordinates
     capacity: int  # at most so many individuals
     l2_clip: float | None  # query units
     precision: Precision
@@ -84,7 +86,7 @@ def scale_of(request: ScaleRequest) -> Scale:
     grid 1, the power of two of which the clip spans at most 2^s steps: for the largest s of 30..18 with sigma at most
     2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
     """
-    natural = _natural_squared(request.extents, request.rows)
+    natural = _natural_squared(request)
     if natural == 0:
         raise QueryProblem.of("select", "is always zero within the declared bounds")
     clip = None if request.l2_clip is None else Fraction(request.l2_clip) ** 2
@@ -99,14 +101,22 @@ def scale_of(request: ScaleRequest) -> Scale:
     raise _refusal(request, natural, clip)
 
 
-def _natural_squared(extents: Sequence[Extent], rows: int) -> Fraction:
+def _natural_squared(request: ScaleRequest) -> Fraction:
     """The squared norm that no individual's vector exceeds: all of its rows in one group, at their bounds.
 
-    The triangle inequality over rows; the select items are different coordinates, so their squares add.
+    The triangle inequality over rows; the select items are different coordinates, so their squares add. What is added
+    once to a group adds up over groups instead, of which an individual is in one with each row.
     """
-    base = min(extent.step_log2 for extent in extents)
-    squared = sum((extent.largest << (extent.step_log2 - base)) ** 2 for extent in extents)
-    return squared * rows**2 * _power_of_four(base)
+    base = min(extent.step_log2 for extent in request.extents)
+    squared = sum(
+        (extent.largest << (extent.step_log2 - base)) ** 2 * _times_squared(request, extent)
+        for extent in request.extents
+    )
+    return squared * _power_of_four(base)
+
+
+def _times_squared(request: ScaleRequest, extent: Extent) -> int:
+    return min(request.rows, request.groups) if extent.is_once else request.rows**2
 
 
 def _power_of_four(exponent: int) -> Fraction:
@@ -143,7 +153,7 @@ def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | 
 
 
 def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
-    return request.rows**2 * sum(extent.steps(grid_log2) ** 2 for extent in request.extents)
+    return sum(extent.steps(grid_log2) ** 2 * _times_squared(request, extent) for extent in request.extents)
 
 
 def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:

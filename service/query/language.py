@@ -11,9 +11,11 @@ from pydantic_core import PydanticCustomError
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
 from service.query.conditions_ast import Condition
+from service.query.schema import ROWS_PER_INDIVIDUAL_MAX
 from service.query.values_ast import ColumnName, ColumnRef, GroupKey, Row
 
 __all__ = [
+    "CountIndividualsItem",
     "CountItem",
     "HalfWidth",
     "HistogramItem",
@@ -73,6 +75,13 @@ class CountItem(Closed):
     count: Empty
 
 
+class CountIndividualsItem(Closed):
+    """One coordinate: 1 for each individual that has at least one selected row there."""
+
+    KIND: ClassVar = "count_individuals"
+    count_individuals: Empty
+
+
 class SumItem(Closed):
     """One coordinate: the value of each selected row."""
 
@@ -89,12 +98,13 @@ class HistogramItem(Closed):
 
 Item = Annotated[
     Annotated[CountItem, Tag("(count)")]
+    | Annotated[CountIndividualsItem, Tag("(count_individuals)")]
     | Annotated[SumItem, Tag("(sum)")]
     | Annotated[HistogramItem, Tag("(histogram)")],
     Discriminator(
         only_key,
         custom_error_type="item_kind",
-        custom_error_message="must be an object with exactly one of the keys count, sum, histogram",
+        custom_error_message="must be an object with exactly one of the keys count, count_individuals, sum, histogram",
     ),
 ]
 
@@ -103,9 +113,15 @@ Item = Annotated[
 
 
 class PerIndividual(Closed):
-    """One individual's vector: of L2 norm at most `l2_clip`, by default the natural bound of the query."""
+    """One individual's vector: of L2 norm at most `l2_clip`, by default the natural bound of the query.
+
+    With `rows`, only so many selected rows of an individual count: the first in the order of their own contents.
+    """
 
     l2_clip: Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)] | None = None
+    rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = Field(
+        default=None, exclude_if=lambda rows: rows is None
+    )
 
 
 class Sigma(Closed):

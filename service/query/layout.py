@@ -16,6 +16,7 @@ __all__ = [
     "LABELS_MAX",
     "Axis",
     "Count",
+    "CountIndividuals",
     "Countable",
     "Domain",
     "Histogram",
@@ -48,6 +49,18 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountIndividuals:
+    """1 for each individual with a selected row."""
+
+    size: int = 1
+
+    @property
+    def title(self) -> str:
+        """As labels write it."""
+        return "count_individuals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
     """The column's value of each selected row."""
 
@@ -73,7 +86,7 @@ class Histogram:
         return f"histogram({self.column})"
 
 
-PlanItem = Count | Sum | Histogram
+PlanItem = Count | CountIndividuals | Sum | Histogram
 
 
 def domain_of(column: Domain) -> Sequence[str | int | bool]:

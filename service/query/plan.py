@@ -8,18 +8,30 @@ from service.query.compile_conditions import predicate_of
 from service.query.formulas import QueryColumn
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.group_keys import Group, countable, group_of
-from service.query.language import CountItem, HistogramItem, Item, Query, SumItem
-from service.query.layout import Axis, Count, Countable, Histogram, Label, Layout, PlanItem, Sum, domain_of
+from service.query.language import CountIndividualsItem, CountItem, HistogramItem, Item, Query, SumItem
+from service.query.layout import (
+    Axis,
+    Count,
+    Countable,
+    CountIndividuals,
+    Histogram,
+    Label,
+    Layout,
+    PlanItem,
+    Sum,
+    domain_of,
+)
 from service.query.precision import Precision, half_width_95, precision_of
 from service.query.predicate import Predicate
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import DataTable, RowColumns
 from service.query.schema import EventsTable, Schema
 
-__all__ = ["DIMENSION_MAX", "Count", "Histogram", "Plan", "PlanItem", "Sum", "compile_query"]
+__all__ = ["DIMENSION_MAX", "Count", "CountIndividuals", "Histogram", "Plan", "PlanItem", "Sum", "compile_query"]
 
 DIMENSION_MAX = 2**20
 _ONE = Extent(low=1, high=1, step_log2=0, integral=True)
+_ONCE = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +56,7 @@ class Plan:
     canonical: bytes
     query_hash: str
     columns: Mapping[str, QueryColumn]  # those that are read, by the name that predicate, groups and items use
+    rows_kept: int | None  # of the selected rows of an individual, so many count; None: all
     reuse: bool
     rule: str
 
@@ -73,9 +86,9 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     columns = RowColumns(schema, name)
     predicate = predicate_of(query.where, columns)
     groups = _groups(query, columns)
-    items = tuple(_items(query, columns))
-    layout = _layout(groups, items)
-    scale = _scale(query, items, columns, capacity, precision_of(query.noise, budget_units=budget_units))
+    layout = _layout(groups, tuple(_items(query, columns)))
+    precision = precision_of(query.noise, budget_units=budget_units)
+    scale = _scale(query, layout, columns, capacity, precision)
     canonical = canonical_bytes(query, table=name)
     return Plan(
         table=name,
@@ -98,6 +111,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         reuse=query.reuse,
         rule=query.rule,
         columns=columns.used,
+        rows_kept=_rows_kept(query, columns.table),
     )
 
 
@@ -137,6 +151,8 @@ def _item(item: Item, query: Query, columns: RowColumns, field: str) -> tuple[Pl
     match item:
         case CountItem():
             return Count(), None
+        case CountIndividualsItem():
+            return CountIndividuals(), None
         case SumItem():
             return Sum(column=_summable(item, columns, f"{field}.sum").name), None
         case HistogramItem():
@@ -163,22 +179,31 @@ def _histogram(name: str, query: Query, columns: RowColumns, field: str) -> tupl
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
-def _scale(
-    query: Query,
-    items: Sequence[tuple[PlanItem, Countable | None]],
-    columns: RowColumns,
-    capacity: int,
-    precision: Precision,
-) -> Scale:
+def _scale(query: Query, layout: Layout, columns: RowColumns, capacity: int, precision: Precision) -> Scale:
+    rows_kept = _rows_kept(query, columns.table)
     return scale_of(
         ScaleRequest(
-            extents=tuple(_extent(item, columns) for item, _ in items),
-            rows=columns.table.rows_per_individual if isinstance(columns.table, EventsTable) else 1,
+            extents=tuple(_extent(item, columns) for item, _ in layout.items),
+            rows=_rows_max(columns.table) if rows_kept is None else rows_kept,
+            groups=layout.dimension // layout.block,
             capacity=capacity,
             l2_clip=None if query.per_individual is None else query.per_individual.l2_clip,
             precision=precision,
         )
     )
+
+
+def _rows_max(table: DataTable) -> int:
+    return table.rows_per_individual if isinstance(table, EventsTable) else 1
+
+
+def _rows_kept(query: Query, table: DataTable) -> int | None:
+    rows = None if query.per_individual is None else query.per_individual.rows
+    if rows is None:
+        return None
+    if not isinstance(table, EventsTable):
+        raise QueryProblem.of("per_individual.rows", "is for event tables; an individual has one row in this one")
+    return rows if rows < table.rows_per_individual else None
 
 
 def _has_one_norm(query: Query, table: DataTable) -> bool:
@@ -187,6 +212,8 @@ def _has_one_norm(query: Query, table: DataTable) -> bool:
 
 
 def _extent(item: PlanItem, columns: RowColumns) -> Extent:
+    if isinstance(item, CountIndividuals):
+        return _ONCE
     if not isinstance(item, Sum):
         return _ONE
     column = columns.used[item.column]

@@ -44,6 +44,8 @@ def _item(item: _Node) -> str:
     [(kind, body)] = item.items()
     if kind == "count":
         return kind
+    if kind == "count_individuals":
+        return "individuals"
     return f"{kind} of {_value(body['of']) if 'of' in body else body['column']}"
 
 
@@ -120,8 +122,11 @@ def _is_junction(node: _Node) -> bool:
 
 
 def _clip(per_individual: _Node) -> list[str]:
-    clip = per_individual["l2_clip"]
-    return [] if clip is None else [f"clipped to {_number(clip)} per person"]
+    clip, rows = per_individual["l2_clip"], per_individual.get("rows")
+    return [
+        *([] if rows is None else [f"at most {rows} {'row' if rows == 1 else 'rows'} per person"]),
+        *([] if clip is None else [f"clipped to {_number(clip)} per person"]),
+    ]
 
 
 def _noise(noise: _Node) -> str:

@@ -8,7 +8,7 @@ is bounded by the capacity and the dimension.
 from typing import Final
 
 from service.query.formulas import Intervals, QueryColumn
-from service.query.layout import Count
+from service.query.layout import Count, CountIndividuals
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import EventsTable, IndividualsTable
@@ -62,6 +62,8 @@ _ACCOUNT: Final = 56  # of a touched individual: slot, whether it is active, and
 _COORDINATE: Final = 8
 _DRAWN: Final = 64  # of noise: words, radius, angle and draw
 _DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
+_SORTED_ROW: Final = 64  # of rows sorted by their contents: order, owner and place
+_SORTED_CODE: Final = 8
 _CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
 _CALCULATING: Final = 48  # steps of both operands and the result, and masks
 _THRESHOLD: Final = 16  # of an interval
@@ -104,6 +106,8 @@ def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) ->
     else:
         looked_at = min(rows, max(STRETCH_ROWS, table.rows_per_individual))
     per_row = _LOOKED_AT_ROW + _condition_bytes(plan.predicate, plan) + _calculated_bytes(plan)
+    if plan.rows_kept is not None:
+        per_row += _SORTED_ROW + _SORTED_CODE * len(table.columns)
     return looked_at * per_row + min(rows, looked_at) * _CHOSEN_ROW
 
 
@@ -137,7 +141,7 @@ def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> 
 
 def _code_bytes(plan: Plan) -> int:
     """The bytes of the codes that say what one row adds, and where."""
-    names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, Count))}
+    names = {*plan.group_by, *(item.column for item in plan.items if not isinstance(item, (Count, CountIndividuals)))}
     return sum(plan.columns[name].coding.dtype.itemsize for name in names) + _calculated_bytes(plan)
 
 

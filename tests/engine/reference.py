@@ -31,19 +31,47 @@ def vector(
     if own is not None:
         columns = columns | {f"people.{name}": column for name, column in own[1].items()}
         known_own = {f"people.{name}": value for name, value in stored(*own).items()}
+    chosen = []
     for row in rows:
         known = stored(row, {name: column for name, column in columns.items() if name in row})
         if own is not None:
             known |= known_own
-        if "where" in query and truth(query["where"], known) is not True:
-            continue
+        if "where" not in query or truth(query["where"], known) is True:
+            chosen.append(known)
+    most = query.get("per_individual", {}).get("rows", len(chosen))
+    for known in sorted(chosen, key=lambda row: _contents(row, columns))[:most]:
         group = _group(query.get("group_by", []), known, columns)
         if group is None:
             continue
         for coordinate, value in _items(query["select"], known, columns):
             place = group * sum(_size(item, columns) for item in query["select"]) + coordinate
+            if _is_once(coordinate, query["select"], columns):
+                total[place] = 0
             total[place] = total.get(place, 0) + floor(value / Fraction(2) ** grid_log2 + Fraction(1, 2))
     return {place: value for place, value in total.items() if value != 0}
+
+
+def _contents(row: Row, columns: Columns) -> list[tuple[bool, Any]]:
+    """A row's own contents in the order of its columns' names; the order of categories is that of the declaration."""
+    return [
+        (
+            value is None,
+            0 if value is None else domain(columns[name]).index(value) if is_listed(columns[name]) else value,
+        )
+        for name, value in sorted(row.items())
+        if "." not in name
+    ]
+
+
+def is_listed(column: dict[str, Any]) -> bool:
+    """Whether the values are in the order of a list."""
+    return bool(column["type"] == "category")
+
+
+def _is_once(coordinate: int, select: list[dict[str, Any]], columns: Columns) -> bool:
+    sizes = [_size(item, columns) for item in select]
+    once = [sum(sizes[:place]) for place, item in enumerate(select) if "count_individuals" in item]
+    return coordinate in once
 
 
 def truth(condition: dict[str, Any], row: Row) -> bool | None:
@@ -191,7 +219,13 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
     entries, offset = [], 0
     for item in select:
         ((kind, body),) = item.items()
-        value = 1 if kind == "count" else value_of(body["of"], row) if "of" in body else row[body["column"]]
+        value = (
+            1
+            if kind in {"count", "count_individuals"}
+            else value_of(body["of"], row)
+            if "of" in body
+            else row[body["column"]]
+        )
         if value is not None and kind == "histogram":
             entries.append((offset + domain(columns[body["column"]]).index(value), Fraction(1)))
         elif value is not None:

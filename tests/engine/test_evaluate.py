@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,55 @@ def test_norms_are_one_where_the_plan_says_so_and_nowhere_else(
     blocks = list(contributions(plan, memory_of(records, [data.draw(visits(records))])))
     assert blocks
     assert {block.one_norm for block in blocks} == {plan.has_one_norm}
+
+
+EVENTS: list[Row] = [
+    {"amount": 1, "cost": 2, "online": True},
+    {"amount": -3, "cost": None, "online": False},
+    {"amount": 0, "cost": 1, "online": True},
+    {"amount": None, "cost": 4, "online": False},
+]
+
+
+@pytest.mark.parametrize(
+    ("select", "more", "expected"),
+    [
+        ({"sum": {"column": "amount"}}, {"per_individual": {"rows": 2}}, {0: -3}),
+        ({"sum": {"column": "cost"}}, {"per_individual": {"rows": 2}}, {0: 1}),  # the first row has no cost
+        ({"sum": {"column": "amount"}}, {"per_individual": {"rows": 3}}, {0: -2}),
+        (
+            {"sum": {"column": "amount"}},
+            {"per_individual": {"rows": 1}, "where": {"eq": [{"col": "online"}, True]}},
+            {},
+        ),
+        ({"count": {}}, {"per_individual": {"rows": 3}, "group_by": ["online"]}, {0: 1, 1: 2}),
+        ({"count_individuals": {}}, {}, {0: 1}),
+        ({"count_individuals": {}}, {"group_by": ["online"]}, {0: 1, 1: 1}),
+        ({"count_individuals": {}}, {"where": {"is_null": {"col": "amount"}}}, {0: 1}),
+        ({"count_individuals": {}}, {"group_by": ["online"], "per_individual": {"rows": 1}}, {0: 1}),
+    ],
+)
+def test_rows_that_count_and_individuals_that_count_once(
+    select: dict[str, Any], more: dict[str, Any], expected: dict[int, int]
+) -> None:
+    """The first rows by amount, NULL last, in whatever order they come; a person once in each group, however often."""
+    query = {"version": 1, "from": "visits", "select": [select], "noise": {"sigma": 9}} | more
+    plan = planned(query)
+    assert plan is not None
+    for events in permutations(EVENTS):
+        ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [[(3, row) for row in events]])).values()] or [(0, {})]
+        assert {place: value * 2**plan.grid_log2 for place, value in found.items()} == expected
+
+
+def test_events_see_the_columns_of_their_own_individual() -> None:
+    """Not of a neighbour in the page, nor of one in the same place of another page."""
+    records = {slot: PERSON | {"level": level} for slot, level in {0: -2, 1: 3, 65_536: 1, 65_537: None}.items()}
+    events = [(slot, {"amount": 1}) for slot in records]
+    query = {"version": 1, "from": "visits", "select": [{"sum": {"column": "people.level"}}], "noise": {"sigma": 9}}
+    plan = planned(query)
+    assert plan is not None
+    found = vectors(plan, memory_of(records, [events]))
+    assert {slot: vector[1] for slot, vector in found.items()} == {0: {0: -2}, 1: {0: 3}, 65_536: {0: 1}}
 
 
 @pytest.mark.parametrize(

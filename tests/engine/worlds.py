@@ -141,7 +141,7 @@ _GROUPS: dict[str, list[Any]] = {
         {"bucket": {"column": "people.born", "by": "year"}},
     ],
 }
-_COUNTS: list[dict[str, Any]] = [{"count": {}}]
+_COUNTS: list[dict[str, Any]] = [{"count": {}}, {"count_individuals": {}}]
 _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
     + [{"sum": {"column": name}} for name in ("level", "spend", "balance")]
@@ -180,7 +180,13 @@ def queries(table: str) -> st.SearchStrategy[dict[str, Any]]:
     optional = {
         "where": _conditions(table),
         "group_by": st.lists(st.sampled_from(_GROUPS[table]), unique_by=group_name, max_size=2),
-        "per_individual": st.sampled_from([0.01, 0.5, 1.0, 2.5, 400.0, 1e6]).map(lambda clip: {"l2_clip": clip}),
+        "per_individual": st.fixed_dictionaries(
+            {},
+            optional={
+                "l2_clip": st.sampled_from([0.01, 0.5, 1.0, 2.5, 400.0, 1e6]),
+                **({"rows": st.sampled_from([1, 2, 5, ROWS_MAX, 99])} if table == "visits" else {}),
+            },
+        ),
     }
     return st.builds(
         lambda select, rest: {"version": 1, "from": table, "select": select, "noise": {"sigma": 30.0}} | rest,

@@ -62,6 +62,12 @@ TYPES: dict[str, dict[str, Any]] = {
         "group_by": ["people.level", {"bucket": {"column": "at", "by": "hour"}}],
         "per_individual": {"l2_clip": 3.0},
     },
+    "events_once": {
+        "from": "visits",
+        "select": [{"count_individuals": {}}, {"count": {}}],
+        "group_by": ["online"],
+        "per_individual": {"rows": 2},
+    },
     "events": {"from": "visits", "select": [{"count": {}}]},
     "events_where": {"from": "visits", "select": [{"count": {}}], "where": {"gt": [{"col": "amount"}, 0]}},
     "events_sum": {"from": "visits", "select": [{"sum": {"column": "cost"}}]},

@@ -55,6 +55,7 @@ SESSION: list[dict[str, Any]] = [
     {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 50.0}, "noise": {"sigma": 300.0}},
     {"noise": {"rho": 0.02}},
     {"noise": {"share": 0.1}},
+    {"select": [{"count_individuals": {}}], "from": "visits", "per_individual": {"rows": 2}, "noise": {"sigma": 1e3}},
     {
         "select": [{"sum": {"of": {"mul": [{"col": "age"}, {"abs": {"sub": [{"col": "spend"}, 250]}}]}}}],
         "where": {"or": [{"is_null": {"col": "country"}}, {"lt": [{"col": "age"}, {"col": "spend"}]}]},

@@ -216,8 +216,8 @@ MUTANTS = [
         name="worst case forgets that rows add up",
         incident="The public price of an events query is too low by the number of rows.",
         file="service/query/grid.py",
-        find="return request.rows**2 * sum(",
-        put="return request.rows * sum(",
+        find="if extent.is_once else request.rows**2",
+        put="if extent.is_once else request.rows",
         killed_by="tests/query/test_grid.py::test_select_items_add_as_squares_and_rows_add_as_numbers",
     ),
     Mutant(

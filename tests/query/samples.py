@@ -156,7 +156,13 @@ def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
 
 def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
     items = st.sampled_from(
-        [{"count": {}}, {"sum": {"column": "day"}}, {"sum": {"column": "paid"}}, {"histogram": {"column": "day"}}]
+        [
+            {"count": {}},
+            {"count_individuals": {}},
+            {"sum": {"column": "day"}},
+            {"sum": {"column": "paid"}},
+            {"histogram": {"column": "day"}},
+        ]
     )
     days = st.integers(-10, 400).map(lambda day: {"le": [{"col": "day"}, day]})
     groups = st.sampled_from([[], ["people.country"], [{"bin": {"column": "people.spend", "width": 100}}]])

@@ -132,6 +132,11 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"where": {"ge": [{"col": "age"}, 40]}},
         {"where": {"and": [{"ge": [{"col": "age"}, 40]}, {"eq": [{"col": "country"}, "NO"]}]}},
     ),
+    (
+        "a choice of rows",
+        {"from_": "visits", "per_individual": {"l2_clip": 3.0}},
+        {"from_": "visits", "per_individual": {"l2_clip": 3.0, "rows": 9}},
+    ),
     ("a calculation", {"where": {"ge": [{"col": "age"}, 4]}}, {"where": {"ge": [{"add": [{"col": "age"}, 1]}, 4]}}),
     ("a bin", {"group_by": ["country"]}, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
     (

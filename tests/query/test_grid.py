@@ -1,5 +1,6 @@
 """The public scale: grid, clip, noise and worst case."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 
@@ -37,7 +38,7 @@ def request(
     *extents: Extent, clip: float | None = None, noise: Precision = SIGMA_20, rows: int = 1, capacity: int = 10**6
 ) -> ScaleRequest:
     """A request for one of these sums."""
-    return ScaleRequest(extents=extents, rows=rows, capacity=capacity, l2_clip=clip, precision=noise)
+    return ScaleRequest(extents=extents, rows=rows, groups=1, capacity=capacity, l2_clip=clip, precision=noise)
 
 
 def refused(asked: ScaleRequest) -> str:
@@ -45,6 +46,17 @@ def refused(asked: ScaleRequest) -> str:
     with pytest.raises(QueryProblem) as refusal:
         scale_of(asked)
     return refusal.value.errors[0].field
+
+
+def test_what_is_added_once_is_bounded_by_groups_and_rows() -> None:
+    """One individual of four rows is in at most four of its groups, once in each."""
+    once = Extent(low=1, high=1, step_log2=0, integral=True, is_once=True)
+    count = Extent(low=1, high=1, step_log2=0, integral=True)
+    for groups, norm_squared in ((1, 1), (3, 3), (9, 4)):
+        asked = replace(request(once, rows=4), groups=groups)
+        assert scale_of(asked).clip_squared_steps == norm_squared
+        both = replace(request(once, count, rows=4), groups=groups)
+        assert scale_of(both).clip_squared_steps == norm_squared + 16
 
 
 def test_counts_are_on_grid_1() -> None:
@@ -208,6 +220,7 @@ def requests(draw: st.DrawFn) -> ScaleRequest:
     return ScaleRequest(
         extents=draw(st.lists(columns, min_size=1, max_size=3).map(tuple)),
         rows=draw(st.sampled_from([1, 2, 4096, 2**20])),
+        groups=draw(st.sampled_from([1, 3, 2**20])),
         capacity=draw(st.sampled_from([1, 10**6, 2**31])),
         l2_clip=draw(st.none() | st.floats(1e-30, 1e30)),
         precision=draw(sigma | width | units),

@@ -104,6 +104,16 @@ WORST = {
         rows_each=20,
         query={"from": "visits", "select": [{"sum": {"of": OWN}}], "group_by": [BINNED, "people.member"]} | SHORT,
     ),
+    "first rows": Worst(
+        people=20_000,
+        rows_each=20,
+        query={
+            "from": "visits",
+            "select": [{"count_individuals": {}}, {"count": {}}],
+            "group_by": ["age"],
+            "per_individual": {"l2_clip": 1.0, "rows": 19},
+        },
+    ),
     "64 items": Worst(people=20_000, rows_each=3, query={"select": ITEMS} | SHORT),
     "events": Worst(people=20_000, rows_each=20, query={"from": "visits", "select": SUMS[:1]} | SHORT),
     "events, 64 items": Worst(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparing import Condition, col, count, histogram, sum_
+from sparing import Condition, col, count, count_individuals, histogram, sum_
 
 AGE, AREA = {"col": "age"}, {"col": "area"}
 
@@ -61,8 +61,9 @@ def test_combining_leaves_the_parts_alone() -> None:
 
 def test_items() -> None:
     """The select items."""
-    assert [item.json for item in (count(), sum_("spend"), histogram("item"))] == [
+    assert [item.json for item in (count(), count_individuals(), sum_("spend"), histogram("item"))] == [
         {"count": {}},
+        {"count_individuals": {}},
         {"sum": {"column": "spend"}},
         {"histogram": {"column": "item"}},
     ]

@@ -26,6 +26,8 @@ MINIMAL = {"version": 1, "select": [{"count": {}}], "noise": {"sigma": 20}}
             {"group_by": ["country", {"bucket": {"column": "day", "by": "month"}}]},
         ),
         ({"group_by": col("age").bins(width=10)}, {"group_by": [{"bin": {"column": "age", "width": 10}}]}),
+        ({"l2_clip": 2, "rows": 5}, {"per_individual": {"l2_clip": 2, "rows": 5}}),
+        ({"rows": 5}, {"per_individual": {"rows": 5}}),
         ({"l2_clip": 1}, {"per_individual": {"l2_clip": 1}}),
         ({"reuse": False, "rule": "skip"}, {"reuse": False, "rule": "skip"}),
     ],

@@ -10,7 +10,7 @@ from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
 from service.query.language import Query, Sigma
-from service.query.plan import Plan, compile_query
+from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
@@ -129,12 +129,14 @@ def refuse_unclipped(plan: Plan, query: Query, record: DatasetRecord) -> None:
     Answers from before this rule stay valid: a plan is compiled without it where it is verified or rebuilt.
     """
     table = record.schema.table(plan.table)
-    if not isinstance(table, EventsTable) or table.rows_per_individual <= UNCLIPPED_ROWS_MAX:
+    if not isinstance(table, EventsTable) or all(isinstance(item, CountIndividuals) for item in plan.items):
+        return
+    if (plan.rows_kept or table.rows_per_individual) <= UNCLIPPED_ROWS_MAX:
         return
     if query.per_individual is not None and query.per_individual.l2_clip is not None:
         return
     needed = f"is required where an individual may have more than {UNCLIPPED_ROWS_MAX} rows (here"
-    suggestion = "for a count, the number of rows of one individual that should count"
+    suggestion = "for a count, the number of rows of one individual that should count; or give `rows`"
     if isinstance(query.noise, Sigma):
         norm = largest_countable_norm(plan.sigma, record.limit_floor_units)
         suggestion += f"; with this sigma, at most {norm:.6g} to leave out no one"

@@ -27,6 +27,8 @@ def test_above_64_rows_a_clip_is_required(rows: int, is_refused: bool) -> None:
         who = analyst(replica)
         ask(replica, who, "clipped", **CLIPPED)
         ask(replica, who, "people", noise={"sigma": 200.0})
+        ask(replica, who, "once", **COUNT | {"select": [{"count_individuals": {}}]})
+        ask(replica, who, "first", **COUNT | {"per_individual": {"rows": 64}})
         if not is_refused:
             ask(replica, who, "unclipped", **COUNT)
             return
@@ -42,7 +44,10 @@ def test_the_refusal_names_the_longest_vector_that_every_limit_pays_for() -> Non
     with open_replica(MemoryStore()) as replica:
         register(replica, rho="0.5")
         who = analyst(replica)
-        for noise, suggestion in (({"sigma": 200.0}, "at most 200 to leave out no one"), ({"rho": 0.01}, "count")):
+        for noise, suggestion in (
+            ({"sigma": 200.0}, "at most 200 to leave out no one"),
+            ({"rho": 0.01}, "or give `rows`"),
+        ):
             with pytest.raises(InvalidRequest) as refused:
                 ask(replica, who, "k", **COUNT | {"noise": noise})
             assert refused.value.errors[0].message.endswith(suggestion)

@@ -26,7 +26,7 @@ from sparing._errors import (
     UnavailableError,
     Wrong,
 )
-from sparing._expressions import Column, Condition, Group, Item, Value, col, count, histogram, sum_
+from sparing._expressions import Column, Condition, Group, Item, Value, col, count, count_individuals, histogram, sum_
 from sparing._infer import infer_schema
 from sparing._models import (
     ActRow,
@@ -102,6 +102,7 @@ __all__ = [
     "__version__",
     "col",
     "count",
+    "count_individuals",
     "half_width",
     "histogram",
     "infer_schema",

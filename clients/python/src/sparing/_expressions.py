@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Column", "Condition", "Group", "Item", "Value", "col", "count", "histogram", "sum_"]
+__all__ = ["Column", "Condition", "Group", "Item", "Value", "col", "count", "count_individuals", "histogram", "sum_"]
 
 Number = int | float
 
@@ -167,6 +167,11 @@ def col(name: str) -> Column:
 def count() -> Item:
     """The number of individuals (or, from an event table, of events)."""
     return Item({"count": {}})
+
+
+def count_individuals() -> Item:
+    """The number of individuals with at least one such row; in groups, of each group."""
+    return Item({"count_individuals": {}})
 
 
 def sum_(column: str | Value) -> Item:

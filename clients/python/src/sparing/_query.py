@@ -22,6 +22,7 @@ class QueryRequest(TypedDict, total=False):
         GroupKey | Sequence[GroupKey]
     )  # names, `col("age").bins(...)`, `col("day").by("month")`; one group per declared value, empty ones included
     l2_clip: float | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
+    rows: int | None  # of one individual's selected rows of events, the first so many count; default: all
     sigma: float  # noise: standard deviation per coordinate, in the query's units
     rho: float  # noise: such that one individual is charged this at most
     share: float  # noise: such that one individual is charged at most this share of the dataset's budget
@@ -49,8 +50,9 @@ def question_json(question: QueryRequest) -> dict[str, object]:
         body["from"] = table
     if "group_by" in question:
         body["group_by"] = _keys(question["group_by"])
-    if clip is not None:
-        body["per_individual"] = {"l2_clip": clip}
+    bounds = {"l2_clip": clip, "rows": question.get("rows")}
+    if any(bound is not None for bound in bounds.values()):
+        body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
     body["noise"] = _noise(question)
     body.update({name: value for name, value in question.items() if name in ("rule", "reuse")})
     return body
