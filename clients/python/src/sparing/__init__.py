@@ -7,6 +7,8 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
     print(f"{answer.value:.0f} ± {answer.half_width_95:.0f}")
 """
 
+from sparing._answers import Answer, Interval, Ranked
+from sparing._builder import DatasetQueries, QueryBuilder
 from sparing._chain import Chain
 from sparing._client import Client
 from sparing._columns import ColumnsError
@@ -31,7 +33,6 @@ from sparing._infer import infer_schema
 from sparing._models import (
     ActRow,
     Allowance,
-    Answer,
     Asker,
     BudgetRow,
     BudgetSummary,
@@ -75,10 +76,12 @@ __all__ = [
     "Condition",
     "ConflictError",
     "Dataset",
+    "DatasetQueries",
     "Group",
     "Guarantee",
     "IndividualBudget",
     "IndividualKey",
+    "Interval",
     "InvalidRequestError",
     "Item",
     "LastQuery",
@@ -89,7 +92,9 @@ __all__ = [
     "PrincipalKey",
     "PrincipalRow",
     "PublicCost",
+    "QueryBuilder",
     "QueryRequest",
+    "Ranked",
     "RateLimitedError",
     "Receipt",
     "ReleaseRow",

@@ -9,6 +9,7 @@ from typing import Self
 
 import httpx
 
+from sparing._builder import DatasetQueries
 from sparing._constants import CONNECT_TIMEOUT_S, ENV_API_KEY, ENV_URL, MAX_RETRIES, TIMEOUT_S
 from sparing._resources.allowances import Allowances
 from sparing._resources.datasets import Datasets
@@ -30,7 +31,7 @@ class Client:
     Attributes:
         datasets: register, fill and watch datasets (curators).
         principals: make and revoke keys (curators).
-        queries: ask (analysts).
+        queries: ask (analysts); `dataset(name).query()` writes the same step by step.
         allowances: the worst-case charges that may still be caused (analysts).
         me: an individual's own account (individuals).
     """
@@ -77,6 +78,10 @@ class Client:
         self.queries = Queries(sender)
         self.allowances = Allowances(sender)
         self.me = Me(sender)
+
+    def dataset(self, name: str) -> DatasetQueries:
+        """One dataset, for queries written step by step; nothing is sent yet."""
+        return DatasetQueries(name, self.queries, self.datasets)
 
     def close(self) -> None:
         """Close the connections. Calling it twice is harmless."""

@@ -14,3 +14,4 @@ RETRY_WAIT_MAX_S = 8.0
 RETRY_AFTER_MAX_S = 30.0  # longest wait that a server's Retry-After can cause
 
 PAGE_SIZE = 500
+BATCH_SIZE = 256  # queries in one request; the service takes no more

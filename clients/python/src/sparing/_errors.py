@@ -159,6 +159,14 @@ def error_of(response: httpx.Response) -> APIStatusError:
     )
 
 
+def refusal_of(outcome: object) -> APIStatusError | None:
+    """The exception for one outcome of a batch that is a problem document; None for an answer."""
+    if not isinstance(outcome, dict) or not isinstance(outcome.get("type"), str):
+        return None
+    status = int(outcome.get("status", 500))
+    return APIStatusError.by_status.get(status, APIStatusError)(status=status, body=outcome)
+
+
 def failure_of(error: httpx.RequestError) -> APIConnectionError:
     """The exception for a request without a response. It names the address and never a header."""
     url = error.request.url.copy_with(query=None, username=None, password=None)

@@ -49,6 +49,7 @@ class Value:
     """
 
     __slots__ = ("json",)
+    __array_ufunc__ = None  # so that numpy leaves `np.float64(2) * col("x")` to us
     __hash__ = None  # type: ignore[assignment]  # `==` builds a condition, so equality cannot find it in a set
 
     def __init__(self, json: Mapping[str, object]) -> None:
@@ -186,15 +187,23 @@ def histogram(column: str) -> Item:
     return Item({"histogram": {"column": column}})
 
 
+def plain(value: object) -> object:
+    """A scalar of numpy or pandas as Python's own; any other value as it is."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+
+
 def _operand(value: object) -> object:
     if isinstance(value, Value):
         return value.json
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a value is calculated from columns and numbers, not from {value!r}")
     return value
 
 
 def _literal(value: object) -> Literal:
+    value = plain(value)
     if isinstance(value, dt.date):
         return value.isoformat()
     if not isinstance(value, str | int | float | bool):

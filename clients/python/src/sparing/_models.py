@@ -11,7 +11,6 @@ from decimal import Decimal
 __all__ = [
     "ActRow",
     "Allowance",
-    "Answer",
     "Asker",
     "BudgetRow",
     "BudgetSummary",
@@ -207,42 +206,6 @@ class Asker:
 
     organisation: str | None = None
     purpose: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A released answer: the exact clipped sum over all individuals that could afford the query, plus noise.
-
-    That sum is what was counted. The truth, which those who could not pay and what was clipped belong to, may be
-    further off than `half_width_95`; while `coverage_certified`, no individual with the dataset's limit was left out.
-    `values` has one number per coordinate, in the order of `labels`; each is a multiple of `grid`.
-    """
-
-    id: str
-    sequence: int  # its place in the dataset's ledger
-    values: tuple[float, ...]
-    labels: tuple[Mapping[str, object], ...]  # {"country": "NO", "select": "count"}; empty above 10,000 coordinates
-    axes: tuple[Mapping[str, object], ...]  # the same in a few lines: the groups from the outermost in, then the items
-    sigma: float  # standard deviation of the noise in each coordinate, in the query's units
-    grid: float
-    dimension: int
-    half_width_95: float  # value ± this covers what was counted with probability 0.95 or more; not always the truth
-    worst_case_rho: Decimal
-    coverage_certified: bool  # public arithmetic alone proves that no one was left out
-    reused: bool  # released before; nothing was charged again
-    epoch: int
-    released_at: datetime
-    worst_case_share: float | None = None  # of the dataset's budget
-    largest_countable_norm: float | None = None  # a longer vector is beyond the smallest limit
-    warnings: tuple[str, ...] = ()  # likely mistakes, in words
-    idempotency_key: str | None = None  # the idempotency key of the query; None for a fetched answer
-
-    @property
-    def value(self) -> float:
-        """The number, for an answer with one coordinate; ValueError otherwise."""
-        if len(self.values) != 1:
-            raise ValueError(f"this answer has {len(self.values)} values; use .values")
-        return self.values[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

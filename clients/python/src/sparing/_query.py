@@ -3,12 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Required, TypedDict
 
-from sparing._expressions import Column, Condition, Group, Item, count
+from sparing._expressions import Column, Condition, Group, Item, count, plain
 
-__all__ = ["QueryRequest", "question_json"]
+__all__ = ["GroupKey", "NoiseRequest", "QueryRequest", "question_json"]
 
 GroupKey = str | Column | Group
 _NOISE = ("sigma", "rho", "share", "half_width")
+
+
+class NoiseRequest(TypedDict, total=False):
+    """The keyword arguments that state the noise."""
+
+    sigma: float  # standard deviation per coordinate, in the query's units
+    rho: float  # such that one individual is charged this at most
+    share: float  # such that one individual is charged at most this share of the dataset's budget
+    half_width: float  # at most such that an answer is within this of what was counted at `confidence`
+    confidence: float  # default 0.95; goes with half_width
 
 
 class QueryRequest(TypedDict, total=False):
@@ -39,18 +49,22 @@ def question_json(question: QueryRequest) -> dict[str, object]:
         TypeError: an argument is unknown.
         ValueError: not exactly one kind of noise is given.
     """
+    if not isinstance(question.get("dataset"), str):
+        raise TypeError("dataset must be the name of a dataset")
     unknown = set(question) - set(QueryRequest.__annotations__)
     if unknown:
         raise TypeError(f"a question has no argument {', '.join(sorted(unknown))}")
     body: dict[str, object] = {"version": 1, "select": _select(question.get("select", count()))}
     where, table, clip = question.get("where"), question.get("from_"), question.get("l2_clip")
+    if where is not None and not isinstance(where, Condition):
+        raise TypeError(f"where must be a condition such as col('age') >= 40, not {where!r}")
     if where is not None:
         body["where"] = where.json
     if table is not None:
         body["from"] = table
     if "group_by" in question:
         body["group_by"] = _keys(question["group_by"])
-    bounds = {"l2_clip": clip, "rows": question.get("rows")}
+    bounds = {"l2_clip": plain(clip), "rows": plain(question.get("rows"))}
     if any(bound is not None for bound in bounds.values()):
         body["per_individual"] = {name: bound for name, bound in bounds.items() if bound is not None}
     body["noise"] = _noise(question)
@@ -59,7 +73,11 @@ def question_json(question: QueryRequest) -> dict[str, object]:
 
 
 def _select(items: Item | Sequence[Item]) -> list[Mapping[str, object]]:
-    return [item.json for item in ([items] if isinstance(items, Item) else items)]
+    listed = [items] if isinstance(items, Item | str) else list(items)
+    for item in listed:
+        if not isinstance(item, Item):
+            raise TypeError(f"select must be count(), sum_('spend'), histogram('item') or a list of them, not {item!r}")
+    return [item.json for item in listed]
 
 
 def _keys(keys: GroupKey | Sequence[GroupKey]) -> list[object]:
@@ -68,11 +86,11 @@ def _keys(keys: GroupKey | Sequence[GroupKey]) -> list[object]:
 
 
 def _noise(question: QueryRequest) -> dict[str, object]:
-    given = {name: value for name, value in question.items() if name in _NOISE}
+    given = {name: plain(value) for name, value in question.items() if name in _NOISE}
     if len(given) != 1:
         raise ValueError("give exactly one of sigma, rho, share and half_width")
     if "half_width" in given:
-        return {**given, "confidence": question.get("confidence", 0.95)}
+        return {**given, "confidence": plain(question.get("confidence", 0.95))}
     if "confidence" in question:
         raise ValueError("confidence goes with half_width")
     return given

@@ -1,0 +1,162 @@
+"""Queries written step by step are the same documents as those of keyword arguments."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparing import Answer, APIReplyError, Client, InvalidRequestError, col, count, histogram
+from sparing._query import question_json
+
+
+def test_each_step_is_a_keyword(client: Client) -> None:
+    """Conditions are joined, keys and items follow each other, and the last noise counts."""
+    written = (
+        client.dataset("shop")
+        .query("visits")
+        .where(col("age") > 40)
+        .where(col("country").is_in(["NO"]) | col("vip").is_null())
+        .group_by("country")
+        .group_by(col("day").by("month"), "vip")
+        .count()
+        .count_individuals()
+        .sum(col("price") * 2)
+        .histogram("item")
+        .clip(3)
+        .rows(5)
+        .noise(half_width=10, confidence=0.9)
+        .noise(share=0.01)
+        .fresh()
+    )
+    assert written.json == {
+        "version": 1,
+        "from": "visits",
+        "where": {
+            "and": [
+                {"gt": [{"col": "age"}, 40]},
+                {"or": [{"in": [{"col": "country"}, ["NO"]]}, {"is_null": {"col": "vip"}}]},
+            ]
+        },
+        "group_by": ["country", {"bucket": {"column": "day", "by": "month"}}, "vip"],
+        "select": [
+            {"count": {}},
+            {"count_individuals": {}},
+            {"sum": {"of": {"mul": [{"col": "price"}, 2]}}},
+            {"histogram": {"column": "item"}},
+        ],
+        "per_individual": {"l2_clip": 3, "rows": 5},
+        "noise": {"share": 0.01},
+        "reuse": False,
+    }
+
+
+def test_a_step_leaves_the_query_before_it_alone(client: Client) -> None:
+    """A part may be used again."""
+    base = client.dataset("d").query().noise(sigma=1)
+    older = base.where(col("age") > 40)
+    assert "where" not in base.json
+    assert older.count().json["select"] == older.json["select"] == [{"count": {}}]
+    assert repr(older).startswith("QueryBuilder('d', sigma=1, where=")
+
+
+def test_nothing_is_sent_before_the_end(client: Client, script: Any, answer: Any) -> None:
+    """A preview, then the query under a key of one's own, and the facts of the dataset."""
+    preview = {"dimension": 1, "grid": 1, "sigma": 20, "half_width_95": 39, "worst_case_rho": "0.1", "warnings": ["w"]}
+    script.steps = [httpx.Response(200, json=preview), httpx.Response(200, json=answer)]
+    query = client.dataset("d").query().count().noise(sigma=20)
+    assert script.requests == []
+    assert query.preview().warnings == ("w",)
+    assert query.run(idempotency_key="k").idempotency_key == "k"
+    assert [request.url.path for request in script.requests] == [
+        "/v1/datasets/d/queries/preview",
+        "/v1/datasets/d/queries",
+    ]
+
+
+def test_scalars_of_numpy_and_pandas_are_numbers() -> None:
+    """As literals, in lists, and as the size of the noise."""
+    forty, half = np.array([40])[0], np.array([0.5], dtype="float32")[0]
+    asked: Any = {
+        "dataset": "d",
+        "where": (col("age") >= forty)
+        & col("item").is_in(pd.Series([1, 2]))
+        & (half * col("x") < 1)
+        & (col("day") >= pd.Timestamp("2026-03-31")),
+        "l2_clip": np.float64(2.0),
+        "sigma": np.float32(8),
+    }
+    document = json.loads(json.dumps(question_json(asked)))
+    assert document["noise"] == {"sigma": 8.0}
+    assert document["where"]["and"][:3] == [
+        {"ge": [{"col": "age"}, 40]},
+        {"in": [{"col": "item"}, [1, 2]]},
+        {"lt": [{"mul": [0.5, {"col": "x"}]}, 1]},
+    ]
+    assert document["where"]["and"][3] == {"ge": [{"col": "day"}, "2026-03-31T00:00:00"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sigma": 1}, "dataset must be the name"),
+        ({"dataset": "d", "sigma": 1, "select": "count"}, "select must be count"),
+        ({"dataset": "d", "sigma": 1, "select": [count(), 5]}, "select must be count"),
+        ({"dataset": "d", "sigma": 1, "where": "age > 40"}, "where must be a condition"),
+    ],
+)
+def test_a_wrong_argument_names_itself(wrong: Any, message: str, client: Client) -> None:
+    """Before anything is sent."""
+    with pytest.raises(TypeError, match=message):
+        client.queries.ask(**wrong)
+    with pytest.raises(TypeError, match=message):
+        client.queries.preview(**wrong)
+    with pytest.raises(TypeError, match="where takes a condition"):
+        client.dataset("d").query().where("age > 40")  # type: ignore[arg-type]
+
+
+def test_a_batch_answers_or_refuses_each_query(client: Client, script: Any, answer: Any) -> None:
+    """In requests of so many, with one key for each query, and progress after each request."""
+    problem = {
+        "type": "urn:sparing:problem:invalid-request",
+        "title": "No.",
+        "status": 422,
+        "detail": "No such column.",
+    }
+    script.steps = [
+        httpx.Response(200, json={"answers": [answer, problem]}),
+        httpx.Response(200, json={"answers": [answer]}),
+    ]
+    told: list[tuple[int, int]] = []
+    questions: Any = [{"dataset": "d", "sigma": n} for n in (1, 2)] + [
+        {"dataset": "d", "select": histogram("item"), "sigma": 3}
+    ]
+    found = list(
+        client.queries.batch(
+            questions,
+            idempotency_keys=["a", "b", "c"],
+            batch_size=2,
+            progress=lambda done, total: told.append((done, total)),
+        )
+    )
+    assert [type(each) for each in found] == [Answer, InvalidRequestError, Answer]
+    assert [each.idempotency_key for each in found] == ["a", "b", "c"]
+    assert told == [(2, 3), (3, 3)]
+    sent = [json.loads(body)["queries"] for body in script.bodies]
+    assert [[entry["idempotency_key"] for entry in part] for part in sent] == [["a", "b"], ["c"]]
+    assert sent[1][0]["query"] == question_json(questions[2])
+
+
+def test_a_batch_that_cannot_be_sent_is_refused(client: Client, script: Any) -> None:
+    """Another dataset, a missing key, and a reply without an outcome for each."""
+    one: Any = {"dataset": "d", "sigma": 1}
+    with pytest.raises(ValueError, match="of one dataset, not of d, e"):
+        client.queries.batch([one, one | {"dataset": "e"}])
+    with pytest.raises(ValueError, match="as many idempotency keys"):
+        client.queries.batch([one], idempotency_keys=[])
+    assert list(client.queries.batch([])) == []
+    script.steps = [httpx.Response(200, json={"answers": []})]
+    with pytest.raises(APIReplyError, match="an outcome for each of 1"):
+        list(client.queries.batch([one]))
