@@ -52,6 +52,7 @@ from sparing._models import (
     UploadReport,
 )
 from sparing._query import QueryRequest
+from sparing._sql import SQLError
 from sparing._version import __version__
 from sparing._width import half_width
 
@@ -98,6 +99,7 @@ __all__ = [
     "RateLimitedError",
     "Receipt",
     "ReleaseRow",
+    "SQLError",
     "ShareBin",
     "SparingError",
     "UnavailableError",

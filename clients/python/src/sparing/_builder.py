@@ -9,6 +9,7 @@ from sparing._models import Dataset, Preview
 from sparing._query import GroupKey, NoiseRequest, QueryRequest, question_json
 from sparing._resources.datasets import Datasets
 from sparing._resources.queries import Queries
+from sparing._sql import question_of
 
 __all__ = ["DatasetQueries", "QueryBuilder"]
 
@@ -27,6 +28,14 @@ class DatasetQueries:
         if from_ is not None:
             asked["from_"] = from_
         return QueryBuilder(asked, (), self._queries)
+
+    def sql(self, text: str) -> "QueryBuilder":
+        """The query of a SELECT, whose FROM names a table; noise and bounds are given as further steps.
+
+        Raises SQLError where the text has what the dialect does not, and ImportError without sqlglot.
+        """
+        items, found = question_of(text)
+        return QueryBuilder({**found, "dataset": self.name}, items, self._queries)
 
     def describe(self) -> Dataset:
         """The public facts of the dataset: guarantee, tables and domains."""

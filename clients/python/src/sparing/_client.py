@@ -5,12 +5,14 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import httpx
 
+from sparing._answers import Answer
 from sparing._builder import DatasetQueries
 from sparing._constants import CONNECT_TIMEOUT_S, ENV_API_KEY, ENV_URL, MAX_RETRIES, TIMEOUT_S
+from sparing._query import NoiseRequest
 from sparing._resources.allowances import Allowances
 from sparing._resources.datasets import Datasets
 from sparing._resources.me import Me
@@ -82,6 +84,27 @@ class Client:
     def dataset(self, name: str) -> DatasetQueries:
         """One dataset, for queries written step by step; nothing is sent yet."""
         return DatasetQueries(name, self.queries, self.datasets)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        dataset: str,
+        l2_clip: float | None = None,
+        rows: int | None = None,
+        reuse: bool = True,
+        idempotency_key: str | None = None,
+        **noise: Unpack[NoiseRequest],
+    ) -> Answer:
+        """Ask a query in SQL: `SELECT town, COUNT(*) FROM people GROUP BY town`, with noise and bounds beside it.
+
+        `dataset(name).sql(text)` gives the query itself, for a preview. Raises SQLError where the text has what the
+        dialect does not, ImportError without sqlglot, and what `queries.ask` raises.
+        """
+        query = self.dataset(dataset).sql(text).noise(**noise)
+        query = query if l2_clip is None else query.clip(l2_clip)
+        query = query if rows is None else query.rows(rows)
+        return (query if reuse else query.fresh()).run(idempotency_key=idempotency_key)
 
     def close(self) -> None:
         """Close the connections. Calling it twice is harmless."""

@@ -1,0 +1,312 @@
+"""A dialect of SQL for queries: `SELECT town, COUNT(*) FROM people WHERE age >= 40 GROUP BY town`.
+
+The text is parsed by sqlglot and translated node by node. A node that is not translated refuses the query, and so does
+any part of a translated node that has no meaning here: at the end every node of the tree must have been used.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from sparing._expressions import Condition, Group, Item
+from sparing._query import QueryRequest
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr as Expression
+
+__all__ = ["SQLError", "question_of"]
+
+TEXT_MAX: Final = 20_000
+DEPTH_MAX: Final = 14
+SUPPORTED: Final = (
+    "SELECT of grouping columns, COUNT(*), COUNT_INDIVIDUALS(), SUM(value) and HISTOGRAM(column); FROM one table; WHERE"
+    " with AND, OR, NOT, =, <>, <, <=, >, >=, IN, BETWEEN and IS NULL; values of columns, literals, +, -, *, ABS and"
+    " CLIP(value, low, high); GROUP BY columns, BINS(column, width or edges), DATE_TRUNC('month', column) and"
+    " EXTRACT(HOUR or ISODOW FROM column)"
+)
+_UNITS: Final = ("day", "week", "month", "quarter", "year")
+_PARTS: Final = {"HOUR": "hour", "ISODOW": "weekday"}
+_COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
+_FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
+
+
+class SQLError(ValueError):
+    """The text is not SQL, or has a part that this dialect does not; nothing was sent."""
+
+
+def question_of(text: str) -> tuple[tuple[Item, ...], QueryRequest]:
+    """The items and the `from_`, `where` and `group_by` of a query in SQL, without its dataset and noise.
+
+    Raises:
+        SQLError: the text cannot be read, is too long or too deep, or holds what the dialect does not have.
+        ImportError: sqlglot is not installed.
+    """
+    try:
+        import sqlglot  # noqa: PLC0415 - an extra of this library
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+    except ImportError:
+        raise ImportError("SQL needs sqlglot: pip install 'sparing-client[sql]'") from None
+    _check_size(text)
+    try:
+        trees = sqlglot.parse(text, read="postgres")
+        if len(trees) != 1 or trees[0] is None:
+            raise SQLError("give one SELECT, and nothing after it")
+        return _Translation().question(trees[0])
+    except SqlglotError as error:
+        raise SQLError(f"the text is not SQL: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise SQLError("the text is nested too deeply") from None
+
+
+def _check_size(text: str) -> None:
+    """Before parsing, whose recursion has no bound of its own."""
+    if len(text) > TEXT_MAX:
+        raise SQLError(f"the text has more than {TEXT_MAX} characters")
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    if deepest > DEPTH_MAX:
+        raise SQLError(f"parentheses are nested more than {DEPTH_MAX} deep")
+
+
+class _Translation:
+    """One tree; `_used` are the nodes that have been given a meaning."""
+
+    def __init__(self) -> None:
+        self._used: set[int] = set()
+        self._table = ""
+
+    def question(self, tree: "Expression") -> tuple[tuple[Item, ...], QueryRequest]:
+        if _kind(tree) != "Select":
+            raise _refused(tree)
+        parts = self._parts(tree, "expressions", "from_", "where", "group")
+        self._table = self._from(parts["from_"])
+        question: QueryRequest = {"from_": self._table}  # type: ignore[typeddict-item]  # the caller gives the dataset
+        if parts["where"] is not None:
+            (condition,) = self._parts(parts["where"], "this").values()
+            question["where"] = Condition(self._condition(condition))
+        keys: list[tuple[str, str | Group]] = []
+        if parts["group"] is not None:
+            grouped = self._parts(parts["group"], "expressions")["expressions"]
+            keys = [(_text(key), self._key(key)) for key in grouped]
+            question["group_by"] = [key for _, key in keys]
+        items = self._items(parts["expressions"], [text for text, _ in keys])
+        if not items:
+            raise SQLError("select at least one of COUNT(*), COUNT_INDIVIDUALS(), SUM(value) and HISTOGRAM(column)")
+        left = [node for node in tree.walk() if id(node) not in self._used]
+        if left:
+            raise _refused(left[0])
+        return tuple(items), question
+
+    def _parts(self, node: "Expression", *names: str) -> dict[str, Any]:
+        """The named parts of a node, None where they are absent; any other part that is there refuses the query."""
+        self._used.add(id(node))
+        for name, part in node.args.items():
+            if name not in names and part not in (None, False, [], ""):
+                raise _refused(part if hasattr(part, "args") else node, name)
+        return {name: node.args.get(name) for name in names}
+
+    def _from(self, node: "Expression | None") -> str:
+        if node is None:
+            raise SQLError("name the table: FROM people")
+        table = self._parts(node, "this")["this"]
+        if _kind(table) != "Table":
+            raise _refused(table)
+        return self._name(self._parts(table, "this")["this"])
+
+    def _name(self, node: "Expression") -> str:
+        if _kind(node) != "Identifier":
+            raise _refused(node)
+        return str(self._parts(node, "this", "quoted")["this"])
+
+    def _items(self, nodes: Iterable["Expression"], grouped: Sequence[str]) -> list[Item]:
+        items = []
+        for node in nodes:
+            if _text(node) in grouped:
+                self._used.update(id(each) for each in node.walk())  # the same text as a key, which was translated
+                continue
+            items.append(self._item(node))
+        return items
+
+    def _item(self, node: "Expression") -> Item:
+        kind = _kind(node)
+        if kind == "Count":
+            star = self._parts(node, "this", "big_int")["this"]
+            if _kind(star) != "Star":
+                raise SQLError("write COUNT(*), or COUNT_INDIVIDUALS() for the number of individuals")
+            self._parts(star)
+            return Item({"count": {}})
+        if kind == "Sum":
+            value = self._value(self._parts(node, "this")["this"])
+            return Item({"sum": {"column": value["col"]} if "col" in value else {"of": value}})
+        name, arguments = self._called(node)
+        if name == "COUNT_INDIVIDUALS" and not arguments:
+            return Item({"count_individuals": {}})
+        if name == "HISTOGRAM" and len(arguments) == 1:
+            return Item({"histogram": {"column": self._column(arguments[0])}})
+        if kind == "Column":
+            raise SQLError(f"{_text(node)} is neither counted nor in GROUP BY")
+        raise _refused(node)
+
+    def _called(self, node: "Expression") -> tuple[str, list["Expression"]]:
+        """The name in capitals and the arguments of a function that SQL does not know."""
+        if _kind(node) != "Anonymous":
+            return "", []
+        parts = self._parts(node, "this", "expressions")
+        return str(parts["this"]).upper(), parts["expressions"]
+
+    def _key(self, node: "Expression") -> str | Group:
+        kind = _kind(node)
+        if kind == "Column":
+            return self._column(node)
+        if kind == "TimestampTrunc":
+            parts = self._parts(node, "this", "unit")
+            unit = str(self._parts(parts["unit"], "this", "is_string")["this"]).lower()
+            if unit not in _UNITS:
+                raise SQLError(f"DATE_TRUNC takes {', '.join(_UNITS)}, not {unit}")
+            return Group({"bucket": {"column": self._column(parts["this"]), "by": unit}})
+        if kind == "Extract":
+            parts = self._parts(node, "this", "expression")
+            part = str(self._parts(parts["this"], "this")["this"]).upper()
+            if part not in _PARTS:
+                raise SQLError(f"EXTRACT takes HOUR and ISODOW, not {part}")
+            return Group({"bucket": {"column": self._column(parts["expression"]), "by": _PARTS[part]}})
+        name, arguments = self._called(node)
+        if name == "BINS" and len(arguments) > 1:
+            column, cuts = self._column(arguments[0]), [self._literal(each) for each in arguments[1:]]
+            return Group({"bin": {"column": column, **({"width": cuts[0]} if len(cuts) == 1 else {"edges": cuts})}})
+        raise _refused(node)
+
+    def _condition(self, node: "Expression") -> dict[str, Any]:
+        kind = _kind(node)
+        if kind == "Paren":
+            return self._condition(self._parts(node, "this")["this"])
+        if kind in {"And", "Or"}:
+            return {kind.lower(): [self._condition(part) for part in self._flat(node, kind)]}
+        if kind == "Not":
+            return {"not": self._condition(self._parts(node, "this")["this"])}
+        if kind in _COMPARISONS:
+            return self._comparison(node, _COMPARISONS[kind])
+        if kind == "In":
+            parts = self._parts(node, "this", "expressions")
+            return {"in": [self._value(parts["this"]), [self._literal(each) for each in parts["expressions"] or []]]}
+        if kind == "Between":
+            parts = self._parts(node, "this", "low", "high")
+            return {"between": [self._value(parts["this"]), *(self._literal(parts[end]) for end in ("low", "high"))]}
+        if kind == "Is":
+            parts = self._parts(node, "this", "expression", "negate")
+            if _kind(parts["expression"]) != "Null":
+                raise SQLError("write IS NULL or IS NOT NULL; a boolean is compared with = TRUE")
+            self._parts(parts["expression"])
+            is_null = {"is_null": self._value(parts["this"])}
+            return {"not": is_null} if parts["negate"] else is_null
+        raise _refused(node)
+
+    def _flat(self, node: "Expression", kind: str) -> list["Expression"]:
+        """The parts of a chain of one operator, as one list."""
+        found, waiting = [], [node]
+        while waiting:
+            each = waiting.pop()
+            if _kind(each) == kind:
+                parts = self._parts(each, "this", "expression")
+                waiting += [parts["expression"], parts["this"]]
+            else:
+                found.append(each)
+        return found
+
+    def _comparison(self, node: "Expression", word: str) -> dict[str, Any]:
+        left, right = self._parts(node, "this", "expression").values()
+        if _is_literal(left) and not _is_literal(right):
+            return {_FLIPPED[word]: [self._value(right), self._literal(left)]}
+        return {word: [self._value(left), self._operand(right)]}
+
+    def _operand(self, node: "Expression") -> object:
+        return self._literal(node) if _is_literal(node) else self._value(node)
+
+    def _value(self, node: "Expression") -> dict[str, Any]:
+        kind = _kind(node)
+        if kind == "Paren":
+            return self._value(self._parts(node, "this")["this"])
+        if kind == "Column":
+            return {"col": self._column(node)}
+        if kind in _ARITHMETIC:
+            left, right = self._parts(node, "this", "expression").values()
+            return {_ARITHMETIC[kind]: [self._operand(left), self._operand(right)]}
+        if kind == "Neg":
+            return {"sub": [0, self._value(self._parts(node, "this")["this"])]}
+        if kind == "Abs":
+            return {"abs": self._value(self._parts(node, "this")["this"])}
+        name, arguments = self._called(node)
+        if name == "CLIP" and len(arguments) == 3:
+            return {"clip": [self._value(arguments[0]), *(self._literal(each) for each in arguments[1:])]}
+        raise _refused(node)
+
+    def _column(self, node: "Expression") -> str:
+        """A column of the table, or of the individuals as `people.town`."""
+        if _kind(node) != "Column":
+            raise SQLError(f"{_text(node)} must be a column")
+        parts = self._parts(node, "this", "table")
+        name = self._name(parts["this"])
+        if parts["table"] is None:
+            return name
+        table = self._name(parts["table"])
+        return name if table == self._table else f"{table}.{name}"
+
+    def _literal(self, node: "Expression") -> object:
+        kind = _kind(node)
+        if kind == "Paren":
+            return self._literal(self._parts(node, "this")["this"])
+        if kind == "Boolean":
+            return bool(self._parts(node, "this")["this"])
+        if kind == "Neg":
+            number = self._literal(self._parts(node, "this")["this"])
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise _refused(node)
+            return -number
+        if kind == "Cast":
+            return self._time(node)
+        if kind == "Literal":
+            parts = self._parts(node, "this", "is_string")
+            return str(parts["this"]) if parts["is_string"] else _number(str(parts["this"]))
+        raise SQLError(f"{_text(node)} must be a literal")
+
+    def _time(self, node: "Expression") -> object:
+        """DATE '2026-03-31' and TIMESTAMP '...', which are texts with a type."""
+        parts = self._parts(node, "this", "to")
+        kind = str(self._parts(parts["to"], "this")["this"]).rpartition(".")[2]
+        if kind not in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"} or not parts["this"].args.get("is_string"):
+            raise _refused(node)
+        return self._literal(parts["this"])
+
+
+def _kind(node: object) -> str:
+    return type(node).__name__
+
+
+def _is_literal(node: "Expression") -> bool:
+    inner: Any = node
+    while _kind(inner) in {"Paren", "Neg"}:
+        inner = inner.args["this"]
+    return _kind(inner) in {"Literal", "Boolean", "Cast", "Null"}
+
+
+def _number(text: str) -> int | float:
+    number = Decimal(text)
+    return (
+        int(number)
+        if number == number.to_integral_value() and "e" not in text.lower() and "." not in text
+        else float(number)
+    )
+
+
+def _text(node: "Expression") -> str:
+    render: Callable[..., str] = node.sql
+    return render(dialect="postgres")
+
+
+def _refused(node: object, part: str = "") -> SQLError:
+    shown = _text(node) if hasattr(node, "sql") else str(node)  # type: ignore[arg-type]
+    what = f"{part.rstrip('_').upper().replace('_', ' ')} in {shown}" if part else shown
+    return SQLError(f"{what[:200]} is not supported. Supported are: {SUPPORTED}.")
