@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.core.arrays import take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
-from service.engine.row_view import TableRows, interval_tables
+from service.engine.row_view import TableRows, code_tables
 from service.engine.selection import Select, columns_of, conjuncts, every, selection
 from service.engine.sparse_vectors import Entries
 from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
@@ -94,8 +94,8 @@ class PreparedPlan:
 
     @cached_property
     def tables(self) -> Mapping[str, Codes]:
-        """Of columns in intervals: the interval by the code."""
-        return interval_tables(self.plan.columns)
+        """Of columns in intervals and with weights: their codes by the code that they are of."""
+        return code_tables(self.plan.columns)
 
     @cached_property
     def own_columns(self) -> tuple[str, ...]:

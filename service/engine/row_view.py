@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import take
 from service.query.coding import Coding
-from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, QueryColumn, Term
+from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, QueryColumn, Term, Weighted
 from service.query.working_memory import INTERVAL_TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
@@ -67,6 +67,11 @@ class RowView(Mapping[str, Codes]):
                 return take(self._table.tables[name], self[cut])
             case Intervals() as formula:
                 return interval_codes(formula, column.coding, self[formula.column])
+            case Weighted(column=weighed) if name in self._table.tables:
+                return take(self._table.tables[name], self[weighed])
+            case Weighted() as formula:
+                weighed_coding = self._table.columns[formula.column].coding
+                return weighted_codes(formula, column.coding, weighed_coding, self[formula.column])
             case Cyclic() as formula:
                 return self._cyclic(formula, column.coding)
 
@@ -114,18 +119,30 @@ class RowView(Mapping[str, Codes]):
         return (self._rows.stop - self._rows.start if isinstance(self._rows, slice) else self._rows.size,)
 
 
-def interval_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
-    """For each column in intervals of a small domain: the interval of every code of what it cuts up, NULL too."""
-    return {
-        name: interval_codes(
-            column.formula,
-            column.coding,
-            np.arange(columns[column.formula.column].coding.null_code + 1, dtype=np.uint64),
-        )
-        for name, column in columns.items()
-        if isinstance(column.formula, Intervals)
-        and columns[column.formula.column].coding.span <= INTERVAL_TABLE_SPAN_MAX
-    }
+def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
+    """For each column in intervals or with weights, of a small domain: its code by every code, NULL too."""
+    tables = {}
+    for name, column in columns.items():
+        if not isinstance(column.formula, (Intervals, Weighted)):
+            continue
+        own = columns[column.formula.column].coding
+        if own.span <= INTERVAL_TABLE_SPAN_MAX:
+            codes = np.arange(own.null_code + 1, dtype=np.uint64)
+            tables[name] = (
+                interval_codes(column.formula, column.coding, codes)
+                if isinstance(column.formula, Intervals)
+                else weighted_codes(column.formula, column.coding, own, codes)
+            )
+    return tables
+
+
+def weighted_codes(formula: Weighted, coding: Coding, own: Coding, codes: Codes) -> Codes:
+    """The weight (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL."""
+    listed, steps = np.array(formula.codes, dtype=np.int64), np.array(formula.steps, dtype=np.int64)
+    sought = codes.astype(np.int64)
+    places = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
+    weights = np.where(listed[places] == sought, steps[places], 0)
+    return _coded(weights - coding.offset, codes == own.null_code, coding)
 
 
 def interval_codes(formula: Intervals, coding: Coding, codes: Codes) -> Codes:

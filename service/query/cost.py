@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from service.query.formulas import Intervals, OwnColumn
+from service.query.formulas import Intervals, OwnColumn, Weighted, listed
 from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Domain, Histogram, Layout, domain_of
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
@@ -199,12 +199,12 @@ def _calculations(plan: Plan) -> int:
 
 
 def _interval_steps(plan: Plan) -> int:
-    """The steps in which the interval of one value is searched for, where the domain is too large for a table."""
+    """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
     steps = 0
     for column in plan.columns.values():
-        if isinstance(column.formula, Intervals):
+        if isinstance(column.formula, (Intervals, Weighted)):
             is_wide = plan.columns[column.formula.column].coding.span > INTERVAL_TABLE_SPAN_MAX
-            steps += 2 * len(column.formula.thresholds).bit_length() if is_wide else 0
+            steps += 2 * listed(column.formula).bit_length() if is_wide else 0
     return steps
 
 

@@ -12,7 +12,19 @@ from typing import Literal
 from service.query.coding import Coding
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
 
-__all__ = ["Calculated", "Cyclic", "Formula", "Intervals", "Kind", "OwnColumn", "QueryColumn", "Term", "rounded"]
+__all__ = [
+    "Calculated",
+    "Cyclic",
+    "Formula",
+    "Intervals",
+    "Kind",
+    "OwnColumn",
+    "QueryColumn",
+    "Term",
+    "Weighted",
+    "listed",
+    "rounded",
+]
 
 Kind = Literal["category", "integer", "real", "date", "datetime", "boolean"]
 DeclaredColumn = CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn | BooleanColumn
@@ -64,7 +76,16 @@ class Cyclic:
     modulus: int | None
 
 
-Formula = OwnColumn | Calculated | Intervals | Cyclic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighted:
+    """The steps of the code where it is one of `codes`, which increase, and else zero."""
+
+    column: str
+    codes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+Formula = OwnColumn | Calculated | Intervals | Cyclic | Weighted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +106,14 @@ class QueryColumn:
     @property
     def shape(self) -> Hashable:
         """The facts that the cost of calculating the column depends on."""
-        thresholds = len(self.formula.thresholds) if isinstance(self.formula, Intervals) else 0
-        return type(self.formula), thresholds, self.coding.dtype
+        return type(self.formula), listed(self.formula), self.coding.dtype
+
+
+def listed(formula: Formula | None) -> int:
+    """How many codes are listed that a value is sought among."""
+    if isinstance(formula, Intervals):
+        return len(formula.thresholds)
+    return len(formula.codes) if isinstance(formula, Weighted) else 0
 
 
 def rounded(steps: int, shift: int) -> int:

@@ -11,8 +11,8 @@ from pydantic_core import PydanticCustomError
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
 from service.query.conditions_ast import Condition
-from service.query.schema import ROWS_PER_INDIVIDUAL_MAX
-from service.query.values_ast import ColumnName, ColumnRef, GroupKey, Row
+from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX
+from service.query.values_ast import ColumnName, ColumnRef, GroupKey, Row, Value
 
 __all__ = [
     "CountIndividualsItem",
@@ -20,6 +20,7 @@ __all__ = [
     "HalfWidth",
     "HistogramItem",
     "Item",
+    "LinearItem",
     "Noise",
     "PerIndividual",
     "Query",
@@ -31,9 +32,11 @@ __all__ = [
 
 SELECT_MAX = 64
 GROUP_BY_MAX = 32
+WEIGHTS_MAX = 2**15
 MAGNITUDE_MAX = 1e100  # of a noise parameter: powers of two within reach of it scale without overflow
 CLIP_MIN, CLIP_MAX = 1e-30, 1e30
 
+Weight = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
 
 
@@ -96,15 +99,60 @@ class HistogramItem(Closed):
     histogram: OfColumn
 
 
+class Weights(Closed):
+    """The weight of each listed value of a column; any other value weighs nothing."""
+
+    indices: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY]
+    values: Annotated[tuple[Weight, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY]
+
+    @model_validator(mode="after")
+    def _pairs(self) -> "Weights":
+        if len(self.indices) != len(self.values):
+            raise PydanticCustomError("weights_length", "must have as many values as indices")
+        return self
+
+
+def _weights_kind(weights: object) -> str:
+    return "(several)" if isinstance(weights, list | tuple) else "(one)"
+
+
+class Linear(Closed):
+    """A column and one functional of it, or several."""
+
+    column: ColumnName
+    weights: Annotated[
+        Annotated[Weights, Tag("(one)")]
+        | Annotated[
+            tuple[Weights, ...], Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)")
+        ],
+        Discriminator(_weights_kind),
+    ]
+
+    @property
+    def functionals(self) -> tuple[Weights, ...]:
+        """One for each coordinate."""
+        return self.weights if isinstance(self.weights, tuple) else (self.weights,)
+
+
+class LinearItem(Closed):
+    """One coordinate for each functional: the weight of the column's value of each selected row."""
+
+    KIND: ClassVar = "linear"
+    linear: Linear
+
+
 Item = Annotated[
     Annotated[CountItem, Tag("(count)")]
     | Annotated[CountIndividualsItem, Tag("(count_individuals)")]
     | Annotated[SumItem, Tag("(sum)")]
-    | Annotated[HistogramItem, Tag("(histogram)")],
+    | Annotated[HistogramItem, Tag("(histogram)")]
+    | Annotated[LinearItem, Tag("(linear)")],
     Discriminator(
         only_key,
         custom_error_type="item_kind",
-        custom_error_message="must be an object with exactly one of the keys count, count_individuals, sum, histogram",
+        custom_error_message=(
+            "must be an object with exactly one of the keys count, count_individuals, sum, histogram, linear"
+        ),
     ),
 ]
 

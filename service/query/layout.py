@@ -62,15 +62,16 @@ class CountIndividuals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """The column's value of each selected row."""
+    """The column's value of each selected row; `name` is that of a functional."""
 
     column: str
     size: int = 1
+    name: str | None = None
 
     @property
     def title(self) -> str:
         """As labels write it."""
-        return f"sum({self.column})"
+        return f"sum({self.column})" if self.name is None else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.compile_conditions import predicate_of
 from service.query.formulas import QueryColumn
+from service.query.functionals import functionals_of
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.group_keys import Group, countable, group_of
-from service.query.language import CountIndividualsItem, CountItem, HistogramItem, Item, Query, SumItem
+from service.query.language import (
+    SELECT_MAX,
+    CountIndividualsItem,
+    CountItem,
+    HistogramItem,
+    Item,
+    LinearItem,
+    Query,
+    SumItem,
+)
 from service.query.layout import (
     Axis,
     Count,
@@ -133,6 +143,8 @@ def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Countable |
     layout = Layout(groups=tuple((group.label, group.domain) for group in groups), items=tuple(items))
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
+    if len(items) > SELECT_MAX:
+        raise QueryProblem.of("select", f"has more than {SELECT_MAX} items and functionals")
     return layout
 
 
@@ -144,10 +156,22 @@ def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Counta
         if item in places:
             raise QueryProblem.of(field, f"repeats select[{places[item]}]")
         places[item] = place
-        yield _item(item, query, columns, field)
+        if isinstance(item, LinearItem):
+            yield from _functionals(item, columns, place)
+        else:
+            yield _item(item, query, columns, field)
 
 
-def _item(item: Item, query: Query, columns: RowColumns, field: str) -> tuple[PlanItem, Countable | None]:
+def _functionals(item: LinearItem, columns: RowColumns, place: int) -> Iterator[tuple[PlanItem, Countable | None]]:
+    name = f"linear({item.linear.column})"
+    is_one = not isinstance(item.linear.weights, tuple)
+    for number, column in enumerate(functionals_of(item.linear, columns, place)):
+        yield Sum(column=column.name, name=name if is_one else f"{name}[{number}]"), None
+
+
+def _item(
+    item: CountItem | CountIndividualsItem | SumItem | HistogramItem, query: Query, columns: RowColumns, field: str
+) -> tuple[PlanItem, Countable | None]:
     match item:
         case CountItem():
             return Count(), None
@@ -208,7 +232,8 @@ def _rows_kept(query: Query, table: DataTable) -> int | None:
 
 def _has_one_norm(query: Query, table: DataTable) -> bool:
     """Each individual has one row, and a row is counted at one coordinate."""
-    return table.kind == "individuals" and len(query.select) == 1 and not isinstance(query.select[0], SumItem)
+    is_sum = isinstance(query.select[0], (SumItem, LinearItem))
+    return table.kind == "individuals" and len(query.select) == 1 and not is_sum
 
 
 def _extent(item: PlanItem, columns: RowColumns) -> Extent:

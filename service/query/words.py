@@ -46,6 +46,10 @@ def _item(item: _Node) -> str:
         return kind
     if kind == "count_individuals":
         return "individuals"
+    if kind == "linear":
+        weights = body["weights"] if isinstance(body["weights"], list | tuple) else [body["weights"]]
+        counts = _shortened([str(len(each["indices"])) for each in weights])
+        return f"weights of {', '.join(counts)} values of {body['column']}"
     return f"{kind} of {_value(body['of']) if 'of' in body else body['column']}"
 
 

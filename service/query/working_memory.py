@@ -7,7 +7,7 @@ is bounded by the capacity and the dimension.
 
 from typing import Final
 
-from service.query.formulas import Intervals, QueryColumn
+from service.query.formulas import Intervals, QueryColumn, Weighted, listed
 from service.query.layout import Count, CountIndividuals
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
@@ -66,7 +66,7 @@ _SORTED_ROW: Final = 64  # of rows sorted by their contents: order, owner and pl
 _SORTED_CODE: Final = 8
 _CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
 _CALCULATING: Final = 48  # steps of both operands and the result, and masks
-_THRESHOLD: Final = 16  # of an interval
+_THRESHOLD: Final = 48  # of an interval or weight
 _TABLES: Final = 48 * INTERVAL_TABLE_SPAN_MAX  # of intervals by code, while it is made
 _VALUE: Final = 64  # of a list of values
 
@@ -152,7 +152,7 @@ def _calculated_bytes(plan: Plan) -> int:
 
 
 def _interval_table_bytes(column: QueryColumn) -> int:
-    return _THRESHOLD * len(column.formula.thresholds) + _TABLES if isinstance(column.formula, Intervals) else 0
+    return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 
 def _values_bytes(predicate: Predicate, plan: Plan) -> int:

@@ -219,6 +219,12 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
     entries, offset = [], 0
     for item in select:
         ((kind, body),) = item.items()
+        if kind == "linear":
+            for place, weights in enumerate(_functionals(body)):
+                weight = dict(zip(weights["indices"], weights["values"], strict=True)).get(row[body["column"]], 0)
+                entries.append((offset + place, Fraction(weight)))
+            offset += _size(item, columns)
+            continue
         value = (
             1
             if kind in {"count", "count_individuals"}
@@ -235,4 +241,10 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
 
 
 def _size(item: dict[str, Any], columns: Columns) -> int:
+    if "linear" in item:
+        return len(_functionals(item["linear"]))
     return len(domain(columns[item["histogram"]["column"]])) if "histogram" in item else 1
+
+
+def _functionals(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return body["weights"] if isinstance(body["weights"], list) else [body["weights"]]

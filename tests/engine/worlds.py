@@ -146,11 +146,24 @@ _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
     + [{"sum": {"column": name}} for name in ("level", "spend", "balance")]
     + [{"sum": {"of": value}} for value in _CALCULATED["people"]]
+    + [
+        {
+            "linear": {
+                "column": "country",
+                "weights": [{"indices": ["DK"], "values": [7]}, {"indices": ["SE", "NO"], "values": [-1.5, 0]}],
+            }
+        },
+        {"linear": {"column": "level", "weights": {"indices": [-2, 3], "values": [1, 1]}}},
+    ]
     + [{"histogram": {"column": name}} for name in ("area", "member", "born")],
     "visits": _COUNTS
     + [{"sum": {"column": name}} for name in ("amount", "cost", "people.level")]
     + [{"sum": {"of": value}} for value in _CALCULATED["visits"]]
     + [{"histogram": {"column": "people.area"}}]
+    + [
+        {"linear": {"column": "item", "weights": {"indices": [998, 0, 2], "values": [-3, 2, 5]}}},
+        {"linear": {"column": "item", "weights": {"indices": [1, 999], "values": [0.5, -0.25]}}},
+    ]
     + [{"histogram": {"column": "item"}}],
 }
 

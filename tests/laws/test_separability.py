@@ -62,6 +62,20 @@ TYPES: dict[str, dict[str, Any]] = {
         "group_by": ["people.level", {"bucket": {"column": "at", "by": "hour"}}],
         "per_individual": {"l2_clip": 3.0},
     },
+    "functionals": {
+        "from": "visits",
+        "select": [
+            {
+                "linear": {
+                    "column": "amount",
+                    "weights": [{"indices": [*range(-3, 4)], "values": [n, 1, 2, 0.5, 1, 2, -9]} for n in (1, 2)],
+                }
+            },
+            {"linear": {"column": "people.country", "weights": {"indices": ["NO", "SE", "DK"], "values": [2, 1, 3]}}},
+        ],
+        "group_by": ["online"],
+        "per_individual": {"l2_clip": 4.0},
+    },
     "events_once": {
         "from": "visits",
         "select": [{"count_individuals": {}}, {"count": {}}],

@@ -147,6 +147,8 @@ def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
         [{"count": {}}, *({"sum": {"column": name}} for name in ("age", "level", "spend", "balance"))]
         + [{"histogram": {"column": name}} for name in ("age", "grade", "area", "joined")]
         + [{"sum": {"of": value}} for value in CALCULATED]
+        + [{"linear": {"column": "country", "weights": {"indices": ["SE", "DK"], "values": [1, -2.5]}}}]
+        + [{"linear": {"column": "area", "weights": [{"indices": [n], "values": [n]} for n in (1, 4)]}}]
     )
     names = ["country", "member", "level", *PARTS]
     groups = st.lists(st.sampled_from(names), unique_by=lambda key: str(key).partition("edges")[0], max_size=3)

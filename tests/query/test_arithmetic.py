@@ -152,7 +152,7 @@ def test_only_like_is_compared_with_like(left: str, right: str, is_ordered: bool
         compared.compared(*sides, "w", is_ordered=is_ordered)
 
 
-@given(st.lists(st.sampled_from(["age", "level", "spend", 1, -1, 0.5, 1.0]), min_size=3, max_size=3), st.data())
+@given(st.lists(st.sampled_from(["age", "level", "spend", 1, -1, 0.5]), min_size=3, max_size=3), st.data())
 def test_different_values_have_different_texts(operands: list[Any], data: st.DataObject) -> None:
     """A plan names columns by them."""
 

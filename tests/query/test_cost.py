@@ -138,6 +138,11 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"from_": "visits", "per_individual": {"l2_clip": 3.0, "rows": 9}},
     ),
     ("a calculation", {"where": {"ge": [{"col": "age"}, 4]}}, {"where": {"ge": [{"add": [{"col": "age"}, 1]}, 4]}}),
+    (
+        "a functional",
+        {"from_": "visits", "select": [{"sum": {"column": "day"}}]},
+        {"from_": "visits", "select": [{"linear": {"column": "day", "weights": {"indices": [1], "values": [364]}}}]},
+    ),
     ("a bin", {"group_by": ["country"]}, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
     (
         "a bin of many values",

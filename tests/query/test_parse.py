@@ -56,7 +56,7 @@ def test_every_valid_query_is_read(asked: dict[str, Any]) -> None:
         ({"select": []}, ["select"]),
         ({"select": {}}, ["select"]),
         ({"select": [{"count": {}}] * 65}, ["select"]),
-        ({"select": [{"linear": {"column": "item"}}]}, ["select[0]"]),
+        ({"select": [{"nonlinear": {"column": "item"}}]}, ["select[0]"]),
         ({"select": [{"count": {}}, {"gradient": {}}, 3]}, ["select[1]", "select[2]"]),
         ({"select": [{"count": {}, "sum": {"column": "age"}}]}, ["select[0]"]),
         ({"select": [{}]}, ["select[0]"]),

@@ -81,6 +81,10 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
         ({"where": {"or": [{"eq": [{"col": "a"}, 1]}]}}, "count of visits where a = 1, σ 18"),
         ({"where": {"not": {"eq": [{"col": "a"}, 1]}}}, "count of visits where not (a = 1), σ 18"),
         ({"group_by": ["country", "day"]}, "count of visits, by country and day, σ 18"),
+        (
+            {"select": [{"linear": {"column": "item", "weights": {"indices": [1, 2], "values": [3, 4.5]}}}]},
+            "weights of 2 values of item in visits, σ 18",
+        ),
         ({"select": [{"count_individuals": {}}]}, "individuals in visits, σ 18"),
         ({"per_individual": {"rows": 5}}, "count of visits, at most 5 rows per person, σ 18"),
         ({"per_individual": {"l2_clip": 3}}, "count of visits, clipped to 3 per person, σ 18"),

@@ -104,6 +104,18 @@ WORST = {
         rows_each=20,
         query={"from": "visits", "select": [{"sum": {"of": OWN}}], "group_by": [BINNED, "people.member"]} | SHORT,
     ),
+    "functionals": Worst(
+        people=20_000,
+        rows_each=20,
+        query={
+            "from": "visits",
+            "select": [
+                {"linear": {"column": "age", "weights": [{"indices": list(range(60, 121)), "values": [9.5] * 61}] * 2}},
+                {"linear": {"column": "wide", "weights": {"indices": list(range(2**14)), "values": [1] * 2**14}}},
+            ],
+        }
+        | SHORT,
+    ),
     "first rows": Worst(
         people=20_000,
         rows_each=20,

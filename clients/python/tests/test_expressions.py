@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparing import Condition, col, count, count_individuals, histogram, sum_
+from sparing import Condition, col, count, count_individuals, histogram, linear, sum_
 
 AGE, AREA = {"col": "age"}, {"col": "area"}
 
@@ -79,6 +79,12 @@ def test_groups_and_sums_of_values() -> None:
     assert col("day").by("month").json == {"bucket": {"column": "day", "by": "month"}}
     assert sum_(col("spend")).json == sum_("spend").json
     assert sum_(col("spend") * col("age")).json == {"sum": {"of": {"mul": [{"col": "spend"}, AGE]}}}
+    assert linear("item", {3: 0.5, 17: -2}).json == {
+        "linear": {"column": "item", "weights": {"indices": [3, 17], "values": [0.5, -2]}}
+    }
+    assert linear("item", [{3: 1}, {4: 1}]).json == {
+        "linear": {"column": "item", "weights": [{"indices": [3], "values": [1]}, {"indices": [4], "values": [1]}]}
+    }
     for wrong in ({}, {"edges": [1, 2], "width": 1}):
         with pytest.raises(ValueError, match="either edges or width"):
             col("age").bins(**wrong)  # type: ignore[arg-type]

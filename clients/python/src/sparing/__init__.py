@@ -28,7 +28,19 @@ from sparing._errors import (
     UnavailableError,
     Wrong,
 )
-from sparing._expressions import Column, Condition, Group, Item, Value, col, count, count_individuals, histogram, sum_
+from sparing._expressions import (
+    Column,
+    Condition,
+    Group,
+    Item,
+    Value,
+    col,
+    count,
+    count_individuals,
+    histogram,
+    linear,
+    sum_,
+)
 from sparing._infer import infer_schema
 from sparing._models import (
     ActRow,
@@ -113,6 +125,7 @@ __all__ = [
     "half_width",
     "histogram",
     "infer_schema",
+    "linear",
     "sum_",
 ]
 

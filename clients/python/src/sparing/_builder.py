@@ -1,10 +1,11 @@
 """A query written step by step: `client.dataset("visits").query().where(...).count().noise(sigma=20).run()`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, Unpack
 
 from sparing._answers import Answer
-from sparing._expressions import Condition, Item, Value, count, count_individuals, histogram, sum_
+from sparing._expressions import Condition, Item, Literal, Value, count, count_individuals, histogram, linear, sum_
 from sparing._models import Dataset, Preview
 from sparing._query import GroupKey, NoiseRequest, QueryRequest, question_json
 from sparing._resources.datasets import Datasets
@@ -77,6 +78,10 @@ class QueryBuilder:
     def histogram(self, column: str) -> Self:
         """Select a count for each declared value of a column."""
         return self._selecting(histogram(column))
+
+    def linear(self, column: str, weights: Mapping[Literal, float] | Sequence[Mapping[Literal, float]]) -> Self:
+        """Select one or several sparse functionals of a column, each a mapping from value to weight."""
+        return self._selecting(linear(column, weights))
 
     def clip(self, l2_clip: float) -> Self:
         """Bound the L2 norm of one individual's part."""

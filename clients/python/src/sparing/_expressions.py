@@ -5,10 +5,22 @@ that is wrong.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Column", "Condition", "Group", "Item", "Value", "col", "count", "count_individuals", "histogram", "sum_"]
+__all__ = [
+    "Column",
+    "Condition",
+    "Group",
+    "Item",
+    "Value",
+    "col",
+    "count",
+    "count_individuals",
+    "histogram",
+    "linear",
+    "sum_",
+]
 
 Number = int | float
 
@@ -191,6 +203,19 @@ def plain(value: object) -> object:
     """A scalar of numpy or pandas as Python's own; any other value as it is."""
     item = getattr(value, "item", None)
     return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+
+
+def linear(column: str, weights: Mapping[Literal, float] | Sequence[Mapping[Literal, float]]) -> Item:
+    """The sum of a weight for each value of a column, values without a weight adding nothing; several make a vector."""
+    several = [_weights(each) for each in weights] if not isinstance(weights, Mapping) else _weights(weights)
+    return Item({"linear": {"column": column, "weights": several}})
+
+
+def _weights(weights: Mapping[Literal, float]) -> dict[str, list[object]]:
+    return {
+        "indices": [_literal(value) for value in weights],
+        "values": [_operand(weight) for weight in weights.values()],
+    }
 
 
 def _operand(value: object) -> object:
