@@ -247,12 +247,12 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bytes_are_dealt_with_at_once(name: str) -> None:
     """Reading any body takes time proportional to its size, which is bounded."""
-    began = time.process_time()
+    began = time.thread_time()  # of this thread alone: others of the process may be at work
     try:
         parse_query(HOSTILE[name])
     except QueryProblem as problem:
         assert len(str(problem)) < 2000  # noqa: PT017 - one of these bodies is a valid query
-    assert time.process_time() - began < 2  # seconds; what is quadratic takes minutes
+    assert time.thread_time() - began < 20  # seconds; what is quadratic takes minutes
 
 
 @settings(max_examples=300)

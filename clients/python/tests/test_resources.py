@@ -257,6 +257,31 @@ def test_ledger(client: Client, script: Any) -> None:
     assert found.asked_at == datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
+def test_an_auditor_reads_the_ledger(client: Client, script: Any) -> None:
+    """Without the numbers of people, and without a hash that commits to them."""
+    row = {
+        "sequence": 1,
+        "query_id": "q",
+        "analyst": "Ann",
+        "query": {"version": 1},
+        "words": "count of people",
+        "sigma": 18,
+        "grid": 1.0,
+        "dimension": 1,
+        "worst_case_rho": "0.001",
+        "asked_at": "2026-11-21T09:00:00Z",
+        "epoch": 1,
+        "previous_hash": None,
+        "hash": None,
+        "is_checkable": False,
+    }
+    script.steps = [httpx.Response(200, json={"items": [row], "next": None})]
+
+    (found,) = client.datasets.ledger(dataset="d")
+
+    assert (found.charged, found.left_out, found.hash, found.words) == (None, None, None, "count of people")
+
+
 def test_epochs_and_erasure(client: Client, script: Any) -> None:
     """An individual's key may hold any character; it stays one part of the path."""
     script.steps = [httpx.Response(201, json={"epoch": 2}), httpx.Response(204)]

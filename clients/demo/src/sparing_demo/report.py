@@ -180,8 +180,8 @@ def area_results(
             answer=answer.value,
             half_width_95=answer.half_width_95,
             truth=truth.get(area.id, 0),
-            charged=rows[answer.sequence].charged,
-            left_out=rows[answer.sequence].left_out,
+            charged=rows[answer.sequence].charged or 0,
+            left_out=rows[answer.sequence].left_out or 0,
             certified=answer.coverage_certified,
             reused=answer.reused,
         )

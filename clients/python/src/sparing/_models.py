@@ -127,7 +127,7 @@ class BudgetSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """One query of the ledger, as its curator sees it."""
+    """One query of the ledger; the numbers of individuals are for its curator, and None for an auditor."""
 
     sequence: int
     query_id: str
@@ -137,12 +137,12 @@ class LedgerRow:
     grid: float
     dimension: int
     worst_case_rho: Decimal  # the most that one individual could have been charged
-    charged: int  # individuals who contributed and paid
-    left_out: int  # individuals who would have contributed and could not pay, or had paused
     asked_at: datetime
     epoch: int
-    previous_hash: str
-    hash: str
+    charged: int | None = None  # individuals who contributed and paid
+    left_out: int | None = None  # individuals who would have contributed and could not pay, or had paused
+    previous_hash: str | None = None  # None to an auditor where it commits to numbers of people
+    hash: str | None = None
     words: str = ""  # the query in words
 
 

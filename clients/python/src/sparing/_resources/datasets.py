@@ -174,7 +174,7 @@ class Datasets:
         return read(BudgetSummary, self._sender.get(path("datasets", dataset, "budgets", "summary")))
 
     def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[LedgerRow]:
-        """Every answered query, newest first, with the numbers of individuals charged and left out."""
+        """Every answered query, newest first; curators also see the numbers of individuals charged and left out."""
         pages = self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size)
         return (read(LedgerRow, item) for item in pages)
 
