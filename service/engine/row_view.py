@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from service.core.arrays import take
 from service.query.coding import Coding
 from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, QueryColumn, Term, Weighted
-from service.query.working_memory import INTERVAL_TABLE_SPAN_MAX
+from service.query.working_memory import CODE_TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -126,7 +126,7 @@ def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
         if not isinstance(column.formula, (Intervals, Weighted)):
             continue
         own = columns[column.formula.column].coding
-        if own.span <= INTERVAL_TABLE_SPAN_MAX:
+        if own.span <= CODE_TABLE_SPAN_MAX:
             codes = np.arange(own.null_code + 1, dtype=np.uint64)
             tables[name] = (
                 interval_codes(column.formula, column.coding, codes)

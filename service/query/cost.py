@@ -17,7 +17,7 @@ from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import CategoryColumn, EventsTable, IndividualsTable, Schema
-from service.query.working_memory import INTERVAL_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
+from service.query.working_memory import CODE_TABLE_SPAN_MAX, RUNS_MAX, TABLE_SPAN_MAX, working_bytes
 
 __all__ = ["Costs", "PublicCost", "Speed", "cost_of", "total_cost"]
 
@@ -78,7 +78,7 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     touched = min(rows, capacity)
     entries = rows * len(plan.items)
     time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
-    time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _interval_steps(plan))
+    time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _sought_steps(plan))
     time_ns += rows * speed.leaf_row * _calculations(plan)
     time_ns += entries * _entry_ns(plan, table, speed)
     if plan.rows_kept is not None:
@@ -198,12 +198,12 @@ def _calculations(plan: Plan) -> int:
     return 2 * sum(_LOOKED_UP if isinstance(formula, OwnColumn) else _CALCULATED for formula in formulas)
 
 
-def _interval_steps(plan: Plan) -> int:
+def _sought_steps(plan: Plan) -> int:
     """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
     steps = 0
     for column in plan.columns.values():
         if isinstance(column.formula, (Intervals, Weighted)):
-            is_wide = plan.columns[column.formula.column].coding.span > INTERVAL_TABLE_SPAN_MAX
+            is_wide = plan.columns[column.formula.column].coding.span > CODE_TABLE_SPAN_MAX
             steps += 2 * listed(column.formula).bit_length() if is_wide else 0
     return steps
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
 from service.query.conditions_ast import Condition
 from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX
-from service.query.values_ast import ColumnName, ColumnRef, GroupKey, Row, Value
+from service.query.values_ast import ColumnName, GroupKey, Row, Value
 
 __all__ = [
     "CountIndividualsItem",
@@ -64,11 +64,6 @@ class OfValue(Closed):
         if (self.column is None) == (self.of is None):
             raise PydanticCustomError("sum_kind", "must have either column or of")
         return self
-
-    @property
-    def value(self) -> Row:
-        """The value that is added."""
-        return self.of if self.of is not None else ColumnRef(col=self.column or "")
 
 
 class CountItem(Closed):

@@ -96,28 +96,11 @@ Row = Annotated[
 """A value that depends on the row."""
 
 
-def _operand_kind(node: object) -> str | None:
-    if isinstance(node, dict):
-        return only_key(node)
-    return only_key(node) if isinstance(node, Closed) else "(literal)"
+def _operand_kind(node: object) -> str:
+    return "(row)" if isinstance(node, dict | Closed) else "(literal)"
 
 
-Operand = Annotated[
-    Annotated[ColumnRef, Tag("(col)")]
-    | Annotated[Add, Tag("(add)")]
-    | Annotated[Sub, Tag("(sub)")]
-    | Annotated[Mul, Tag("(mul)")]
-    | Annotated[Abs, Tag("(abs)")]
-    | Annotated[Clip, Tag("(clip)")]
-    | Annotated[Value, Tag("(literal)")],
-    Discriminator(
-        _operand_kind,
-        custom_error_type="operand_kind",
-        custom_error_message=(
-            "must be a literal, or an object with exactly one of the keys col, add, sub, mul, abs, clip"
-        ),
-    ),
-]
+Operand = Annotated[Annotated[Row, Tag("(row)")] | Annotated[Value, Tag("(literal)")], Discriminator(_operand_kind)]
 """The same, or a literal."""
 Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 

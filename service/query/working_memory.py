@@ -15,7 +15,7 @@ from service.query.schema import EventsTable, IndividualsTable
 
 __all__ = [
     "BLOCK_ROWS",
-    "INTERVAL_TABLE_SPAN_MAX",
+    "CODE_TABLE_SPAN_MAX",
     "LISTED_MAX",
     "PAGE_SLOTS",
     "RUNS_MAX",
@@ -37,8 +37,8 @@ LISTED_MAX: Final = 2**20
 """So many rows are looked up through an index at a time; for more, all rows are looked at."""
 SCAN_WORTH: Final = 16
 """All rows are looked at unless so many times as many as are listed: picking one costs as much as passing so many."""
-INTERVAL_TABLE_SPAN_MAX: Final = 2**16
-"""The interval of a value of a column with so many codes is looked up in a table of up to eight bytes a code."""
+CODE_TABLE_SPAN_MAX: Final = 2**16
+"""The interval or weight of a value of a column with so many codes is looked up in a table of eight bytes a code."""
 RUNS_MAX: Final = 8
 """A list of values in so many runs is looked up as ranges, which cost about what one look-up costs."""
 TABLE_SPAN_MAX: Final = 2**20
@@ -67,7 +67,7 @@ _SORTED_CODE: Final = 8
 _CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
 _CALCULATING: Final = 48  # steps of both operands and the result, and masks
 _THRESHOLD: Final = 48  # of an interval or weight
-_TABLES: Final = 48 * INTERVAL_TABLE_SPAN_MAX  # of intervals by code, while it is made
+_TABLES: Final = 48 * CODE_TABLE_SPAN_MAX  # of intervals by code, while it is made
 _VALUE: Final = 64  # of a list of values
 
 
@@ -86,7 +86,7 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
         _FIXED
         + len(plan.items) * _ITEM
         + _values_bytes(plan.predicate, plan)
-        + sum(_interval_table_bytes(column) for column in plan.columns.values())
+        + sum(_code_table_bytes(column) for column in plan.columns.values())
         + max(
             _scan_bytes(plan, table, rows),
             min(rows // SCAN_WORTH, LISTED_MAX) * (_LOOKED_UP_ROW + _calculated_bytes(plan)),
@@ -151,7 +151,7 @@ def _calculated_bytes(plan: Plan) -> int:
     return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
 
 
-def _interval_table_bytes(column: QueryColumn) -> int:
+def _code_table_bytes(column: QueryColumn) -> int:
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 

@@ -1,6 +1,7 @@
 """Points of the budget summary: when they are made, that they are kept and thinned, and the alarm."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.summaries import BudgetAlarm, SummaryPoint
 from service.workflows.replica import Replica
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload
+from tests.workflows.replicas import eventually
 
 
 class World:
@@ -167,8 +169,16 @@ def test_an_error_over_one_dataset_is_an_incident_and_the_others_go_on(
 
 
 def test_the_thread_makes_points_until_it_is_closed(replica: Replica) -> None:
-    """Through the replica, as a serving process has it."""
+    """Through the replica, as a serving process has it; closing the replica ends the thread."""
+    replica.registry.let_go([1])  # points are made of what is opened from now on
     replica.overview.follow()
     replica.overview.summary("survey")
     with replica.overview.watching("survey"):
-        pass
+        eventually(lambda: len(replica.overview.history("survey").points) == 1)
+    assert _threads() == 1
+    replica.close()
+    assert _threads() == 0
+
+
+def _threads() -> int:
+    return sum(thread.name == "summaries" and thread.is_alive() for thread in threading.enumerate())

@@ -21,23 +21,16 @@ class NoiseRequest(TypedDict, total=False):
     confidence: float  # default 0.95; goes with half_width
 
 
-class QueryRequest(TypedDict, total=False):
+class QueryRequest(NoiseRequest, total=False):
     """The keyword arguments that make a query. Exactly one of `sigma`, `rho`, `share` and `half_width` is required."""
 
     dataset: Required[str]  # the dataset; part of the address, not of the document
     select: Item | Sequence[Item]  # default: count()
     where: Condition | None  # default: all individuals
     from_: str | None  # an event table; default: the table of individuals
-    group_by: (
-        GroupKey | Sequence[GroupKey]
-    )  # names, `col("age").bins(...)`, `col("day").by("month")`; one group per declared value, empty ones included
+    group_by: GroupKey | Sequence[GroupKey]  # one group per declared value, empty ones included
     l2_clip: float | None  # bound on one individual's vector (L2 norm); required above 64 rows an individual
     rows: int | None  # of one individual's selected rows of events, the first so many count; default: all
-    sigma: float  # noise: standard deviation per coordinate, in the query's units
-    rho: float  # noise: such that one individual is charged this at most
-    share: float  # noise: such that one individual is charged at most this share of the dataset's budget
-    half_width: float  # noise: at most such that an answer is within this of what was counted at `confidence`
-    confidence: float  # default 0.95; goes with half_width
     rule: str  # for those who cannot pay; default "skip"
     reuse: bool  # default True: an identical query of this epoch gets its released answer, at no charge
 
