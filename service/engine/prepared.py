@@ -17,7 +17,7 @@ from service.engine.selection import Select, columns_of, conjuncts, every, selec
 from service.engine.sparse_vectors import Entries
 from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.coding import Coding
-from service.query.formulas import OwnColumn
+from service.query.formulas import OwnColumn, Weighted
 from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable
 
@@ -75,8 +75,13 @@ class PreparedPlan:
     def required(self) -> tuple[str, ...]:
         """The columns in which a NULL takes a row out of the whole query."""
         if len(self.terms) == 1 and self.terms[0].column is not None:
-            return *self.plan.group_by, self.terms[0].column
+            return *self.plan.group_by, self._known_by(self.terms[0].column)
         return self.plan.group_by
+
+    def _known_by(self, name: str) -> str:
+        """The column that is NULL where `name` is: a weight is known where the value that it is of is."""
+        column = self.plan.columns.get(name)
+        return column.formula.column if column is not None and isinstance(column.formula, Weighted) else name
 
     @cached_property
     def required_to_choose(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import ceil, floor
 
-from service.query.conditions_ast import And, Between, Comparison, Condition, In, IsNull, Not, Or
+from service.query.conditions_ast import LISTED_MAX, And, Between, Comparison, Condition, In, IsNull, Not, Or
 from service.query.formulas import QueryColumn
 from service.query.predicate import All, Null, Predicate, among, conjunction, disjunction, within
 from service.query.problems import QueryProblem
@@ -13,7 +13,7 @@ from service.query.values_ast import ColumnRef, Row, Value
 __all__ = ["predicate_of"]
 
 DEPTH_MAX = 16
-PARTS_MAX = 4096
+CONDITIONS_MAX = 4096
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
@@ -21,13 +21,15 @@ def predicate_of(where: Condition | None, columns: RowColumns) -> Predicate:
     """The rows for which the condition is TRUE, with literals as codes. Raises QueryProblem naming the field."""
     if where is None:
         return All()
-    if _size(where, depth=1) > PARTS_MAX:
-        raise QueryProblem.of("where", f"has more than {PARTS_MAX} conditions and literals together")
+    if _size(where, depth=1) > CONDITIONS_MAX:
+        raise QueryProblem.of("where", f"has more than {CONDITIONS_MAX} conditions and literals outside of lists")
+    if _listed(where) > LISTED_MAX:
+        raise QueryProblem.of("where", f"has more than {LISTED_MAX} literals in lists")
     return _reduced(where, columns, negated=False, field="where")
 
 
 def _size(node: Condition, *, depth: int) -> int:
-    """Conditions and literals together. Raises QueryProblem before recursing too deep."""
+    """Conditions and the literals that are compared with. Raises QueryProblem before recursing too deep."""
     if depth > DEPTH_MAX:
         raise QueryProblem.of("where", f"is nested more than {DEPTH_MAX} deep")
     match node:
@@ -35,14 +37,25 @@ def _size(node: Condition, *, depth: int) -> int:
             return 1 + sum(_size(part, depth=depth + 1) for part in parts)
         case Not(not_=part):
             return 1 + _size(part, depth=depth + 1)
-        case In(in_=(_, literals)):
-            return 1 + len(literals)
-        case IsNull():
+        case In() | IsNull():
             return 1
         case Between():
             return 3
         case _:
             return 2
+
+
+def _listed(node: Condition) -> int:
+    """The literals of all lists."""
+    match node:
+        case And(and_=parts) | Or(or_=parts):
+            return sum(map(_listed, parts))
+        case Not(not_=part):
+            return _listed(part)
+        case In(in_=(_, literals)):
+            return len(literals)
+        case _:
+            return 0
 
 
 def _reduced(node: Condition, columns: RowColumns, *, negated: bool, field: str) -> Predicate:

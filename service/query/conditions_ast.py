@@ -12,7 +12,8 @@ from service.query.values_ast import Operand, Row, Value
 
 __all__ = ["And", "Between", "Comparison", "Condition", "Eq", "Ge", "Gt", "In", "IsNull", "Le", "Lt", "Ne", "Not", "Or"]
 
-PARTS_MAX = 4096
+PARTS_MAX = 4096  # of a conjunction or disjunction
+LISTED_MAX = 2**15  # literals of `in`
 
 Pair = Annotated[tuple[Row, Operand], Strict(strict=False)]
 
@@ -72,7 +73,7 @@ class Ge(Comparison):
 
 
 Values = Annotated[
-    tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=PARTS_MAX, json_schema_extra=SOME), NOT_EMPTY
+    tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=LISTED_MAX, json_schema_extra=SOME), NOT_EMPTY
 ]
 
 

@@ -4,6 +4,7 @@ Weights that are whole numbers are exact. Others are rounded to steps of which t
 the values of a real column are.
 """
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import frexp
 from typing import Final
@@ -11,10 +12,12 @@ from typing import Final
 from service.query.coding import REAL_BITS, Coding
 from service.query.formulas import QueryColumn, Weighted
 from service.query.language import Linear, Weights
+from service.query.layout import PlanItem, Sum
+from service.query.predicate import All, Predicate, among, disjunction
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import RowColumns, position_of
 
-__all__ = ["functionals_of"]
+__all__ = ["functionals_of", "weighed"]
 
 WHOLE_MAX: Final = 2**53
 
@@ -37,6 +40,21 @@ def functionals_of(asked: Linear, columns: RowColumns, place: int) -> list[Query
         )
         for number, weights in enumerate(asked.functionals)
     ]
+
+
+def weighed(items: Sequence[tuple[PlanItem, object]], columns: Mapping[str, QueryColumn]) -> Predicate:
+    """The rows that some item adds anything but zero for, where all items are functionals; otherwise every row.
+
+    It may stand beside the conditions of a query where all selected rows count, because rows that add nothing do not.
+    """
+    listed: dict[str, set[int]] = {}
+    for item, _ in items:
+        formula = columns[item.column].formula if isinstance(item, Sum) else None
+        if not isinstance(formula, Weighted):
+            return All()
+        codes = listed.setdefault(formula.column, set())
+        codes.update(code for code, steps in zip(formula.codes, formula.steps, strict=True) if steps != 0)
+    return disjunction(among(name, codes, span=columns[name].coding.span) for name, codes in listed.items())
 
 
 def _functional(weights: Weights, of: QueryColumn, name: str, field: str) -> QueryColumn:

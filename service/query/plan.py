@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.compile_conditions import predicate_of
 from service.query.formulas import QueryColumn
-from service.query.functionals import functionals_of
+from service.query.functionals import functionals_of, weighed
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import (
@@ -32,7 +32,7 @@ from service.query.layout import (
     domain_of,
 )
 from service.query.precision import Precision, half_width_95, precision_of
-from service.query.predicate import Predicate
+from service.query.predicate import Predicate, conjunction
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import DataTable, RowColumns
 from service.query.schema import EventsTable, Schema
@@ -94,15 +94,16 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     if name not in schema.tables:
         raise QueryProblem.of("from", f"there is no table {quoted(name)}")
     columns = RowColumns(schema, name)
-    predicate = predicate_of(query.where, columns)
+    where = predicate_of(query.where, columns)
     groups = _groups(query, columns)
     layout = _layout(groups, tuple(_items(query, columns)))
+    rows_kept = _rows_kept(query, columns.table)
     precision = precision_of(query.noise, budget_units=budget_units)
     scale = _scale(query, layout, columns, capacity, precision)
     canonical = canonical_bytes(query, table=name)
     return Plan(
         table=name,
-        predicate=predicate,
+        predicate=where if rows_kept else conjunction([where, weighed(layout.items, columns.used)]),
         group_by=tuple(group.column.name for group in groups),
         items=tuple(item for item, _ in layout.items),
         dimension=layout.dimension,
@@ -121,7 +122,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
         reuse=query.reuse,
         rule=query.rule,
         columns=columns.used,
-        rows_kept=_rows_kept(query, columns.table),
+        rows_kept=rows_kept,
     )
 
 

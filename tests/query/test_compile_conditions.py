@@ -12,10 +12,11 @@ from service.engine.selection import selects_nulls
 from service.query.coding import coding_of
 from service.query.compile_conditions import predicate_of
 from service.query.conditions_ast import Condition, Eq, Not
+from service.query.parse import parse_query
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.problems import FieldError, QueryProblem
 from service.query.row_columns import RowColumns
-from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, comparisons, conditions, holds, truth
+from tests.query.samples import ODD_LITERALS, PEOPLE, SCHEMA, VALUES, body, comparisons, conditions, holds, query, truth
 
 CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
 rows = st.fixed_dictionaries({column: st.sampled_from(values) for column, values in VALUES.items()})
@@ -191,11 +192,28 @@ def test_a_category_may_be_spelled_as_a_double() -> None:
 
 
 def test_conditions_and_literals_are_counted() -> None:
-    """4,096 together; the count is of the whole tree, not of one list."""
+    """4,096 together, and 32,768 literals in lists; both counts are of the whole tree, not of one list."""
     leaf = {"in": [{"col": "age"}, list(range(100))]}
+    pair = {"or": [{"eq": [{"col": "age"}, 1]}, leaf]}
 
-    assert isinstance(predicate({"or": [leaf] * 40}), Disjunction)
-    assert problem({"or": [leaf] * 41}).field == "where"
+    assert isinstance(predicate({"or": [leaf] * 327}), Disjunction)
+    assert "literals in lists" in problem({"or": [leaf] * 328}).message
+    assert isinstance(predicate({"not": {"and": [pair] * 326}}), Disjunction)
+    assert "literals in lists" in problem({"not": {"and": [pair] * 328}}).message
+    assert "conditions and literals outside" in problem({"or": [{"eq": [{"col": "age"}, 1]}] * 2048}).message
+
+
+def test_a_list_may_have_as_many_values_as_a_large_domain() -> None:
+    """32,768 of them in one list; one more is refused where it stands."""
+    items = list(range(0, 2 * 32_768, 2))
+    visits = RowColumns(SCHEMA, "visits")
+    listed = CONDITION.validate_python({"in": [{"col": "item"}, items]})
+    assert predicate_of(listed, visits) == Among("item", tuple(items))
+    with pytest.raises(QueryProblem) as refusal:
+        parse_query(body(query(where={"in": [{"col": "item"}, [*items, 1]]})))
+    assert [(each.field, each.message) for each in refusal.value.errors] == [
+        ("where.in[1]", "must have at most 32768 entries")
+    ]
 
 
 def test_a_condition_built_in_python_may_not_be_nested_deeper_than_the_wire_allows() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from service.query.formulas import Weighted
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
+from service.query.predicate import All, Among, Conjunction, Disjunction, Predicate, Within
 from service.query.problems import QueryProblem
 from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 
@@ -45,6 +46,32 @@ def test_labels_name_each_functional() -> None:
     assert one.labels == [{"select": "linear(country)"}]
     assert two.labels == [{"select": "linear(country)[0]"}, {"select": "linear(country)[1]"}]
     assert (one.l2_clip, two.l2_clip, one.grid_log2, one.has_one_norm) == (3.0, 5.0, 0, False)
+
+
+def test_rows_that_weigh_nothing_are_not_looked_for_among_others() -> None:
+    """Beside the conditions of a query of functionals alone stands the list of the values that weigh anything."""
+    weights = {"indices": [4, 1, 2], "values": [1, 0, 2]}
+    assert plan("area", weights).predicate == Among("area", (2, 4))
+    assert plan("area", weights, where={"ge": [{"col": "age"}, 40]}).predicate == Conjunction(
+        (Within("age", 40, 120), Among("area", (2, 4)))
+    )
+
+
+def test_every_row_is_looked_at_where_another_item_or_the_order_of_rows_counts() -> None:
+    """A count beside the functional adds for all rows, and `rows` counts rows whether or not they weigh anything."""
+    item = {"linear": {"column": "item", "weights": {"indices": [4], "values": [1]}}}
+
+    def predicate_of(select: list[Any], **per_individual: int) -> Predicate:
+        asked = query(select=select, per_individual={"l2_clip": 9, **per_individual}, **{"from": "visits"})
+        compiled = compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+        return compiled.predicate
+
+    assert predicate_of([item]) == Within("item", 4, 4)
+    assert predicate_of([item, {"linear": {"column": "day", "weights": {"indices": [7], "values": [1]}}}]) == (
+        Disjunction((Within("item", 4, 4), Within("day", 7, 7)))
+    )
+    assert predicate_of([item, {"count": {}}]) == All()
+    assert predicate_of([item], rows=3) == All()
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [

@@ -1,0 +1,207 @@
+"""Queries of events against bare numpy and scipy on the same arrays: groups, wide histograms, functionals, sums.
+
+    python -m loadtests.bench_queries
+
+Each query runs in turn with its bare counterpart, so that a busy machine slows both; the ratio of the median processor
+times is the result. The bare counterparts have no charges, limits, NULLs or individuals: they are floors, not peers.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from service.core.release import Release, answer
+from service.engine.evaluate import contributions
+from service.engine.memory import DatasetMemory
+from service.query.coding import coding_of
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.schema import Schema
+
+PEOPLE = 1_000_000
+ROWS_EACH = 10
+GROUPS = 100
+ITEMS = 100_000
+WIDE = 1_000_000
+ROUNDS = 9
+LISTED = 50
+FLAT_SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+
+Figures = dict[str, float]
+Integers = NDArray[np.int64]
+
+
+def main() -> None:
+    """Print the figures, of the parts named in the arguments or of all."""
+    parts = {"groups": groups, "histogram": histogram, "sums": sums, "functional": functional, "flat": flat}
+    for name in sys.argv[1:] or parts:
+        print(name, json.dumps({key: round(value, 3) for key, value in parts[name]().items()}))
+
+
+def groups() -> Figures:
+    """A count by 100 groups on a million people with ten rows each, against bincount."""
+    random = np.random.default_rng(7)
+    group = random.integers(0, GROUPS, PEOPLE * ROWS_EACH).astype(np.uint8)
+    memory = _memory({"group": {"type": "integer", "lower": 0, "upper": GROUPS - 1}}, {"group": group})
+    query = {"select": [{"count": {}}], "group_by": ["group"], **_CLIPPED}
+    return _ratios("group_by", ask(memory, query), {"bincount": lambda: np.bincount(group, minlength=GROUPS)})
+
+
+def histogram() -> Figures:
+    """A histogram of a million categories over ten million rows, with and without a condition."""
+    random = np.random.default_rng(8)
+    item = random.integers(0, WIDE, PEOPLE * ROWS_EACH).astype(np.uint32)
+    day = random.integers(0, 365, PEOPLE * ROWS_EACH).astype(np.uint16)
+    columns = {"item": {"type": "category", "size": WIDE}, "day": {"type": "integer", "lower": 0, "upper": 364}}
+    memory = _memory(columns, {"item": item, "day": day})
+    noise = np.random.default_rng(9)
+    whole = {"select": [{"histogram": {"column": "item"}}], **_CLIPPED}
+    half = whole | {"where": {"lt": [{"col": "day"}, 180]}}
+
+    def bare() -> object:
+        return np.bincount(item, minlength=WIDE) + noise.standard_normal(WIDE)
+
+    def bare_where() -> object:
+        return np.bincount(item[day < 180], minlength=WIDE) + noise.standard_normal(WIDE)
+
+    return _ratios("histogram", ask(memory, whole), {"bare": bare}) | _ratios(
+        "histogram_where", ask(memory, half), {"bare": bare_where}
+    )
+
+
+def sums() -> Figures:
+    """A sum in which everybody is charged differently: nanoseconds a person for norms, charges, filter and sum."""
+    random = np.random.default_rng(10)
+    schema = Schema.model_validate(
+        {
+            "people": {
+                "kind": "individuals",
+                "key": "person_id",
+                "columns": {"spend": {"type": "real", "lower": 0, "upper": 500}},
+            }
+        }
+    )
+    memory = DatasetMemory(schema)
+    step_log2 = coding_of(schema.table("people").columns["spend"]).step_log2
+    spend = np.rint(np.ldexp(random.random(PEOPLE) * 500, -step_log2)).astype(np.uint64)
+    memory.add_individuals(np.arange(PEOPLE), {"spend": spend}, np.full(PEOPLE, 2**60))
+    query = {"select": [{"sum": {"column": "spend"}}], "noise": {"sigma": 1e5}}
+    floor = spend.astype(np.int64)
+    limit, spent = np.full(PEOPLE, 2**60), np.zeros(PEOPLE, dtype=np.int64)
+
+    def bare() -> object:
+        charge = (floor * floor) >> 40
+        return floor[spent + charge <= limit].sum()
+
+    figures = _ratios("sum", ask(memory, query), {"bare": bare})
+    return figures | {"sum_ns_per_person": figures["sum_ms"] * 1e6 / PEOPLE}
+
+
+def functional() -> Figures:
+    """Fifty weights over a column of 100,000 items, against the gather of those columns and the product by rows."""
+    random = np.random.default_rng(11)
+    item = random.integers(0, ITEMS, PEOPLE * ROWS_EACH).astype(np.uint32)
+    memory = _memory({"item": {"type": "category", "size": ITEMS}}, {"item": item})
+    listed = np.sort(random.choice(ITEMS, LISTED, replace=False))
+    weights = random.random(LISTED)
+    functional = {"indices": listed.tolist(), "values": weights.tolist()}
+    query = {"select": [{"linear": {"column": "item", "weights": functional}}], **_CLIPPED}
+    owners = np.repeat(np.arange(PEOPLE), ROWS_EACH)
+    by_rows = sparse.csr_array((np.ones(item.size), (owners, item)), shape=(PEOPLE, ITEMS))
+    by_columns = by_rows.tocsc()
+    dense = np.zeros(ITEMS)
+    dense[listed] = weights
+    asked = ask(memory, query)
+    asked()  # makes the index
+    bare = {"csc": lambda: by_columns[:, listed] @ weights, "csr": lambda: by_rows @ dense}
+    return _ratios("functional", asked, bare)
+
+
+def flat() -> Figures:
+    """A count that touches the same number of people of ever more."""
+    figures: Figures = {}
+    for size in FLAT_SIZES:
+        random = np.random.default_rng(12)
+        town = random.integers(0, size // 100, size).astype(np.uint32)
+        schema = Schema.model_validate(
+            {
+                "people": {
+                    "kind": "individuals",
+                    "key": "person_id",
+                    "columns": {"town": {"type": "category", "size": size // 100}},
+                }
+            }
+        )
+        memory = DatasetMemory(schema)
+        coding = memory.codings("people")["town"]
+        memory.add_individuals(np.arange(size), {"town": town.astype(coding.dtype)}, np.full(size, 2**60))
+        memory.index_categories()
+        asked = ask(memory, {"select": [{"count": {}}], "where": {"eq": [{"col": "town"}, 7]}})
+        asked()
+        figures[f"touching_100_of_{size}_ms"] = _medians_ms(asked, rounds=60)[0]
+    return figures
+
+
+_CLIPPED = {"from": "visits", "per_individual": {"l2_clip": 10}}
+
+
+def _memory(columns: Mapping[str, object], codes: Mapping[str, NDArray[np.unsignedinteger]]) -> DatasetMemory:
+    """A million people without columns and ten rows of each, in order."""
+    schema = Schema.model_validate(
+        {
+            "people": {"kind": "individuals", "key": "person_id", "columns": {}},
+            "visits": {"kind": "events", "key": "person_id", "rows_per_individual": ROWS_EACH, "columns": columns},
+        }
+    )
+    memory = DatasetMemory(schema)
+    memory.add_individuals(np.arange(PEOPLE), {}, np.full(PEOPLE, 2**60))
+    fitting = {name: values.astype(memory.codings("visits")[name].dtype) for name, values in codes.items()}
+    memory.add_events("visits", np.repeat(np.arange(PEOPLE), ROWS_EACH), fitting)
+    return memory
+
+
+def ask(memory: DatasetMemory, query: Mapping[str, object]) -> Callable[[], Release]:
+    """The query as the service evaluates it: contributions, charges, filter, sum, noise."""
+    body = {"version": 1, "noise": {"sigma": 2000.0}} | dict(query)
+    plan = compile_query(parse_query(json.dumps(body).encode()), memory.schema, capacity=2**24, budget_units=2**60)
+    return lambda: answer(
+        contributions(plan, memory),
+        memory.accounts,
+        dimension=plan.dimension,
+        sigma_steps=plan.sigma_steps,
+        entropy=_entropy,
+    )
+
+
+def _ratios(name: str, asked: Callable[[], object], bare: Mapping[str, Callable[[], object]]) -> Figures:
+    asked_ms, *bare_ms = _medians_ms(asked, *bare.values(), rounds=ROUNDS)
+    figures = {f"{name}_ms": asked_ms}
+    for other, other_ms in zip(bare, bare_ms, strict=True):
+        figures |= {f"{name}_{other}_ms": other_ms, f"{name}_ratio_to_{other}": asked_ms / other_ms}
+    return figures
+
+
+def _medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:
+    """The median processor time of each call, all of them in turn."""
+    times_ms: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds + 1):
+        for call, taken in zip(calls, times_ms, strict=True):
+            start = time.thread_time()
+            call()
+            taken.append((time.thread_time() - start) * 1000)
+    return [median(taken[1:]) for taken in times_ms]  # the first one warms up
+
+
+def _entropy(count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+if __name__ == "__main__":
+    main()
