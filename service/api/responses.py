@@ -1,25 +1,23 @@
-"""A released answer as bytes: the JSON that was committed, or its values alone in a binary form.
+"""A released answer as bytes: the JSON that was committed, or a binary form.
 
 Every form is made from the stored bytes, so that a release reads the same each time it is fetched.
 """
 
-import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-import numpy as np
 from fastapi import Response
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from service.api.binary_answers import ENCODERS
+from service.api.models import CoordinateLabel, GroupAxis, SelectAxis
+from service.query.layout import LABELS_MAX
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.analyst_views import HALF_WIDTH, LARGEST_NORM, WARNINGS, WORST_CASE_SHARE, StoredAnswer
 
 JSON = "application/json"
-NPY = "application/x-npy"
-ARROW = "application/vnd.apache.arrow.stream"
 
 _SYNONYMS = {"*/*": JSON, "application/*": JSON}
 
@@ -30,8 +28,8 @@ class Answer(BaseModel):
     id: UUID
     sequence: int
     values: list[float]
-    labels: Any
-    axes: Any
+    labels: list[CoordinateLabel]
+    axes: list[GroupAxis | SelectAxis]
     sigma: float
     grid: float
     dimension: int
@@ -47,16 +45,17 @@ class Answer(BaseModel):
 
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": {NPY: _BINARY, ARROW: _BINARY}}}
+ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "content": dict.fromkeys(ENCODERS, _BINARY)}}
 
 
 def respond(answer: StoredAnswer, accept: str | None, ticket: Ticket | None = None) -> Response:
     """The answer in the form the caller likes best; JSON when it asks for nothing that we know.
 
-    With a `ticket`, headers say the query's public cost and the delay that its slots mean.
+    JSON that is liked as well as a binary form gives way to it above LABELS_MAX numbers, where there are no labels to
+    lose. With a `ticket`, headers say the query's public cost and the delay that its slots mean.
     """
-    media_type = preferred(accept)
-    body = answer.body if media_type == JSON else _ENCODERS[media_type](answer.values())
+    media_type = preferred(accept, is_large=lambda: answer.values().size > LABELS_MAX)
+    body = answer.body if media_type == JSON else ENCODERS[media_type](answer)
     return Released(body, media_type, answer.query_id, ticket)
 
 
@@ -82,19 +81,24 @@ class Released(Response):
             ]
 
 
-def preferred(accept: str | None) -> str:
-    """The media type among ours that an Accept header ranks first; ties go to the one named first."""
+def preferred(accept: str | None, *, is_large: Callable[[], bool]) -> str:
+    """The media type among ours that an Accept header ranks first; ties go to the one named first.
+
+    Of a large answer, JSON comes after the others of its rank.
+    """
     if not accept or _SYNONYMS.get(accept, accept) == JSON:
         return JSON  # nearly every request; no ranking needed
-    ranked = sorted(_ranked(accept), key=lambda each: -each[1])
-    return next((media_type for media_type, quality in ranked if quality > 0), JSON)
+    ranked = [(media_type, quality) for media_type, quality in _ranked(accept) if quality > 0]
+    best = max((quality for _, quality in ranked), default=0)
+    first, *others = [media_type for media_type, quality in ranked if quality == best] or [JSON]
+    return others[0] if first == JSON and others and is_large() else first
 
 
 def _ranked(accept: str) -> Iterator[tuple[str, float]]:
     for part in accept.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         media_type = _SYNONYMS.get(name, name)
-        if media_type == JSON or media_type in _ENCODERS:
+        if media_type == JSON or media_type in ENCODERS:
             yield media_type, _quality(parameters)
 
 
@@ -104,23 +108,3 @@ def _quality(parameters: list[str]) -> float:
         return float(stated)
     except ValueError:
         return 0.0
-
-
-def _npy(values: NDArray[np.float64]) -> bytes:
-    file = io.BytesIO()
-    np.lib.format.write_array(file, values, version=(1, 0), allow_pickle=False)
-    return file.getvalue()
-
-
-def _arrow(values: NDArray[np.float64]) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - a start does not need it; `service.run.serve` imports it when it is over
-
-    table = pa.table({"value": pa.array(values)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    encoded: bytes = sink.getvalue().to_pybytes()
-    return encoded
-
-
-_ENCODERS: Mapping[str, Callable[[NDArray[np.float64]], bytes]] = {NPY: _npy, ARROW: _arrow}

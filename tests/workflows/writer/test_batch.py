@@ -10,7 +10,8 @@ import numpy as np
 import orjson
 import pytest
 
-from service.api.responses import NPY, respond
+from service.api.binary_answers import NPY
+from service.api.responses import respond
 from service.query.canonical import request_hash
 from service.query.parse import parse_query
 from service.query.plan import compile_query
