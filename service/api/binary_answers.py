@@ -7,7 +7,7 @@ few lines.
 import io
 import zipfile
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -25,10 +25,10 @@ _VALUES: Final = b'"values":['
 _NUMBERS: Final = ("sigma", "grid", "half_width_95")
 
 
-def _facts(body: bytes) -> dict[str, object]:
+def _facts(body: bytes) -> dict[str, Any]:
     """The members of a stored answer but for values and labels; values are numbers and end at the first bracket."""
     before, begin, after = body.partition(_VALUES)
-    facts: dict[str, object] = orjson.loads(before + begin + after[after.index(b"]") :])
+    facts: dict[str, Any] = orjson.loads(before + begin + after[after.index(b"]") :])
     return {name: fact for name, fact in facts.items() if name not in {"values", "labels"}}
 
 

@@ -54,8 +54,7 @@ QUERY_BODY: dict[str, Any] = {
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}},
     }
 }
-KEYED_QUERY: dict[str, Any] = {
-    **QUERY_BODY,
+KEYED: dict[str, Any] = {
     "parameters": [
         {
             "name": "Idempotency-Key",
@@ -64,9 +63,9 @@ KEYED_QUERY: dict[str, Any] = {
             "description": "Names this request for good: sent again, it gets the same bytes and is not charged again.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
         }
-    ],
+    ]
 }
-
+KEYED_QUERY: dict[str, Any] = {**QUERY_BODY, **KEYED}
 
 SMALL_BODY_BYTES = 4096  # compiled in less time than it takes to hand it to another thread and back
 

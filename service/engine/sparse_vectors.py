@@ -44,7 +44,8 @@ class Entries:
 
     def merged(self, dimension: int) -> "Entries":
         """One entry for each coordinate of each individual, in order; what cancels to zero is gone."""
-        keys, added = self.owners, self.values
+        keys: Keys = self.owners
+        added = self.values
         places = _Places(self.owners, dimension)
         if dimension > 1:
             keys = places.keys(self.owners, self.coordinates)
@@ -59,7 +60,7 @@ class Entries:
         else:
             values = np.add.reduceat(added, starts)
         if dimension == 1:
-            merged = Entries(owners=keys[starts], coordinates=uniform(0, starts.size), values=values)
+            merged = Entries(owners=self.owners[starts], coordinates=uniform(0, starts.size), values=values)
         else:
             owners, coordinates = places.of(keys[starts])
             merged = Entries(owners=owners, coordinates=coordinates, values=values)
@@ -119,14 +120,14 @@ class _Places:
         self._first = first(owners)
         self._bits = (dimension - 1).bit_length()
         last = int(owners[-1]) - self._first if owners.size > 0 else 0
-        self._dtype = np.uint32 if (last + 1) << self._bits <= _WORD else np.int64
+        self._is_narrow = (last + 1) << self._bits <= _WORD
 
     def keys(self, owners: Integers, coordinates: Integers) -> Keys:
         """The numbers (m,), in the order of owners and coordinates."""
         keys = owners - self._first
         np.left_shift(keys, self._bits, out=keys)
         np.bitwise_or(keys, coordinates, out=keys)
-        return keys.astype(self._dtype, copy=False)
+        return keys.astype(np.uint32) if self._is_narrow else keys
 
     def of(self, keys: Keys) -> tuple[Integers, Integers]:
         """The owners and the coordinates of some numbers (k,)."""

@@ -43,6 +43,13 @@ class Analysts:
         """
         return self._submitter.submit_all(principal, self._visible(principal, dataset), queries)
 
+    def cancel(self, principal: Principal, dataset: str, key: str) -> None:
+        """Cancel the query that waits under an idempotency key, with the others of its batch.
+
+        Nothing is charged, and the key is free. Raises NotFound, and NotWaiting where it has begun or is not there.
+        """
+        self._submitter.cancel(principal, self._visible(principal, dataset), key)
+
     def submits_at_once(self, dataset: str) -> bool:
         """Whether `submit` needs no round trip to the database: the registration is known and the writer is open."""
         return self._registry.is_open_for(dataset)

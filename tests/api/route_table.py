@@ -87,6 +87,7 @@ ROUTES = [
     route({CURATOR}, "GET", "/datasets/{dataset}/analysts"),
     route({CURATOR}, "POST", "/datasets/{dataset}/individuals/keys", status=201, options={"json": ["bo", "cy"]}),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries", headers=KEYED, options=QUERY),
+    route({ANALYST}, "DELETE", "/datasets/{dataset}/queries", headers=KEYED, status=409),  # it waits no more
     route({CURATOR, ANALYST}, "POST", "/datasets/{dataset}/queries/preview", options=QUERY),
     route({ANALYST}, "POST", "/datasets/{dataset}/queries/batch", options=BATCH),
     route({ANALYST}, "GET", "/queries/{query_id}"),

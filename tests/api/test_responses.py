@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_an_answer_is_large_where_it_has_no_labels() -> None:
     """10,000 numbers are JSON still."""
     both = f"{JSON}, {NPZ}"
     for size, expected in ((LABELS_MAX, JSON), (LABELS_MAX + 1, NPZ)):
-        answer = dataclasses.replace(ANSWER, values=lambda size=size: np.zeros(size))
+        answer = dataclasses.replace(ANSWER, values=partial(np.zeros, size))
         assert respond(answer, both).media_type == expected
 
 

@@ -2,6 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
+CANCELLING = "tests/api/test_cancelling.py"
+
 MUTANTS = [
     Mutant(
         name="an arrival at a slot's beginning counts",
@@ -182,5 +184,21 @@ MUTANTS = [
         find="READ_BYTES + ITEM_BYTES * _items(request)",
         put="READ_BYTES + 0 * _items(request)",
         killed_by="tests/api/test_read_slots.py::test_a_larger_listing_costs_more",
+    ),
+    Mutant(
+        name="anyone's key cancels",
+        incident="An analyst's cancellation takes another analyst's query out of the schedule.",
+        file="service/workflows/writer/submission.py",
+        find="any(request.address == address for request in self.requests)",
+        put="any(request.key == address[1] for request in self.requests)",
+        killed_by=f"{CANCELLING}::test_the_query_of_another_analyst_is_left_alone",
+    ),
+    Mutant(
+        name="a cancelled query stays in the schedule",
+        incident="Its analyst is told that nothing was charged, and then it begins.",
+        file="service/workflows/admission/scheduler.py",
+        find="                    self._schedule.cancel(request, now_ns)\n",
+        put="",
+        killed_by=f"{CANCELLING}::test_a_query_that_waits_is_cancelled_and_its_key_is_free",
     ),
 ]

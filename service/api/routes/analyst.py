@@ -4,11 +4,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Header, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.middleware.fast_path import FastRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.api.query_requests import KEYED_QUERY, SMALL_BODY_BYTES, Admitted, sent_key, submit, wait_for_answer
+from service.api.query_requests import KEYED, KEYED_QUERY, SMALL_BODY_BYTES, Admitted, sent_key, submit, wait_for_answer
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
@@ -39,9 +40,35 @@ router.add_api_route(
     "/datasets/{dataset}/queries",
     ask,
     methods=["POST"],
+    operation_id="ask",
+    summary="Ask a query",
     response_class=Response,
     responses=ANSWER,
     openapi_extra=KEYED_QUERY,
+    route_class_override=FastRoute,
+)
+
+
+async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
+    """Cancel a query that has not begun, by its key; the queries of a batch are one unit, and any of their keys does.
+
+    Its request is refused with 409 `query-cancelled`, nothing is charged, and the key is free. Where no query waits
+    under the key this is 409 `query-not-waiting`: one that has begun is answered. It waits for no turn of its own.
+    """
+    key = sent_key(request)
+    await run_in_threadpool(current_replica(request).analysts.cancel, caller, dataset, key)
+    return Response(status_code=204)
+
+
+router.add_api_route(
+    "/datasets/{dataset}/queries",
+    cancel,
+    methods=["DELETE"],
+    operation_id="cancel",
+    summary="Cancel a query that has not begun",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=KEYED,
     route_class_override=FastRoute,
 )
 
@@ -57,6 +84,8 @@ router.add_api_route(
     "/datasets/{dataset}/queries/batch",
     ask_many,
     methods=["POST"],
+    operation_id="ask_many",
+    summary="Ask many queries",
     response_class=Response,
     responses=BATCH_ANSWERS,
     openapi_extra=BATCH_BODY,
@@ -64,13 +93,13 @@ router.add_api_route(
 )
 
 
-@router.get("/queries/{query_id}", response_class=Response, responses=ANSWER)
+@router.get("/queries/{query_id}", summary="Read one of your answers again", response_class=Response, responses=ANSWER)
 def read_release(replica: CurrentReplica, caller: Caller, query_id: UUID, accept: Accept = None) -> Response:
     """One of the caller's own releases, as it was answered."""
     return respond(replica.analysts.release(caller, query_id), accept)
 
 
-@router.get("/queries")
+@router.get("/queries", summary="List your answers")
 def list_releases(
     replica: CurrentReplica, caller: Caller, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ReleaseRow]:
@@ -78,7 +107,7 @@ def list_releases(
     return opaque(replica.analysts.releases(caller, cursor=cursor, limit=limit))
 
 
-@router.get("/allowances")
+@router.get("/allowances", summary="List your allowances")
 def list_allowances(replica: CurrentReplica, caller: Caller) -> list[Allowance]:
     """The caller's allowances: what its queries may have cost any individual at worst, and what is left."""
     return replica.analysts.allowances(caller)

@@ -11,9 +11,10 @@ The schedule is passive: it is told of arrivals and of the time, and has neither
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from operator import is_
 from typing import Final
 
@@ -125,6 +126,10 @@ class Schedule:
     def waiting(self) -> int:
         """How many requests wait for their slots."""
         return len(self._arriving) + len(self._turns)
+
+    def requests(self) -> Iterator[SlotRequest]:
+        """The requests that wait, in no particular order."""
+        return chain(self._arriving, self._turns)
 
     def admit(self, request: SlotRequest) -> None:
         """Let a request wait. Call `advance` up to its arrival first.

@@ -108,6 +108,17 @@ class Dispatcher:
                 self._observe(request, "cancelled")
             return is_removed
 
+    def withdraw(self, is_meant: Callable[[Job], bool]) -> Job | None:
+        """Remove the request whose job is meant, and return the job; None where none of those that wait is."""
+        with self._changed:
+            now_ns = self._advance()
+            for request in self._schedule.requests():
+                if is_meant(_own(request).job):
+                    self._schedule.cancel(request, now_ns)
+                    self._observe(request, "cancelled")
+                    return _own(request).job
+            return None
+
     def when_free(self, act: Callable[[], None]) -> None:
         """Call `act` at the beginning of a slot in which no request works, one in a slot; at once after `close`."""
         with self._changed:

@@ -6,6 +6,8 @@
     ├── KeyConflict          the idempotency key was used for another request
     ├── NotFound             unknown, or not this principal's to see (indistinguishable)
     ├── NameTaken            the name exists already
+    ├── NotWaiting           no query waits under this key
+    ├── QueryCancelled       the query was cancelled by its key before it began
     ├── RoleRequired         the request is for principals of another role; decided by the key and the route alone
     ├── AllowanceExceeded    the analyst's public worst-case allowance is used up
     ├── DatasetArchived      the dataset takes no query and no row any more; its curator has said so in public
@@ -39,8 +41,10 @@ __all__ = [
     "LedgerDamaged",
     "NameTaken",
     "NotFound",
+    "NotWaiting",
     "OverLimit",
     "PersonOverLimit",
+    "QueryCancelled",
     "RateLimited",
     "RoleRequired",
     "Unavailable",
@@ -123,6 +127,20 @@ class NameTaken(WorkflowError):
 
     slug = "name-taken"
     title = "That name is taken."
+
+
+class NotWaiting(WorkflowError):
+    """No query of this analyst waits under this key: it has begun, is answered or refused, or was never asked."""
+
+    slug = "query-not-waiting"
+    title = "No query waits under this Idempotency-Key: it has begun, or there is none."
+
+
+class QueryCancelled(WorkflowError):
+    """The analyst cancelled the query before it began; nothing was charged, and the key is free."""
+
+    slug = "query-cancelled"
+    title = "The query was cancelled before it began; nothing was charged."
 
 
 class RoleRequired(WorkflowError):

@@ -14,7 +14,7 @@ from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import EventsTable
 from service.workflows.admission.admission import Admission
-from service.workflows.model.errors import DatasetArchived, InvalidRequest, WorkflowError
+from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
 from service.workflows.queries.answer_lookup import AnswerLookup
@@ -77,6 +77,19 @@ class QuerySubmitter:
         admitted = iter(self._submit(requests, record) if requests else [])
         stored = iter(self._stored_answers.stored_or_refused(record, refusals) if refusals else [])
         return [next(stored if refused else admitted) for refused in is_refused]
+
+    def cancel(self, principal: Principal, record: DatasetRecord, key: str) -> None:
+        """Cancel the query that waits for its slots under a key, and those of its batch: they are one unit.
+
+        Raises NotWaiting, and always does without slots, where queries begin as they come.
+        """
+        scheduler, writer = self._admission.scheduler, self._registry.writer(record)
+        address = principal.id, key
+        job = scheduler and scheduler.withdraw(
+            lambda job: isinstance(job, Submission) and job.is_asked(address, writer)
+        )
+        if not isinstance(job, Submission) or not job.withdraw():
+            raise NotWaiting
 
     def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
         plan = compiled(query, record)

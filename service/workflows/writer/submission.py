@@ -11,7 +11,8 @@ from service.query.cost import PublicCost
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.schedule import Reservation
 from service.workflows.model.analyst_views import StoredAnswer
-from service.workflows.model.errors import Busy
+from service.workflows.model.errors import Busy, QueryCancelled
+from service.workflows.model.rows import Address
 from service.workflows.writer.batch import QueryRequest
 
 
@@ -65,6 +66,13 @@ class AdmittedUnit:
             for answer in self.answers:
                 answer.cancel()
 
+    def withdraw(self) -> bool:
+        """The analyst has cancelled it, and it has left the schedule: fail every promise; False if it has begun."""
+        is_first = self._decide()
+        if is_first:
+            self.settle([QueryCancelled() for _ in self.answers])
+        return is_first
+
     def _decide(self) -> bool:
         """Whether this is the first to decide: of a unit, either all is begun or nothing."""
         with self._lock:
@@ -80,6 +88,10 @@ class Submission(AdmittedUnit):
     def __init__(self, requests: Sequence[QueryRequest], cost: PublicCost, writer: "Writing") -> None:
         super().__init__([request.plan.dimension for request in requests], cost)
         self.requests, self.writer = requests, writer
+
+    def is_asked(self, address: Address, writer: "Writing") -> bool:
+        """Whether one of the queries is of this dataset and under this key."""
+        return self.writer is writer and any(request.address == address for request in self.requests)
 
     @property
     def analyst_id(self) -> UUID:
