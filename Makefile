@@ -14,10 +14,10 @@ PYTEST := .venv/bin/python -m pytest
 # Compiled tests are kept in every environment: rewriting their assertions takes each worker five seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo run test unit mutants check format bench attack soak lock clean
+.PHONY: help demo run test unit mutants check format bench bench-peers attack soak lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.ok ## Start everything, register demo data, answer a query, show who was charged, stop
 	@.venv/bin/sparing demo --home .sparing
@@ -47,7 +47,11 @@ attack: .venv/.dev-ok ## Try to distinguish neighbours by time: AUCs for all pai
 	@.venv/bin/python -m loadtests.attack_timing $(ARGS)
 
 bench: .venv/.dev-ok ## Run every benchmark under loadtests/
-	@for script in loadtests/bench_*.py; do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)"; done
+	@for script in $(filter-out loadtests/bench_peers.py,$(wildcard loadtests/bench_*.py)); do echo "== $$script"; .venv/bin/python -m "loadtests.$$(basename "$$script" .py)"; done
+
+bench-peers: .venv/.dev-ok ## The same tasks by Sparing, OpenDP, SmartNoise-SQL and diffprivlib, each in its own environment
+	@.venv/bin/python -m loadtests.peers.install
+	@.venv/bin/python -m loadtests.bench_peers
 
 soak: .venv/.dev-ok ## Kill, cut, stop and race for an hour, or ARGS="--minutes N"; the result goes to tests/records
 	@.venv/bin/python -m loadtests.soak $(ARGS)
@@ -57,6 +61,7 @@ lock: .venv/.dev-ok ## Resolve the locks again after a change of pyproject.toml 
 	@$(LOCK) --output-file requirements.lock pyproject.toml requirements.in
 	@$(LOCK) --output-file requirements-demo.lock --extra demo pyproject.toml requirements.lock
 	@$(LOCK) --output-file requirements-dev.lock requirements-dev.in
+	@for name in build diffprivlib opendp smartnoise; do $(LOCK) --output-file loadtests/peers/$$name.lock loadtests/peers/$$name.in; done
 
 clean: ## Remove .venv and caches; .sparing stays, because it holds data and a ledger
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov build dist
