@@ -1,13 +1,18 @@
-"""A scripted service that records its requests."""
+"""A scripted service that records its requests, and clients of it."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from sparing import Client
+from sparing import AsyncClient, Client
 
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
@@ -34,24 +39,102 @@ class Script:
         return [request.headers.get("Idempotency-Key") for request in self.requests]
 
 
+class Waited:
+    """An asynchronous client, one of its resources or a query, used as the synchronous one: it waits for everything."""
+
+    def __init__(self, wrapped: Any, runner: asyncio.Runner) -> None:
+        self._wrapped, self._runner = wrapped, runner
+
+    def __getattr__(self, name: str) -> Any:
+        return self._waited(getattr(self._wrapped, name))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._waited(self._wrapped(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return repr(self._wrapped)
+
+    def _waited(self, found: Any) -> Any:
+        if inspect.iscoroutine(found):
+            return self._runner.run(found)
+        if isinstance(found, AsyncIterator):
+            return self._iterated(found)
+        is_ours = type(found).__name__.startswith("Async") or inspect.ismethod(found)
+        return Waited(found, self._runner) if is_ours else found
+
+    def _iterated(self, items: AsyncIterator[Any]) -> Iterator[Any]:
+        async def following() -> Any:
+            return await anext(items, self)
+
+        while (item := self._runner.run(following())) is not self:
+            yield item
+
+
+@contextlib.contextmanager
+def connected(kind: type[Client | AsyncClient], script: Script, **options: Any) -> Iterator[Client]:
+    """A client of `script` whose random numbers are one half and whose sleep takes no time; if asynchronous, waited."""
+
+    async def sleep(seconds: float) -> None:
+        script.slept_s.append(seconds)
+
+    given: dict[str, Any] = {
+        "base_url": "https://sparing.test",
+        "api_key": "sparing_1_secret",
+        "transport": httpx.MockTransport(script),
+        "rng": lambda: 0.5,
+        "environ": {},
+    } | options
+    if issubclass(kind, Client):
+        with kind(sleep=script.slept_s.append, **given) as found:
+            yield found
+        return
+    with asyncio.Runner() as runner:
+        awaited = kind(sleep=sleep, **given)
+        yield cast("Client", Waited(awaited, runner))
+        runner.run(awaited.aclose())
+
+
 @pytest.fixture
 def script() -> Script:
     """An empty script; a test fills in its steps."""
     return Script()
 
 
+@pytest.fixture(params=[Client, AsyncClient])
+def client_kind(request: pytest.FixtureRequest) -> type[Client | AsyncClient]:
+    """Each kind of client in turn."""
+    found: type[Client | AsyncClient] = request.param
+    return found
+
+
 @pytest.fixture
-def client(script: Script) -> Iterator[Client]:
-    """A client of `script` whose random numbers are one half and whose sleep takes no time."""
-    with Client(
-        base_url="https://sparing.test",
-        api_key="sparing_1_secret",
-        transport=httpx.MockTransport(script),
-        sleep=script.slept_s.append,
-        rng=lambda: 0.5,
-        environ={},
-    ) as found:
+def connect(client_kind: type[Client | AsyncClient], script: Script) -> Callable[..., AbstractContextManager[Client]]:
+    """Connects a client of this kind to `script`, with other options."""
+    return functools.partial(connected, client_kind, script)
+
+
+@pytest.fixture
+def client(client_kind: type[Client | AsyncClient], script: Script) -> Iterator[Client]:
+    """A client of this kind."""
+    with connected(client_kind, script) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def play() -> Callable[..., tuple[object, Script]]:
+    """Does something with a new client, and returns the outcome, if need be an exception, and what the service saw."""
+
+    def played(
+        kind: type[Client | AsyncClient], steps: list[Step], act: Callable[[Client], Any], **options: Any
+    ) -> Any:
+        script = Script(steps)
+        with connected(kind, script, **options) as found:
+            try:
+                return act(found), script
+            except Exception as error:  # noqa: BLE001 - an exception is an outcome
+                return error, script
+
+    return played
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_the_key_shows_nowhere(client: Client, script: Any, caplog: pytest.LogCa
         client.queries.ask(dataset="d", sigma=1)
 
     assert len(caplog.records) == 4
-    assert repr(client) == "Client(base_url='https://sparing.test', api_key='********')"
+    assert repr(client).removeprefix("Async") == "Client(base_url='https://sparing.test', api_key='********')"
     assert not [text for text in (repr(client), repr(failure.value), caplog.text) if "secret" in text]
 
 
@@ -88,3 +88,66 @@ def test_the_public_names_are_there() -> None:
     """`__all__` is the public surface: all other names may change."""
     assert [name for name in sparing.__all__ if not hasattr(sparing, name)] == []
     assert Client.__module__ == "sparing"
+
+
+def timeouts(request: httpx.Request) -> dict[str, float]:
+    """The limits of one try, in seconds."""
+    found: dict[str, float] = request.extensions["timeout"]
+    return found
+
+
+def test_a_client_with_other_options_shares_the_connections(client: Client, script: Any) -> None:
+    """Its own limits and retries, and those of the first client as before."""
+    script.steps = [httpx.Response(200, json=[]), httpx.Response(503), httpx.Response(200, json=[])]
+    quick = client.with_options(timeout=2, max_retries=0)
+    client.allowances.list()
+    with pytest.raises(sparing.UnavailableError):
+        quick.allowances.list()
+    quick.with_options(max_retries=1, timeout=7.5).allowances.list()
+
+    assert [timeouts(request) for request in script.requests] == [
+        {"connect": 5.0, "read": 60.0, "write": 60.0, "pool": 60.0},
+        {"connect": 2, "read": 2, "write": 2, "pool": 2},
+        {"connect": 5.0, "read": 7.5, "write": 7.5, "pool": 7.5},
+    ]
+    assert script.slept_s == []
+    assert {request.headers["Authorization"] for request in script.requests} == {"Bearer sparing_1_secret"}
+
+
+def test_options_that_are_not_given_are_kept(client: Client, script: Any) -> None:
+    """One may be changed without the other, and of a client of a kind of one's own too."""
+    script.steps = [httpx.Response(503)] * 9
+    with pytest.raises(sparing.UnavailableError):
+        client.with_options(timeout=3).with_options(max_retries=1).allowances.list()
+    assert [timeouts(request)["read"] for request in script.requests] == [3, 3]
+    assert len(script.slept_s) == 1
+
+    class Own(Client):
+        """Has no more than Client."""
+
+    with Own(base_url="https://sparing.test", api_key="k", environ={}) as own:
+        assert type(own.with_options(timeout=1)) is Own
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "complaint"),
+    [
+        ({"timeout": 0}, ValueError, "timeout must be a positive number of seconds, not 0"),
+        ({"timeout": -1.5}, ValueError, "timeout must be a positive"),
+        ({"timeout": float("nan")}, ValueError, "timeout must be a positive"),
+        ({"timeout": float("inf")}, ValueError, "timeout must be a positive"),
+        ({"timeout": "5"}, TypeError, "timeout must be a number of seconds, not '5'"),
+        ({"timeout": True}, TypeError, "timeout must be a number of seconds"),
+        ({"max_retries": -1}, ValueError, "max_retries must be 0 or more, not -1"),
+        ({"max_retries": 1.5}, TypeError, "max_retries must be a whole number, not 1.5"),
+        ({"max_retries": False}, TypeError, "max_retries must be a whole number"),
+    ],
+)
+def test_a_wrong_option_names_itself(
+    given: dict[str, Any], kind: type[Exception], complaint: str, client: Client, client_kind: Any
+) -> None:
+    """At once, of a new client and of one with other options."""
+    with pytest.raises(kind, match=complaint):
+        client.with_options(**given)
+    with pytest.raises(kind, match=complaint):
+        client_kind(base_url="https://sparing.test", api_key="k", environ={}, **given)

@@ -8,11 +8,15 @@ with Client() as client:  # SPARING_URL and SPARING_API_KEY
 """
 
 from sparing._answers import Answer, Interval, Ranked
-from sparing._builder import DatasetQueries, QueryBuilder
+from sparing._async_client import AsyncClient
+from sparing._bins import bin_levels
+from sparing._builder import AsyncDatasetQueries, AsyncQueryBuilder, DatasetQueries, QueryBuilder
 from sparing._chain import Chain
 from sparing._client import Client
 from sparing._columns import ColumnsError
+from sparing._combine import Combined, combine, missing_sigma
 from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._dummy import dummy_data
 from sparing._errors import (
     APIConnectionError,
     APIReplyError,
@@ -28,6 +32,7 @@ from sparing._errors import (
     UnavailableError,
     Wrong,
 )
+from sparing._estimates import Estimate, Ratio, ratios, variances
 from sparing._expressions import (
     Column,
     Condition,
@@ -41,7 +46,9 @@ from sparing._expressions import (
     linear,
     sum_,
 )
+from sparing._histograms import ConsistentHistogram, Quantile, consistent_histogram
 from sparing._infer import infer_schema
+from sparing._margins import ConsistentTables, consistent_tables
 from sparing._models import (
     ActRow,
     Allowance,
@@ -63,6 +70,7 @@ from sparing._models import (
     ShareBin,
     UploadReport,
 )
+from sparing._nonnegative import nonnegative
 from sparing._query import QueryRequest
 from sparing._sql import SQLError
 from sparing._version import __version__
@@ -79,6 +87,9 @@ __all__ = [
     "Allowance",
     "Answer",
     "Asker",
+    "AsyncClient",
+    "AsyncDatasetQueries",
+    "AsyncQueryBuilder",
     "AuthenticationError",
     "BudgetRow",
     "BudgetSummary",
@@ -86,10 +97,14 @@ __all__ = [
     "Client",
     "Column",
     "ColumnsError",
+    "Combined",
     "Condition",
     "ConflictError",
+    "ConsistentHistogram",
+    "ConsistentTables",
     "Dataset",
     "DatasetQueries",
+    "Estimate",
     "Group",
     "Guarantee",
     "IndividualBudget",
@@ -105,10 +120,12 @@ __all__ = [
     "PrincipalKey",
     "PrincipalRow",
     "PublicCost",
+    "Quantile",
     "QueryBuilder",
     "QueryRequest",
     "Ranked",
     "RateLimitedError",
+    "Ratio",
     "Receipt",
     "ReleaseRow",
     "SQLError",
@@ -119,14 +136,23 @@ __all__ = [
     "Value",
     "Wrong",
     "__version__",
+    "bin_levels",
     "col",
+    "combine",
+    "consistent_histogram",
+    "consistent_tables",
     "count",
     "count_individuals",
+    "dummy_data",
     "half_width",
     "histogram",
     "infer_schema",
     "linear",
+    "missing_sigma",
+    "nonnegative",
+    "ratios",
     "sum_",
+    "variances",
 ]
 
 # Tracebacks and `repr` name the module an object is imported from, not the one that defines it.

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparing._errors import APIReplyError
 
-__all__ = ["Chain", "chain_of"]
+__all__ = ["Chain", "ChainCheck", "chain_of"]
 
 _PUBLIC = (
     *("format", "kind", "sequence", "query_id", "epoch", "mechanism", "query_sha256", "query_hash", "sigma"),
@@ -32,30 +32,46 @@ class Chain:
     broken: tuple[int, ...]  # sequences of rows that are missing, do not give their hash, or do not follow
 
 
+class ChainCheck:
+    """Rows as the service lists them, the newest first, checked as they come."""
+
+    def __init__(self) -> None:
+        """No row so far."""
+        self._entries = self._checked = 0
+        self._newest: str | None = None
+        self._broken: set[int] = set()
+        self._sequence: int | None = None
+        self._wanted: str | None = None  # the hash required of the next, older row
+
+    def add(self, row: object) -> None:
+        """Check the next row. Raises APIReplyError for one that is misshapen."""
+        told = _row(row)
+        if self._sequence is None:
+            self._newest = told["hash"]
+        else:
+            self._broken.update(range(told["sequence"] + 1, self._sequence))
+            if self._wanted is not None and told["hash"] != self._wanted:
+                self._broken.add(self._sequence)
+        self._sequence, self._wanted = told["sequence"], told["previous_hash"]
+        self._entries += 1
+        if told["is_checkable"]:
+            self._checked += 1
+            if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
+                self._broken.add(told["sequence"])
+
+    def result(self) -> Chain:
+        """The chain of the rows so far; entries older than the last one count as missing."""
+        missing = () if self._sequence is None else range(1, self._sequence)
+        broken = tuple(sorted(self._broken.union(missing)))
+        return Chain(entries=self._entries, checked=self._checked, hash=self._newest, broken=broken)
+
+
 def chain_of(rows: Iterable[object]) -> Chain:
     """Check rows as the service lists them, the newest first. Raises APIReplyError for rows that are misshapen."""
-    entries = checked = 0
-    newest: str | None = None
-    broken: set[int] = set()
-    sequence: int | None = None
-    wanted: str | None = None  # the hash required of the next, older row
+    check = ChainCheck()
     for row in rows:
-        told = _row(row)
-        if sequence is None:
-            newest = told["hash"]
-        else:
-            broken.update(range(told["sequence"] + 1, sequence))
-            if wanted is not None and told["hash"] != wanted:
-                broken.add(sequence)
-        sequence, wanted = told["sequence"], told["previous_hash"]
-        entries += 1
-        if told["is_checkable"]:
-            checked += 1
-            if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
-                broken.add(sequence)
-    if sequence is not None:
-        broken.update(range(1, sequence))
-    return Chain(entries=entries, checked=checked, hash=newest, broken=tuple(sorted(broken)))
+        check.add(row)
+    return check.result()
 
 
 def _row(row: object) -> Mapping[str, Any]:

@@ -1,5 +1,7 @@
 """The client: an address, a key, one pool of connections, and the resources that use it."""
 
+import copy
+import inspect
 import os
 import random
 import time
@@ -10,8 +12,10 @@ from typing import Self, Unpack
 import httpx
 
 from sparing._answers import Answer
-from sparing._builder import DatasetQueries
-from sparing._constants import CONNECT_TIMEOUT_S, ENV_API_KEY, ENV_URL, MAX_RETRIES, TIMEOUT_S
+from sparing._builder import DatasetQueries, bounded
+from sparing._connection import Connection
+from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._options import timeout_of
 from sparing._query import NoiseRequest
 from sparing._resources.allowances import Allowances
 from sparing._resources.datasets import Datasets
@@ -19,12 +23,9 @@ from sparing._resources.me import Me
 from sparing._resources.principals import Principals
 from sparing._resources.queries import Queries
 from sparing._retry import RetryPolicy
-from sparing._sender import Sender
-from sparing._version import __version__
+from sparing._sender import BeforeSending, Sender
 
 __all__ = ["Client"]
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Client:
@@ -38,7 +39,7 @@ class Client:
         me: an individual's own account (individuals).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is optional, and has a name
         self,
         *,
         base_url: str | None = None,
@@ -49,6 +50,7 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         rng: Callable[[], float] = random.random,
         environ: Mapping[str, str] = os.environ,
+        before_sending: BeforeSending | None = None,
     ) -> None:
         """Make a client; no request is sent yet.
 
@@ -61,25 +63,53 @@ class Client:
             sleep: waits for some seconds; for tests.
             rng: uniform on [0, 1), for the random part of waiting; for tests.
             environ: the environment variables.
+            before_sending: called with the dataset, the idempotency key and the document of each query and upload
+                before its first try, so that the key can be kept; an exception from it ends the call with nothing
+                sent. The document of an upload is all but its rows.
 
         Raises:
-            ValueError: no address or no key is given, or one that cannot be sent.
+            ValueError: no address or no key is given, or one that cannot be sent; `timeout` or `max_retries` is out
+                of range.
+            TypeError: `timeout` or `max_retries` is not a number, or `before_sending` is a coroutine function.
         """
-        self._url = httpx.URL(_given("base_url", base_url, environ, ENV_URL))
-        key = _checked_key(_given("api_key", api_key, environ, ENV_API_KEY))
-        self._http = httpx.Client(
-            base_url=self._url,
-            headers={"Authorization": f"Bearer {key}", "User-Agent": f"sparing-client/{__version__}"},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT_S)),
+        if inspect.iscoroutinefunction(before_sending):
+            raise TypeError("before_sending must not be a coroutine function, which only AsyncClient awaits")
+        connection = Connection.of(base_url, api_key, environ)
+        limits, retry = timeout_of(timeout), RetryPolicy(max_retries=max_retries, rng=rng)
+        http = httpx.Client(
+            base_url=connection.url,
+            headers=connection.headers,
             transport=transport,
-            trust_env=self._url.host not in _LOOPBACK,  # a proxy cannot reach this machine
+            trust_env=connection.trusts_environment,
         )
-        sender = Sender(self._http, RetryPolicy(max_retries=max_retries, sleep=sleep, rng=rng))
+        self._url = connection.url
+        self._use(Sender(http=http, timeout=limits, retry=retry, sleep=sleep, before_sending=before_sending))
+
+    def _use(self, sender: Sender) -> None:
+        self._sender = sender
         self.datasets = Datasets(sender)
         self.principals = Principals(sender)
         self.queries = Queries(sender)
         self.allowances = Allowances(sender)
         self.me = Me(sender)
+
+    def with_options(self, *, timeout: float | None = None, max_retries: int | None = None) -> Self:
+        """A client with other options for some requests: `client.with_options(timeout=2).queries.get(query=id)`.
+
+        It shares the connections of this one, so that closing either closes both.
+
+        Args:
+            timeout: seconds for connecting, and for each wait for a part of a request or a reply; None keeps this
+                client's.
+            max_retries: the number of retries; None keeps this client's.
+
+        Raises:
+            ValueError: one of them is out of range.
+            TypeError: one of them is not a number.
+        """
+        other = copy.copy(self)
+        other._use(self._sender.with_options(timeout=timeout, max_retries=max_retries))  # noqa: SLF001 - one's own class
+        return other
 
     def dataset(self, name: str) -> DatasetQueries:
         """One dataset, for queries written step by step; nothing is sent yet."""
@@ -101,14 +131,12 @@ class Client:
         `dataset(name).sql(text)` gives the query itself, for a preview. Raises SQLError where the text has what the
         dialect does not, ImportError without sqlglot, and what `queries.ask` raises.
         """
-        query = self.dataset(dataset).sql(text).noise(**noise)
-        query = query if l2_clip is None else query.clip(l2_clip)
-        query = query if rows is None else query.rows(rows)
-        return (query if reuse else query.fresh()).run(idempotency_key=idempotency_key)
+        query = bounded(self.dataset(dataset).sql(text), l2_clip=l2_clip, rows=rows, reuse=reuse)
+        return query.noise(**noise).run(idempotency_key=idempotency_key)
 
     def close(self) -> None:
         """Close the connections. Calling it twice is harmless."""
-        self._http.close()
+        self._sender.http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -120,17 +148,3 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client(base_url={str(self._url)!r}, api_key='********')"
-
-
-def _given(name: str, value: str | None, environ: Mapping[str, str], variable: str) -> str:
-    found = environ.get(variable, "") if value is None else value
-    if not found.strip():
-        raise ValueError(f"give {name}, or set {variable}")
-    return found.strip()
-
-
-def _checked_key(key: str) -> str:
-    # Checked here because the HTTP library would quote a key that it cannot send in its error.
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("api_key must be printable ASCII without spaces")
-    return key

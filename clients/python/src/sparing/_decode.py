@@ -63,6 +63,8 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation has no narrowe
         return lambda value, name: None if value is None else item(value, name)
     if origin is Mapping:
         return lambda value, name: {key: item(each, name) for key, each in _checked(dict, value, name).items()}
+    if item is _float:
+        return _floats
     return lambda value, name: tuple([item(each, name) for each in _checked(list, value, name)])
 
 
@@ -75,6 +77,14 @@ def _checked(kind: type[Kind], value: object, name: str) -> Kind:
 
 def _float(value: object, name: str) -> float:
     return value if isinstance(value, float) else float(_checked(int, value, name))
+
+
+def _floats(value: object, name: str) -> tuple[float, ...]:
+    """Of a million numbers, their kinds are looked at together."""
+    numbers = _checked(list, value, name)
+    if set(map(type, numbers)) <= {float, int}:
+        return tuple(map(float, numbers))
+    return tuple([_float(each, name) for each in numbers])
 
 
 def _decimal(value: object, name: str) -> Decimal:

@@ -8,7 +8,7 @@
         ├── InvalidRequestError   400, 413, 415, 422: the request must be changed; `errors` name the fields
         ├── AuthenticationError   401: no key, or not a valid one
         ├── PermissionDeniedError 403: this key has another role, or its allowance is used up
-        ├── NotFoundError         404, 410: unknown or not yours to see (told apart nowhere), or archived
+        ├── NotFoundError         404, 410: unknown or not yours to see (told apart nowhere), archived, or cancelled
         ├── ConflictError         409: the name is taken, or the same request is still running
         ├── RateLimitedError      429: too many requests, of this key or of all; try again later, with the same key
         └── UnavailableError      502, 503, 504: try again later, with the same idempotency key

@@ -3,19 +3,18 @@
 import gzip
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from sparing._sender import Content
+from sparing._bodies import chunks
+from sparing._requests import Content
 
-__all__ = ["Opened", "Progress", "Source", "content_of", "opened_of", "reported"]
+__all__ = ["Opened", "Source", "content_of", "opened_of"]
 
 Source = str | os.PathLike[str] | bytes | BinaryIO
 Opened = Callable[[], IO[bytes]]
-Progress = Callable[[int, int | None], None]
-"""Takes the number of bytes sent so far, and of all, None where that is not known."""
 
 CSV = "text/csv"
 NDJSON = "application/x-ndjson"
@@ -25,7 +24,6 @@ ARROW = "application/vnd.apache.arrow.stream"
 _BY_SUFFIX = {".csv": CSV, ".ndjson": NDJSON, ".jsonl": NDJSON, ".parquet": PARQUET, ".arrows": ARROW}
 _BY_MAGIC = {b"PAR1": PARQUET, b"\xff\xff\xff\xff": ARROW}
 _GZIP_MAGIC = b"\x1f\x8b"
-_CHUNK_BYTES = 65_536
 
 
 def content_of(source: Source) -> tuple[Callable[[], Content], str]:
@@ -35,7 +33,7 @@ def content_of(source: Source) -> tuple[Callable[[], Content], str]:
     """
     opened, content_type, is_packed = opened_of(source)
     # Chunks and not the file object: httpx would take the packed file's length for the body's.
-    return (lambda: _chunks(opened())) if is_packed else opened, content_type
+    return (lambda: chunks(opened())) if is_packed else opened, content_type
 
 
 def opened_of(source: Source) -> tuple[Opened, str, bool]:
@@ -52,23 +50,6 @@ def opened_of(source: Source) -> tuple[Opened, str, bool]:
     return lambda: io.BytesIO(content), _sniffed(content[:4]), False
 
 
-def reported(content: Callable[[], Content], progress: Progress) -> tuple[Callable[[], Content], int | None]:
-    """The same content, telling `progress` how many bytes were sent of how many; and that number, None if unknown."""
-    first = content()
-    total = _size(first)
-    getattr(first, "close", lambda: None)()
-
-    def told() -> Iterator[bytes]:
-        sent = 0
-        progress(0, total)
-        for chunk in _chunks(content()):
-            yield chunk
-            sent += len(chunk)
-            progress(sent, total)
-
-    return told, total
-
-
 def _opened_path(where: Path) -> tuple[Opened, str, bool]:
     with where.open("rb") as file:
         head = file.read(4)
@@ -81,29 +62,6 @@ def _opened_path(where: Path) -> tuple[Opened, str, bool]:
 
 def _unpacked(where: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(where))
-
-
-def _chunks(content: Content) -> Iterator[bytes]:
-    if isinstance(content, bytes):
-        content = io.BytesIO(content)
-    read = getattr(content, "read", None)
-    if read is None:
-        yield from content
-        return
-    try:
-        while chunk := read(_CHUNK_BYTES):
-            yield chunk
-    finally:
-        getattr(content, "close", lambda: None)()
-
-
-def _size(content: Content) -> int | None:
-    """The number of bytes, where it is known before they are read."""
-    if isinstance(content, bytes):
-        return len(content)
-    if isinstance(content, io.BytesIO | io.BufferedReader):
-        return content.seek(0, os.SEEK_END)
-    return None
 
 
 def _sniffed(head: bytes) -> str:

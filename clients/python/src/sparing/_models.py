@@ -250,6 +250,7 @@ class ReleaseRow:
     worst_case_rho: Decimal
     released_at: datetime
     epoch: int
+    words: str = ""  # the query in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sparing._columns import Columns, chosen_columns
 from sparing._files import ARROW, CSV, NDJSON, PARQUET, Opened
 from sparing._frames import parquet_of_arrow, pyarrow
-from sparing._sender import Content
+from sparing._requests import Content
 
 __all__ = ["renamed"]
 

@@ -13,7 +13,7 @@ import httpx
 
 from sparing._constants import RETRY_AFTER_MAX_S, RETRY_WAIT_BASE_S, RETRY_WAIT_MAX_S
 
-__all__ = ["Repeat", "RetryPolicy"]
+__all__ = ["Repeat", "RetryPolicy", "retry_after_s"]
 
 _AWAY = frozenset({429, 502, 503, 504})
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -48,18 +48,20 @@ class RetryPolicy:
     """The number of retries (`max_retries` after the first try), and the waits between them."""
 
     max_retries: int
-    sleep: Callable[[float], None]  # seconds
     rng: Callable[[], float]  # uniform on [0, 1)
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a negative number of retries."""
+        """Raises TypeError for anything but a whole number of retries, and ValueError for a negative one."""
+        given: object = self.max_retries
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise TypeError(f"max_retries must be a whole number, not {given!r}")
         if self.max_retries < 0:
-            raise ValueError("max_retries must be 0 or more")
+            raise ValueError(f"max_retries must be 0 or more, not {self.max_retries}")
 
-    def wait(self, retry: int, asked_s: float | None) -> None:
-        """Wait before retry number `retry` (0, 1, ...): full jitter, on top of the server's Retry-After, bounded."""
+    def wait_s(self, retry: int, asked_s: float | None) -> float:
+        """The wait before retry number `retry` (0, 1, ...): full jitter, on top of a bounded Retry-After."""
         jitter_s = self.rng() * min(RETRY_WAIT_MAX_S, RETRY_WAIT_BASE_S * 2.0**retry)
-        self.sleep(jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S))
+        return jitter_s + min(asked_s or 0.0, RETRY_AFTER_MAX_S)
 
 
 def retry_after_s(response: httpx.Response) -> float | None:

@@ -1,151 +1,110 @@
-"""The only sender of requests: it repeats them where that is safe, and turns every failure into our exceptions."""
+"""The only sender of requests of a `Client`: it does the steps of calls one after the other."""
 
 import contextlib
-import json
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import inspect
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO
-from urllib.parse import quote
+from typing import TypeVar, cast
 
 import httpx
 
-from sparing._errors import APIReplyError, SparingError, error_of, failure_of
-from sparing._retry import Repeat, RetryPolicy, retry_after_s
+from sparing._bodies import Sent, chunks, opened
+from sparing._calls import Blocking, Call, Items, Stream
+from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
+from sparing._options import SenderOptions
+from sparing._requests import Content, Keyed, Request
 
-__all__ = ["Content", "Request", "Sender", "document", "path"]
+__all__ = ["BeforeSending", "Sender"]
 
-_log = logging.getLogger("sparing")
-
-Content = bytes | IO[bytes] | Iterable[bytes]
+T = TypeVar("T")
+BeforeSending = Callable[[str, str, Mapping[str, object]], None]
+"""Takes the dataset, the idempotency key and the document of a query or an upload that is about to be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One request. `content` is called once per try, so that a file starts anew."""
+class Sender(SenderOptions):
+    """Sends requests over one pool of connections, which carries the address and the API key."""
 
-    method: str
-    path: str
-    repeat: Repeat
-    params: Mapping[str, str | int] | None = None
-    content: Callable[[], Content] | None = None
-    content_type: str | None = None
-    content_length: int | None = None
-    idempotency_key: str | None = None
+    http: httpx.Client
+    sleep: Callable[[float], None]  # seconds
+    before_sending: BeforeSending | None = None
 
-    def headers(self) -> dict[str, str]:
-        """The headers of this request alone."""
-        length = None if self.content_length is None else str(self.content_length)
-        named = {"Content-Type": self.content_type, "Idempotency-Key": self.idempotency_key, "Content-Length": length}
-        return {name: value for name, value in named.items() if value is not None}
-
-
-class Sender:
-    """Sends requests over one pool of connections, again where `Repeat` allows."""
-
-    def __init__(self, http: httpx.Client, retry: RetryPolicy) -> None:
-        """`http` carries the address, the API key and the time limit."""
-        self.http = http
-        self._retry = retry
-
-    def send(self, request: Request) -> object:
-        """The JSON document of the response (None when it has no body).
-
-        Raises:
-            SparingError: a member of the tree in `sparing._errors`, carrying the request's idempotency key.
-        """
-        retry = 0
+    def run(self, call: Call[T]) -> T:
+        """The result of a call. Raises SparingError, and all that the call raises."""
+        steps = steps_of(call, self.retry)
+        outcome: object = None
         while True:
-            reply, failure, again = self._try(request)
-            if failure is None:
-                return reply
-            if not again or retry >= self._retry.max_retries:
-                failure.idempotency_key = request.idempotency_key
-                raise failure
-            _log.debug("%s %s again after: %s", request.method, request.path, failure)
-            self._retry.wait(retry, failure.retry_after_s)
-            retry += 1
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                return cast("T", end.value)
+            outcome = self._do(step)
 
-    def get(self, where: str, **params: str | int) -> object:
-        """The JSON document at `where`."""
-        return self.send(Request(method="GET", path=where, repeat=Repeat.READ, params=params))
-
-    def post(self, where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE, key: str | None = None) -> object:
-        """The JSON document of the response to posting `body`; `key` is the idempotency key."""
-        content = None if body is None else document(body)
-        kind = None if body is None else "application/json"
-        return self.send(
-            Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind, idempotency_key=key)
-        )
-
-    def patch(self, where: str, body: object) -> object:
-        """The JSON document of the response to patching with `body`, which is sent again where it failed."""
-        return self.send(
-            Request(
-                method="PATCH", path=where, repeat=Repeat.READ, content=document(body), content_type="application/json"
-            )
-        )
-
-    def pages(self, where: str, *, limit: int | None = None) -> Iterator[object]:
-        """Every item of a listing, fetched page by page as they are consumed."""
-        params: dict[str, str | int] = {} if limit is None else {"limit": limit}
+    def each(self, stream: Stream[T]) -> Iterator[T]:
+        """The items of a stream as they are consumed; nothing is sent before the first."""
+        steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
+        outcome: object = None
         while True:
-            page = self.get(where, **params)
-            if isinstance(page, list):
-                yield from page
+            try:
+                step = steps.send(outcome)
+            except StopIteration:
                 return
-            if not isinstance(page, dict) or not isinstance(page.get("items"), list):
-                raise APIReplyError(f"{where} is not a listing")
-            yield from page["items"]
-            if page.get("next") is None:
-                return
-            params["cursor"] = str(page["next"])
+            if isinstance(step, Items):
+                outcome = None
+                yield from step.items
+            else:
+                outcome = self._do(step)
 
-    def _try(self, request: Request) -> tuple[object, SparingError | None, bool]:
-        try:
-            with _opened(request) as content:
-                response = self.http.request(
-                    request.method, request.path, params=request.params, content=content, headers=request.headers()
+    def _do(self, step: Step) -> object:
+        match step:
+            case Try():
+                return self._tried(step.request)
+            case Wait():
+                self.sleep(step.seconds)
+            case Blocking():
+                return step.work()
+            case Announce():
+                self._announce(step.keyed)
+        return None
+
+    def _announce(self, keyed: Keyed) -> None:
+        if self.before_sending is None:
+            return
+        tell = cast("Callable[[str, str, Mapping[str, object]], object]", self.before_sending)
+        told = tell(keyed.dataset, keyed.idempotency_key, keyed.document)
+        if inspect.isawaitable(told):
+            getattr(told, "close", lambda: None)()
+            raise TypeError("before_sending returned something to be awaited, which only AsyncClient does")
+
+    def _tried(self, request: Request) -> Outcome:
+        with _body_of(request) as (content, length):
+            try:
+                return self.http.request(
+                    request.method,
+                    request.path,
+                    params=request.params,
+                    content=content,
+                    headers=request.headers(length),
+                    timeout=self.timeout,
                 )
-        except httpx.RequestError as error:
-            failure = failure_of(error)
-            failure.__cause__ = error
-            return None, failure, request.repeat.after_failure(error)
-        if response.is_success:
-            return *_document_of(response), False
-        refusal = error_of(response)
-        refusal.retry_after_s = retry_after_s(response)
-        return None, refusal, request.repeat.after_status(response.status_code)
-
-
-def path(*parts: str) -> str:
-    """`/v1/` and the parts, each escaped: names and keys may hold any character."""
-    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
-
-
-def document(body: object) -> Callable[[], bytes]:
-    """The bytes of a JSON document, made once, so that every try sends the same. NaN and infinity are ValueErrors."""
-    content = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return lambda: content
+            except httpx.RequestError as error:
+                return error
 
 
 @contextlib.contextmanager
-def _opened(request: Request) -> Iterator[Content | None]:
-    content = None if request.content is None else request.content()
-    try:
-        yield content
-    finally:
-        close = getattr(content, "close", None)
-        if close is not None:
-            close()
+def _body_of(request: Request) -> Iterator[tuple[Content | None, int | None]]:
+    """The content of one try and its length, closed at the end."""
+    if request.content is None:
+        yield None, None
+        return
+    body = opened(request.content)
+    with contextlib.closing(body):
+        told = request.progress is not None
+        yield (_told(body.content, Sent(request.progress, body.length)) if told else body.content), body.length
 
 
-def _document_of(response: httpx.Response) -> tuple[object, SparingError | None]:
-    if not response.content:
-        return None, None
-    try:
-        return response.json(), None
-    except ValueError:
-        return None, APIReplyError(
-            f"{response.url} answered with something that is not JSON; is this the service's address?"
-        )
+def _told(content: Content, sent: Sent) -> Iterator[bytes]:
+    sent.add(b"")
+    for chunk in chunks(content):
+        yield chunk
+        sent.add(chunk)

@@ -1,8 +1,8 @@
 """An analyst's own allowances."""
 
-from sparing._decode import read
 from sparing._models import Allowance
-from sparing._sender import Sender, path
+from sparing._sender import Sender
+from sparing._verbs.allowances import allowances
 
 __all__ = ["Allowances"]
 
@@ -16,4 +16,4 @@ class Allowances:
 
     def list(self) -> tuple[Allowance, ...]:
         """For each dataset, the worst-case charge that the analyst may cause, has caused, and has left."""
-        return tuple(read(Allowance, item) for item in self._sender.pages(path("allowances")))
+        return self._sender.run(allowances())

@@ -1,36 +1,20 @@
 """Datasets, for curators: register, fill, and watch the spending."""
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Literal, TypedDict, Unpack
+from collections.abc import Iterator, Mapping
+from typing import Literal, Unpack
 
-from sparing._chain import Chain, chain_of
-from sparing._columns import Columns, declared_columns
+from sparing._chain import Chain
+from sparing._columns import Columns
 from sparing._constants import PAGE_SIZE
-from sparing._decode import read
-from sparing._files import PARQUET, Progress, Source, content_of, opened_of, reported
-from sparing._frames import Frame, is_frame, parquet_of
+from sparing._files import Source
+from sparing._frames import Frame
 from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
-from sparing._renamed import renamed
-from sparing._retry import Repeat
-from sparing._sender import Content, Request, Sender, path
+from sparing._sender import Sender
+from sparing._verbs import datasets
+from sparing._verbs.datasets import Number
+from sparing._verbs.uploads import SendOptions, upload
 
 __all__ = ["Datasets"]
-
-Number = int | float | Decimal | str
-
-
-class SendOptions(TypedDict, total=False):
-    """The options of an upload."""
-
-    content_type: str | None
-    delimiter: str
-    dry_run: bool
-    rows_over_limit: Literal["refuse", "truncate"]
-    idempotency_key: str | None
-    progress: Progress | None
 
 
 class Datasets:
@@ -68,25 +52,16 @@ class Datasets:
             ConflictError: the name is taken.
             ValueError: not exactly one form of guarantee is given.
         """
-        body: dict[str, object] = {
-            "name": name,
-            "guarantee": _guarantee(epsilon, delta, rho),
-            "tables": tables,
-            "rule": rule,
-        }
-        if capacity is not None:
-            body["capacity"] = capacity
-        if limit_floor_rho is not None:
-            body["limit_floor_rho"] = str(limit_floor_rho)
-        return read(Dataset, self._sender.post(path("datasets"), body))
+        guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        return self._sender.run(datasets.create(name, tables, capacity, guarantee, limit_floor_rho, rule))
 
     def list(self) -> Iterator[Dataset]:
         """Every dataset this key may see."""
-        return (read(Dataset, item) for item in self._sender.pages(path("datasets")))
+        return self._sender.each(datasets.every())
 
     def get(self, *, dataset: str) -> Dataset:
         """One dataset's public schema; with its counts for curators."""
-        return read(Dataset, self._sender.get(path("datasets", dataset)))
+        return self._sender.run(datasets.one(dataset))
 
     def upload(
         self,
@@ -125,58 +100,19 @@ class Datasets:
             ColumnsError: the data does not have the declared columns; a ValueError.
             ImportError: the frame is sent as Parquet by pyarrow, which is not installed.
         """
-        source = data if file is None else file
-        if source is None or (data is not None and file is not None):
-            raise ValueError("give data, or file")
-        unknown = set(options) - SendOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"upload() takes no {', '.join(sorted(unknown))}")
-        content, inferred = self._content(dataset, table, source, columns, options)
-        progress, length = options.get("progress"), None
-        if progress is not None:
-            content, length = reported(content, progress)
-        request = Request(
-            method="POST",
-            path=path("datasets", dataset, "tables", table, "rows"),
-            repeat=Repeat.KEYED,
-            params=_params(options),
-            content=content,
-            content_type=options.get("content_type") or inferred,
-            content_length=length,
-            idempotency_key=options.get("idempotency_key") or str(uuid.uuid4()),
-        )
-        return read(UploadReport, self._sender.send(request))
-
-    def _content(
-        self, dataset: str, table: str, source: Frame | Source, columns: Columns | None, options: SendOptions
-    ) -> tuple[Callable[[], Content], str]:
-        """How to read the rows under their declared names, and their content type."""
-        if is_frame(source):
-            content = parquet_of(source, columns or {}, self._declared(dataset, table))
-            return lambda: content, PARQUET
-        if columns is None:
-            return content_of(source)
-        opened, inferred, _ = opened_of(source)
-        kind = (options.get("content_type") or inferred).partition(";")[0].strip().lower()
-        declared = self._declared(dataset, table)
-        return renamed(opened, kind, columns, declared, options.get("delimiter", ","))
-
-    def _declared(self, dataset: str, table: str) -> Sequence[str]:
-        return declared_columns(self.get(dataset=dataset).tables, table)
+        return self._sender.run(upload(dataset, table, data, file, columns, options))
 
     def budgets(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[BudgetRow]:
         """Every individual's account, fetched page by page as they are consumed."""
-        pages = self._sender.pages(path("datasets", dataset, "budgets"), limit=page_size)
-        return (read(BudgetRow, item) for item in pages)
+        return self._sender.each(datasets.budgets(dataset, page_size))
 
     def budget_summary(self, *, dataset: str) -> BudgetSummary:
         """Every individual's budgets in a histogram and a few quantiles."""
-        return read(BudgetSummary, self._sender.get(path("datasets", dataset, "budgets", "summary")))
+        return self._sender.run(datasets.budget_summary(dataset))
 
     def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[LedgerRow]:
         """Every answered query, newest first; curators also see the numbers of individuals charged and left out."""
-        pages = self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size)
-        return (read(LedgerRow, item) for item in pages)
+        return self._sender.each(datasets.ledger(dataset, page_size))
 
     def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
         """Read the whole ledger and check its chain of hashes without trusting the service, for auditors and curators.
@@ -184,21 +120,19 @@ class Datasets:
         Raises:
             APIReplyError: the service's version does not list the parts of its hashes.
         """
-        return chain_of(self._sender.pages(path("datasets", dataset, "ledger"), limit=page_size))
+        return self._sender.run(datasets.audit(dataset, page_size))
 
     def account(self, *, dataset: str, individual: str) -> BudgetRow:
         """One individual's account, by its key."""
-        return read(BudgetRow, self._sender.get(path("datasets", dataset, "individuals", individual)))
+        return self._sender.run(datasets.account(dataset, individual))
 
     def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Iterator[ActRow]:
         """The acts on the dataset, newest first: uploads, lowered limits, erasures, epochs."""
-        pages = self._sender.pages(path("datasets", dataset, "acts"), limit=page_size)
-        return (read(ActRow, item) for item in pages)
+        return self._sender.each(datasets.acts(dataset, page_size))
 
     def open_epoch(self, *, dataset: str) -> int:
         """Open the next epoch: from now on, queries are answered afresh and charged. Returns its number."""
-        reply = self._sender.post(path("datasets", dataset, "epochs"))
-        return read(_Epoch, reply).epoch
+        return self._sender.run(datasets.open_epoch(dataset))
 
     def extend(
         self, *, dataset: str, tables: Mapping[str, object] | None = None, capacity: int | None = None
@@ -213,19 +147,15 @@ class Datasets:
         Raises:
             InvalidRequestError: something is removed or changed; `errors` name each place.
         """
-        wishes = {"tables": tables, "capacity": capacity}
-        body = {name: value for name, value in wishes.items() if value is not None}
-        return read(Dataset, self._sender.patch(path("datasets", dataset), body))
+        return self._sender.run(datasets.extend(dataset, tables, capacity))
 
     def correct(self, *, dataset: str, individual: str, values: Mapping[str, object]) -> UploadReport:
         """Put other values, by column, into an individual's record; its events and its account stay as they are."""
-        where = path("datasets", dataset, "individuals", individual)
-        return read(UploadReport, self._sender.patch(where, dict(values)))
+        return self._sender.run(datasets.correct(dataset, individual, values))
 
     def archive(self, *, dataset: str, rows: Literal["keep", "delete"]) -> Dataset:
         """End all queries and uploads for good, and keep or delete the rows. The ledger and the accounts are kept."""
-        where = path("datasets", dataset, "archive")
-        return read(Dataset, self._sender.post(where, {"rows": rows}, repeat=Repeat.READ))
+        return self._sender.run(datasets.archive(dataset, rows))
 
     def delete(self, *, dataset: str) -> None:
         """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone.
@@ -233,36 +163,8 @@ class Datasets:
         Raises:
             ConflictError: it has answered; `archive` it instead.
         """
-        self._sender.send(Request(method="DELETE", path=path("datasets", dataset), repeat=Repeat.ONCE))
+        self._sender.run(datasets.remove(dataset))
 
     def erase(self, *, dataset: str, individual: str) -> None:
         """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
-        where = path("datasets", dataset, "individuals", individual)
-        self._sender.send(Request(method="DELETE", path=where, repeat=Repeat.READ))
-
-
-def _params(options: SendOptions) -> dict[str, str | int]:
-    """The options that the address states, those with the service's default left out."""
-    stated: dict[str, str | int] = {}
-    if options.get("delimiter", ",") != ",":
-        stated["delimiter"] = options["delimiter"]
-    if options.get("dry_run"):
-        stated["dry_run"] = "true"
-    if options.get("rows_over_limit", "refuse") != "refuse":
-        stated["rows_over_limit"] = options["rows_over_limit"]
-    return stated
-
-
-def _guarantee(epsilon: Number | None, delta: Number | None, rho: Number | None) -> dict[str, str]:
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    found = {name: str(value) for name, value in given.items() if value is not None}
-    if set(found) not in ({"rho"}, {"epsilon", "delta"}):
-        raise ValueError("give epsilon and delta, or rho")
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Epoch:
-    """The response to opening an epoch."""
-
-    epoch: int
+        self._sender.run(datasets.erase(dataset, individual))

@@ -1,18 +1,15 @@
 """Queries, for analysts: ask, preview, fetch again."""
 
-import dataclasses
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Unpack
 
 from sparing._answers import Answer
 from sparing._constants import BATCH_SIZE, PAGE_SIZE
-from sparing._decode import read
-from sparing._errors import APIReplyError, APIStatusError, refusal_of
+from sparing._errors import APIStatusError
 from sparing._models import Preview, ReleaseRow
-from sparing._query import QueryRequest, question_json
-from sparing._retry import Repeat
-from sparing._sender import Sender, path
+from sparing._query import QueryRequest
+from sparing._sender import Sender
+from sparing._verbs import queries
 
 __all__ = ["Queries"]
 
@@ -42,17 +39,11 @@ class Queries:
             APIStatusError: 403 with slug `allowance-exceeded` when the analyst's worst-case allowance is used up.
             ValueError: not exactly one kind of noise is given.
         """
-        document = question_json(question)
-        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        where = path("datasets", question["dataset"], "queries")
-        reply = self._sender.post(where, document, repeat=Repeat.KEYED, key=key)
-        return dataclasses.replace(read(Answer, reply), idempotency_key=key)
+        return self._sender.run(queries.ask(question, idempotency_key))
 
     def preview(self, **question: Unpack[QueryRequest]) -> Preview:
         """Everything public about a query (error, worst-case cost, allowance left), free: no record is touched."""
-        document = question_json(question)
-        where = path("datasets", question["dataset"], "queries", "preview")
-        return read(Preview, self._sender.post(where, document, repeat=Repeat.READ))
+        return self._sender.run(queries.preview(question))
 
     def batch(
         self,
@@ -77,51 +68,24 @@ class Queries:
             ValueError: the datasets differ, the keys are not one for each query, or a query has not exactly one noise.
             SparingError: a request as a whole failed.
         """
-        asked = list(questions)
-        documents = [question_json(question) for question in asked]
-        keys = [str(uuid.uuid4()) for _ in asked] if idempotency_keys is None else list(idempotency_keys)
-        if len(keys) != len(asked):
-            raise ValueError(f"{len(asked)} queries need as many idempotency keys, not {len(keys)}")
-        datasets = sorted({question["dataset"] for question in asked})
-        if len(datasets) > 1:
-            raise ValueError(f"a batch is of one dataset, not of {', '.join(datasets)}")
-        where = path("datasets", *datasets, "queries", "batch")
-        entries = [{"idempotency_key": key, "query": body} for key, body in zip(keys, documents, strict=True)]
-        return self._in_batches(where, entries, min(max(batch_size, 1), BATCH_SIZE), progress)
-
-    def _in_batches(
-        self,
-        where: str,
-        entries: Sequence[Mapping[str, object]],
-        size: int,
-        progress: Callable[[int, int], object] | None,
-    ) -> Iterator[Answer | APIStatusError]:
-        for start in range(0, len(entries), size):
-            part = entries[start : start + size]
-            outcomes = outcomes_of(self._sender.post(where, {"queries": part}, repeat=Repeat.KEYED), len(part))
-            for entry, outcome in zip(part, outcomes, strict=True):
-                key = str(entry["idempotency_key"])
-                refusal = refusal_of(outcome)
-                if refusal is None:
-                    yield dataclasses.replace(read(Answer, outcome), idempotency_key=key)
-                else:
-                    refusal.idempotency_key = key
-                    yield refusal
-            if progress is not None:
-                progress(start + len(part), len(entries))
+        return self._sender.each(queries.batch(questions, idempotency_keys, batch_size, progress))
 
     def get(self, *, query: str) -> Answer:
         """One of the analyst's own releases, as it was answered; `query` is the answer's id."""
-        return read(Answer, self._sender.get(path("queries", query)))
+        return self._sender.run(queries.fetch(query))
 
-    def list(self, *, page_size: int = PAGE_SIZE) -> Iterator[ReleaseRow]:
-        """The analyst's own releases, newest first, fetched page by page as they are consumed."""
-        return (read(ReleaseRow, item) for item in self._sender.pages(path("queries"), limit=page_size))
+    def cancel(self, *, dataset: str, idempotency_key: str) -> None:
+        """Cancel a query that waits for its slots, by the key it was asked with; nothing is charged.
 
+        The queries of a batch are cancelled together, by the key of any of them. The request that waits for the answer
+        fails with NotFoundError (410, `query-cancelled`). Raises ConflictError where no query waits under the key: one
+        that has begun is answered and charged.
+        """
+        self._sender.run(queries.cancel(dataset, idempotency_key))
 
-def outcomes_of(reply: object, count: int) -> Sequence[object]:
-    """The outcomes of a batch. Raises APIReplyError where they are not one for each query."""
-    outcomes = reply.get("answers") if isinstance(reply, dict) else None
-    if not isinstance(outcomes, list) or len(outcomes) != count:
-        raise APIReplyError(f"the reply does not have an outcome for each of {count} queries")
-    return outcomes
+    def list(self, *, dataset: str | None = None, page_size: int = PAGE_SIZE) -> Iterator[ReleaseRow]:
+        """The analyst's own releases, newest first, fetched page by page as they are consumed.
+
+        With `dataset`, those of one dataset; the pages of all are fetched.
+        """
+        return self._sender.each(queries.releases(page_size, dataset))

@@ -1,0 +1,132 @@
+"""The asynchronous client: the same address, key, pool and resources, awaited."""
+
+import asyncio
+import copy
+import os
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Self, Unpack
+
+import httpx
+
+from sparing._answers import Answer
+from sparing._async_resources.allowances import AsyncAllowances
+from sparing._async_resources.datasets import AsyncDatasets
+from sparing._async_resources.me import AsyncMe
+from sparing._async_resources.principals import AsyncPrincipals
+from sparing._async_resources.queries import AsyncQueries
+from sparing._async_sender import AsyncBeforeSending, AsyncSender
+from sparing._builder import AsyncDatasetQueries, bounded
+from sparing._connection import Connection
+from sparing._constants import MAX_RETRIES, TIMEOUT_S
+from sparing._options import timeout_of
+from sparing._query import NoiseRequest
+from sparing._retry import RetryPolicy
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient:
+    """A connection to a Sparing service for asyncio, with the methods of `Client`.
+
+    Methods are awaited, and listings and batches are asynchronous iterators. Safe to share between the tasks of one
+    event loop; close it with `aclose`, or use it in an `async with` statement.
+
+    Attributes:
+        datasets: register, fill and watch datasets (curators).
+        principals: make and revoke keys (curators).
+        queries: ask (analysts); `dataset(name).query()` writes the same step by step.
+        allowances: the worst-case charges that may still be caused (analysts).
+        me: an individual's own account (individuals).
+    """
+
+    def __init__(  # noqa: PLR0913 - each is optional, and has a name
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT_S,
+        max_retries: int = MAX_RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: Callable[[], float] = random.random,
+        environ: Mapping[str, str] = os.environ,
+        before_sending: AsyncBeforeSending | None = None,
+    ) -> None:
+        """Make a client; no request is sent yet.
+
+        Args:
+            base_url: the service's address; default: the environment variable SPARING_URL.
+            api_key: default: the environment variable SPARING_API_KEY.
+            timeout: seconds for connecting, and for each wait for a part of a request or a reply, in one try.
+            max_retries: the number of retries of a failed request, where that is safe.
+            transport: replaces the network in tests.
+            sleep: waits for some seconds; for tests.
+            rng: uniform on [0, 1), for the random part of waiting; for tests.
+            environ: the environment variables.
+            before_sending: as `Client` takes it, or a coroutine function. It is called in the thread of the event loop.
+
+        Raises:
+            ValueError: no address or no key is given, or one that cannot be sent; `timeout` or `max_retries` is out
+                of range.
+            TypeError: `timeout` or `max_retries` is not a number.
+        """
+        connection = Connection.of(base_url, api_key, environ)
+        limits, retry = timeout_of(timeout), RetryPolicy(max_retries=max_retries, rng=rng)
+        http = httpx.AsyncClient(
+            base_url=connection.url,
+            headers=connection.headers,
+            transport=transport,
+            trust_env=connection.trusts_environment,
+        )
+        self._url = connection.url
+        self._use(AsyncSender(http=http, timeout=limits, retry=retry, sleep=sleep, before_sending=before_sending))
+
+    def _use(self, sender: AsyncSender) -> None:
+        self._sender = sender
+        self.datasets = AsyncDatasets(sender)
+        self.principals = AsyncPrincipals(sender)
+        self.queries = AsyncQueries(sender)
+        self.allowances = AsyncAllowances(sender)
+        self.me = AsyncMe(sender)
+
+    def with_options(self, *, timeout: float | None = None, max_retries: int | None = None) -> Self:
+        """A client with other options for some requests; see `Client.with_options`. Closing either closes both."""
+        other = copy.copy(self)
+        other._use(self._sender.with_options(timeout=timeout, max_retries=max_retries))  # noqa: SLF001 - one's own class
+        return other
+
+    def dataset(self, name: str) -> AsyncDatasetQueries:
+        """One dataset, for queries written step by step; nothing is sent yet."""
+        return AsyncDatasetQueries(name, self.queries, self.datasets)
+
+    async def sql(
+        self,
+        text: str,
+        *,
+        dataset: str,
+        l2_clip: float | None = None,
+        rows: int | None = None,
+        reuse: bool = True,
+        idempotency_key: str | None = None,
+        **noise: Unpack[NoiseRequest],
+    ) -> Answer:
+        """Ask a query in SQL, with noise and bounds beside it; see `Client.sql`."""
+        query = bounded(self.dataset(dataset).sql(text), l2_clip=l2_clip, rows=rows, reuse=reuse)
+        return await query.noise(**noise).run(idempotency_key=idempotency_key)
+
+    async def aclose(self) -> None:
+        """Close the connections. Calling it twice is harmless."""
+        await self._sender.http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient(base_url={str(self._url)!r}, api_key='********')"

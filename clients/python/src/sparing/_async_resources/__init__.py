@@ -1,0 +1,1 @@
+"""One module per resource of an `AsyncClient`: the methods of `_resources`, awaited."""

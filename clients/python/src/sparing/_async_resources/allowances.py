@@ -1,0 +1,19 @@
+"""An analyst's own allowances, awaited."""
+
+from sparing._async_sender import AsyncSender
+from sparing._models import Allowance
+from sparing._verbs.allowances import allowances
+
+__all__ = ["AsyncAllowances"]
+
+
+class AsyncAllowances:
+    """`client.allowances` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+
+    def __init__(self, sender: AsyncSender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    async def list(self) -> tuple[Allowance, ...]:
+        """For each dataset, the worst-case charge that the analyst may cause, has caused, and has left."""
+        return await self._sender.run(allowances())

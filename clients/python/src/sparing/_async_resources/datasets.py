@@ -1,0 +1,115 @@
+"""Datasets, for curators, awaited: register, fill, and watch the spending."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Literal, Unpack
+
+from sparing._async_sender import AsyncSender
+from sparing._chain import Chain
+from sparing._columns import Columns
+from sparing._constants import PAGE_SIZE
+from sparing._files import Source
+from sparing._frames import Frame
+from sparing._models import ActRow, BudgetRow, BudgetSummary, Dataset, LedgerRow, UploadReport
+from sparing._verbs import datasets
+from sparing._verbs.datasets import Number
+from sparing._verbs.uploads import SendOptions, upload
+
+__all__ = ["AsyncDatasets"]
+
+
+class AsyncDatasets:
+    """`client.datasets` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+
+    def __init__(self, sender: AsyncSender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    async def create(
+        self,
+        *,
+        name: str,
+        tables: Mapping[str, object],
+        capacity: int | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        limit_floor_rho: Number | None = None,
+        rule: str = "skip",
+    ) -> Dataset:
+        """Register a dataset: its public schema and the guarantee for each individual."""
+        guarantee = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        return await self._sender.run(datasets.create(name, tables, capacity, guarantee, limit_floor_rho, rule))
+
+    def list(self) -> AsyncIterator[Dataset]:
+        """Every dataset this key may see."""
+        return self._sender.each(datasets.every())
+
+    async def get(self, *, dataset: str) -> Dataset:
+        """One dataset's public schema; with its counts for curators."""
+        return await self._sender.run(datasets.one(dataset))
+
+    async def upload(
+        self,
+        *,
+        dataset: str,
+        table: str,
+        data: Frame | Source | None = None,
+        file: Source | None = None,
+        columns: Columns | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UploadReport:
+        """Append rows to a table, all or none. Files are read, and frames converted, in threads.
+
+        `progress` is called in the thread of the event loop. Leave a frame as it is until the upload has ended.
+        """
+        return await self._sender.run(upload(dataset, table, data, file, columns, options))
+
+    def budgets(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[BudgetRow]:
+        """Every individual's account, fetched page by page as they are consumed."""
+        return self._sender.each(datasets.budgets(dataset, page_size))
+
+    async def budget_summary(self, *, dataset: str) -> BudgetSummary:
+        """Every individual's budgets in a histogram and a few quantiles."""
+        return await self._sender.run(datasets.budget_summary(dataset))
+
+    def ledger(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[LedgerRow]:
+        """Every answered query, newest first; curators also see the numbers of individuals charged and left out."""
+        return self._sender.each(datasets.ledger(dataset, page_size))
+
+    async def audit(self, *, dataset: str, page_size: int = PAGE_SIZE) -> Chain:
+        """Read the whole ledger and check its chain of hashes without trusting the service."""
+        return await self._sender.run(datasets.audit(dataset, page_size))
+
+    async def account(self, *, dataset: str, individual: str) -> BudgetRow:
+        """One individual's account, by its key."""
+        return await self._sender.run(datasets.account(dataset, individual))
+
+    def acts(self, *, dataset: str, page_size: int = PAGE_SIZE) -> AsyncIterator[ActRow]:
+        """The acts on the dataset, newest first: uploads, lowered limits, erasures, epochs."""
+        return self._sender.each(datasets.acts(dataset, page_size))
+
+    async def open_epoch(self, *, dataset: str) -> int:
+        """Open the next epoch: from now on, queries are answered afresh and charged. Returns its number."""
+        return await self._sender.run(datasets.open_epoch(dataset))
+
+    async def extend(
+        self, *, dataset: str, tables: Mapping[str, object] | None = None, capacity: int | None = None
+    ) -> Dataset:
+        """Add categories, columns or tables, or raise a capacity; a public act, which opens a new epoch."""
+        return await self._sender.run(datasets.extend(dataset, tables, capacity))
+
+    async def correct(self, *, dataset: str, individual: str, values: Mapping[str, object]) -> UploadReport:
+        """Put other values, by column, into an individual's record; its events and its account stay as they are."""
+        return await self._sender.run(datasets.correct(dataset, individual, values))
+
+    async def archive(self, *, dataset: str, rows: Literal["keep", "delete"]) -> Dataset:
+        """End all queries and uploads for good, and keep or delete the rows. The ledger and the accounts are kept."""
+        return await self._sender.run(datasets.archive(dataset, rows))
+
+    async def delete(self, *, dataset: str) -> None:
+        """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone."""
+        await self._sender.run(datasets.remove(dataset))
+
+    async def erase(self, *, dataset: str, individual: str) -> None:
+        """Erase an individual's record. Its spent total stays, so that it cannot be spent twice."""
+        await self._sender.run(datasets.erase(dataset, individual))

@@ -1,0 +1,45 @@
+"""An individual's own account, awaited."""
+
+from collections.abc import AsyncIterator, Mapping
+from decimal import Decimal
+
+from sparing._async_sender import AsyncSender
+from sparing._constants import PAGE_SIZE
+from sparing._models import IndividualBudget, Receipt
+from sparing._verbs import me
+
+__all__ = ["AsyncMe"]
+
+
+class AsyncMe:
+    """`client.me` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+
+    def __init__(self, sender: AsyncSender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    async def budgets(self) -> tuple[IndividualBudget, ...]:
+        """The promise and the spent total, per dataset."""
+        return await self._sender.run(me.budgets())
+
+    def receipts(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[Receipt]:
+        """The charge of each query, newest first, fetched page by page as they are consumed."""
+        return self._sender.each(me.receipts(page_size))
+
+    async def lower(
+        self, *, dataset: str, limit_rho: float | Decimal | str | None = None, pause: bool = False
+    ) -> IndividualBudget:
+        """Lower the limit to `limit_rho`, which can never be raised again; or pause until `resume`."""
+        return await self._sender.run(me.lower(dataset, limit_rho, pause=pause))
+
+    async def resume(self, *, dataset: str) -> IndividualBudget:
+        """End a pause. A lowered limit stays lowered; without a pause nothing changes."""
+        return await self._sender.run(me.resume(dataset))
+
+    async def record(self, *, dataset: str) -> Mapping[str, object]:
+        """One's own record as the service holds it: by table, the number of rows and the rows."""
+        return await self._sender.run(me.record(dataset))
+
+    async def request_erasure(self, *, dataset: str) -> None:
+        """Ask the curator for an erasure; repeating this changes nothing."""
+        await self._sender.run(me.request_erasure(dataset))

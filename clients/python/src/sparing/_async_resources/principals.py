@@ -1,0 +1,55 @@
+"""Principals, for curators, awaited: their roles and API keys."""
+
+from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
+from typing import Unpack
+
+from sparing._async_sender import AsyncSender
+from sparing._constants import PAGE_SIZE
+from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
+from sparing._verbs import principals
+from sparing._verbs.principals import Changes, Details, Role
+
+__all__ = ["AsyncPrincipals"]
+
+
+class AsyncPrincipals:
+    """`client.principals` of an `AsyncClient`; arguments and exceptions are those of `Client`."""
+
+    def __init__(self, sender: AsyncSender) -> None:
+        """Send through `sender`."""
+        self._sender = sender
+
+    async def create(
+        self,
+        *,
+        role: Role,
+        name: str,
+        dataset: str | None = None,
+        individual: str | None = None,
+        **details: Unpack[Details],
+    ) -> PrincipalKey:
+        """Make a principal. The response holds its key, which is never shown again."""
+        return await self._sender.run(principals.create(role, name, dataset, individual, details))
+
+    async def create_for(
+        self, *, dataset: str, individuals: Iterable[str], expires_at: datetime | None = None
+    ) -> tuple[IndividualKey, ...]:
+        """Make a key for each of many individuals, all or none, at most 100,000; each is shown this once."""
+        return await self._sender.run(principals.create_for(dataset, individuals, expires_at))
+
+    def list(self, *, page_size: int = PAGE_SIZE) -> AsyncIterator[PrincipalRow]:
+        """Every principal, active or revoked, fetched page by page as they are consumed."""
+        return self._sender.each(principals.every(page_size))
+
+    async def change(self, *, principal: str, **changes: Unpack[Changes]) -> PrincipalRow:
+        """Change what is given of a principal, from its next request on; None removes a bound or a description."""
+        return await self._sender.run(principals.change(principal, changes))
+
+    async def replace_key(self, *, principal: str) -> PrincipalKey:
+        """Replace a principal's key; the old one ends. The new one is shown this once."""
+        return await self._sender.run(principals.replace_key(principal))
+
+    async def revoke(self, *, principal: str) -> None:
+        """Revoke a principal's key, for good; `principal` is its id."""
+        await self._sender.run(principals.revoke(principal))

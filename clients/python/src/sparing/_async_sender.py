@@ -1,0 +1,130 @@
+"""The only sender of requests of an `AsyncClient`: the same steps as of `Sender`, awaited."""
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import httpx
+
+from sparing._bodies import Body, Sent, chunks, opened
+from sparing._calls import Blocking, Call, Items, Stream
+from sparing._exchange import Announce, Outcome, Step, Try, Wait, steps_of
+from sparing._options import SenderOptions
+from sparing._requests import Request
+
+__all__ = ["AsyncBeforeSending", "AsyncSender"]
+
+T = TypeVar("T")
+AsyncBeforeSending = Callable[[str, str, Mapping[str, object]], Awaitable[None] | None]
+"""As `BeforeSending`; what it returns is awaited, if it can be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncSender(SenderOptions):
+    """Sends requests over one pool of connections, which carries the address and the API key."""
+
+    http: httpx.AsyncClient
+    sleep: Callable[[float], Awaitable[None]]  # seconds
+    before_sending: AsyncBeforeSending | None = None
+
+    async def run(self, call: Call[T]) -> T:
+        """The result of a call. Raises SparingError, and all that the call raises."""
+        steps = steps_of(call, self.retry)
+        outcome: object = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                return cast("T", end.value)
+            outcome = await self._do(step)
+
+    async def each(self, stream: Stream[T]) -> AsyncIterator[T]:
+        """The items of a stream as they are consumed; nothing is sent before the first."""
+        steps: Generator[Step | Items[T], object, None] = steps_of(stream, self.retry)
+        outcome: object = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration:
+                return
+            if isinstance(step, Items):
+                outcome = None
+                for item in step.items:
+                    yield item
+            else:
+                outcome = await self._do(step)
+
+    async def _do(self, step: Step) -> object:
+        match step:
+            case Try():
+                return await self._tried(step.request)
+            case Wait():
+                await self.sleep(step.seconds)
+            case Blocking():
+                return await asyncio.to_thread(step.work)
+            case Announce():
+                if self.before_sending is not None:
+                    keyed = step.keyed
+                    told = self.before_sending(keyed.dataset, keyed.idempotency_key, keyed.document)
+                    if inspect.isawaitable(told):
+                        await told
+        return None
+
+    async def _tried(self, request: Request) -> Outcome:
+        async with _body_of(request) as (content, length):
+            try:
+                return await self.http.request(
+                    request.method,
+                    request.path,
+                    params=request.params,
+                    content=content,
+                    headers=request.headers(length),
+                    timeout=self.timeout,
+                )
+            except httpx.RequestError as error:
+                return error
+
+
+class _ChunksInThreads:
+    """The chunks of a body, each read in a thread. A thread that is still reading is waited for before the end."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._chunks = chunks(body.content)
+        self._lock = threading.Lock()
+
+    def next(self) -> bytes | None:
+        """The next chunk, None at the end."""
+        with self._lock:
+            return next(self._chunks, None)
+
+    def close(self) -> None:
+        """Close the file, if it is one."""
+        with self._lock:
+            self._body.close()
+
+
+@contextlib.asynccontextmanager
+async def _body_of(request: Request) -> AsyncIterator[tuple[bytes | AsyncIterator[bytes] | None, int | None]]:
+    """The content of one try and its length, closed at the end."""
+    if request.content is None or isinstance(request.content, bytes):
+        yield request.content, None if request.content is None else len(request.content)
+        return
+    body = await asyncio.to_thread(opened, request.content)
+    parts = _ChunksInThreads(body)
+    try:
+        async with contextlib.aclosing(_told(parts, Sent(request.progress, body.length))) as content:
+            yield content, body.length
+    finally:
+        await asyncio.to_thread(parts.close)
+
+
+async def _told(parts: _ChunksInThreads, sent: Sent) -> AsyncGenerator[bytes, None]:
+    sent.add(b"")
+    while (chunk := await asyncio.to_thread(parts.next)) is not None:
+        yield chunk
+        sent.add(chunk)

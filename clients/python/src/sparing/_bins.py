@@ -1,0 +1,92 @@
+"""Levels of bins to ask for, and the bins that an answer is of."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from sparing._combine import Released
+from sparing._expressions import Column, Group, Number, plain
+
+__all__ = ["bin_levels", "bins_of"]
+
+
+def bin_levels(column: str | Column, edges: Iterable[Number], *, branching: int = 4) -> tuple[Group, ...]:
+    """The bins of a hierarchical histogram as keys to group by, from the finest level to the coarsest.
+
+    Ask a query for each key, all with one sigma, and give the answers to `consistent_histogram`. An individual is in
+    one bin of each level and is charged for each: k levels cost k / (2 sigma^2). The coarsest level has at most
+    2 * branching bins; a total would cost a level more and make no quantile more precise.
+
+    Args:
+        column: a column of numbers.
+        edges: those of the finest bins, increasing; from bound to bound, so that no row is outside of them. The service
+            takes up to 10,001.
+        branching: how many bins at most the next level merges into one. 4 is close to the best for quantiles at a given
+            cost, from a dozen bins to thousands.
+
+    Raises:
+        TypeError: an edge is not a finite number.
+        ValueError: the edges do not increase or are fewer than two, or the branching is below 2.
+    """
+    if branching < 2:
+        raise ValueError(f"branching must be at least 2, got {branching}")
+    levels = [_increasing([plain(edge) for edge in edges], "edges")]
+    while (bins := len(levels[-1]) - 1) > 2 * branching:
+        merged = -(-bins // branching)
+        levels.append([levels[-1][place * bins // merged] for place in range(merged + 1)])
+    binned = column if isinstance(column, Column) else Column(column)
+    return tuple(binned.bins(level) for level in levels)
+
+
+def bins_of(released: Released, item: str, fixed: Collection[str], name: str) -> tuple[str, tuple[float, ...]]:
+    """The column of bins of an item, and their edges; `fixed` columns are left aside.
+
+    Integers that are not binned fill a bin each, up to the next integer. Raises ValueError or TypeError, which name the
+    argument, unless there is one such column and it has numbers.
+    """
+    axes = {str(axis["column"]): axis for axis in _axes(released, item)}
+    if unknown := [column for column in fixed if column not in axes]:
+        raise ValueError(f"{name} is not by {', '.join(unknown)}; it is by {', '.join(axes) or 'no column'}")
+    free = [column for column in axes if column not in fixed]
+    if len(free) != 1:
+        raise ValueError(
+            f"{name} must be by one column, others fixed by `within`; it is by {', '.join(free) or 'none'}"
+        )
+    return free[0], _edges(axes[free[0]], released, f"{free[0]} in {name}")
+
+
+def _axes(released: Released, item: str) -> list[Mapping[str, object]]:
+    """The axes of the groups and, of a histogram, that of its values."""
+    found = [axis for axis in released.axes if "column" in axis]
+    for axis in released.axes:
+        items = axis.get("select", ())
+        for each in items if isinstance(items, Sequence) else ():
+            match each:
+                case {"select": title, "values": dict(values)} if title == item:
+                    found.append(values)
+    return found
+
+
+def _edges(axis: Mapping[str, object], released: Released, name: str) -> tuple[float, ...]:
+    match axis:
+        case {"edges": [*edges]}:
+            return tuple(float(edge) for edge in _increasing(edges, name))
+        case {"column": str(column), "width": int() | float() as width, "size": int(size)} if released.labels:
+            # The edges are multiples of the width, and the first label has the first twelve digits of the first edge.
+            first = re.match(r"\[([^,]+), ", str(released.labels[0][column]))
+            if first is not None:
+                number = round(float(first[1]) / width)
+                return tuple(float((number + place) * width) for place in range(size + 1))
+        case {"lower": int(lower), "upper": int(upper)}:
+            return tuple(float(edge) for edge in range(lower, upper + 2))
+    raise ValueError(f"{name} must have bins or integers, not {dict(axis)}; bins of a width, up to 10,000")
+
+
+def _increasing(edges: Sequence[object], name: str) -> list[Number]:
+    numbers = [edge for edge in edges if isinstance(edge, int | float) and math.isfinite(edge)]
+    if len(numbers) < len(edges):
+        raise TypeError(f"{name} must have edges that are finite numbers, got {list(edges)}")
+    if len(numbers) < 2 or any(low >= high for low, high in pairwise(numbers)):
+        raise ValueError(f"{name} must have at least two edges, each above the one before, got {numbers}")
+    return numbers

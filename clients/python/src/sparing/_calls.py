@@ -1,0 +1,118 @@
+"""The calls of the API without input or output: generators that yield what is needed and return what is found.
+
+A `Call[T]` yields requests, is sent the JSON document of each reply, and returns a T. A `Stream[T]` also yields items,
+as they come. A sender drives them and decides nothing but how to wait; the form is that of `httpx.Auth.auth_flow`.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar, cast
+
+from sparing._decode import read
+from sparing._errors import APIReplyError
+from sparing._requests import Request, get
+
+__all__ = [
+    "Blocking",
+    "Call",
+    "Items",
+    "Stream",
+    "acknowledged",
+    "all_of",
+    "blocking",
+    "for_each",
+    "listing",
+    "listing_by",
+    "only",
+    "reply_of",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Work on this machine that may take long, such as reading a file; its result is sent back."""
+
+    work: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Generic[T]):
+    """Items of a stream that have come together; nothing is sent back."""
+
+    items: Iterable[T]
+
+
+Call: TypeAlias = Generator[Request | Blocking, object, T]
+Stream: TypeAlias = Generator[Request | Blocking | Items[T], object, None]
+
+
+def reply_of(model: type[T], request: Request) -> Call[T]:
+    """One request, whose reply describes a `model`."""
+    return read(model, (yield request))
+
+
+def acknowledged(request: Request) -> Call[None]:
+    """One request whose reply says nothing more."""
+    yield request
+
+
+def blocking(work: Callable[[], T]) -> Call[T]:
+    """The result of some work on this machine."""
+    return cast("T", (yield Blocking(work)))
+
+
+def listing(model: type[T], where: str, *, limit: int | None = None) -> Stream[T]:
+    """Every item of a listing as a `model`, fetched page by page as they are consumed."""
+    return listing_by(lambda item: read(model, item), where, limit=limit)
+
+
+def listing_by(read_item: Callable[[object], T], where: str, *, limit: int | None = None) -> Stream[T]:
+    """The same, of items that `read_item` makes of JSON."""
+    params: dict[str, str | int] = {} if limit is None else {"limit": limit}
+    while True:
+        page = yield get(where, **params)
+        if isinstance(page, list):
+            yield Items(map(read_item, page))
+            return
+        if not isinstance(page, dict) or not isinstance(page.get("items"), list):
+            raise APIReplyError(f"{where} is not a listing")
+        yield Items(map(read_item, page["items"]))
+        if page.get("next") is None:
+            return
+        params["cursor"] = str(page["next"])
+
+
+def only(stream: Stream[T], is_kept: Callable[[T], bool]) -> Stream[T]:
+    """The items of a stream that are kept."""
+    reply: object = None
+    while True:
+        try:
+            step = stream.send(reply)
+        except StopIteration:
+            return
+        reply = yield (Items(filter(is_kept, step.items)) if isinstance(step, Items) else step)
+
+
+def for_each(stream: Stream[T], act: Callable[[T], object]) -> Call[None]:
+    """Call `act` with every item of a stream, as they come."""
+    reply: object = None
+    while True:
+        try:
+            step = stream.send(reply)
+        except StopIteration:
+            return
+        if isinstance(step, Items):
+            reply = None
+            for item in step.items:
+                act(item)
+        else:
+            reply = yield step
+
+
+def all_of(stream: Stream[T]) -> Call[tuple[T, ...]]:
+    """Every item of a stream at once."""
+    items: list[T] = []
+    yield from for_each(stream, items.append)
+    return tuple(items)

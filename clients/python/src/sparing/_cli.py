@@ -1,0 +1,190 @@
+"""The command line for analysts: datasets, queries, previews, history, allowances.
+
+`main` takes everything that it touches as arguments: words, environment, streams, and the options of `Client`.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any, TextIO
+
+from sparing import (
+    APIStatusError,
+    AuthenticationError,
+    Client,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    SparingError,
+    UnavailableError,
+)
+from sparing._cli_completion import script
+from sparing._cli_grammar import PROGRAM, parser
+from sparing._cli_questions import UsageError, asked_of
+from sparing._cli_tables import (
+    allowances_table,
+    answer_text,
+    dataset_text,
+    datasets_table,
+    history_table,
+    plain,
+    preview_text,
+)
+from sparing._constants import ENV_API_KEY, ENV_URL, PAGE_SIZE
+
+__all__ = ["main"]
+
+REFUSED, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
+_NOTHING_HAPPENED = (InvalidRequestError, AuthenticationError, PermissionDeniedError, NotFoundError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    """One command: its arguments, its client, and where it reads and writes."""
+
+    arguments: argparse.Namespace
+    client: Client
+    stdin: TextIO
+    out: TextIO
+    err: TextIO
+
+    def show(self, found: object, text: Callable[[Any], str]) -> None:
+        """Print models, as JSON or as text."""
+        shown = _json(found) if self.arguments.json else text(found)
+        self.out.write(f"{shown}\n")
+
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Print the warnings of an answer or a preview."""
+        for warning in warnings:
+            self.err.write(f"warning: {plain(warning)}\n")
+
+
+def main(
+    words: Sequence[str] | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    stdin: TextIO | None = None,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    **options: Any,  # noqa: ANN401 - of Client
+) -> int:
+    """Run one command and return its exit status: 0 done, 1 refused, 2 wrong usage, 3 no answer.
+
+    Raises SystemExit for `--help`, `--version` and words that are no command, as argparse does. `options` are those of
+    `Client`, for tests.
+    """
+    arguments = parser().parse_args(words)
+    out, err = out or sys.stdout, err or sys.stderr
+    if arguments.command == "completion":
+        out.write(script(arguments.shell, sys.executable))
+        return 0
+    try:
+        with _client(arguments, environ, options) as client:
+            _COMMANDS[arguments.command](
+                _Session(arguments=arguments, client=client, stdin=stdin or sys.stdin, out=out, err=err)
+            )
+    except (UsageError, ImportError, ValueError) as error:
+        err.write(f"{PROGRAM} {arguments.command}: {plain(error)}\n")
+        return USAGE
+    except SparingError as error:
+        err.write(_told(error))
+        return UNREACHABLE if _is_away(error) else REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _client(arguments: argparse.Namespace, environ: Mapping[str, str], options: Mapping[str, Any]) -> Client:
+    if not (arguments.url or environ.get(ENV_URL, "").strip()):
+        raise UsageError(f"give --url, or set {ENV_URL}")
+    if not environ.get(ENV_API_KEY, "").strip():
+        raise UsageError(f"set {ENV_API_KEY} to your key")
+    return Client(base_url=arguments.url, timeout=arguments.timeout, environ=environ, **options)
+
+
+def _datasets(session: _Session) -> None:
+    session.show(list(session.client.datasets.list()), datasets_table)
+
+
+def _show(session: _Session) -> None:
+    session.show(session.client.datasets.get(dataset=session.arguments.dataset), dataset_text)
+
+
+def _query(session: _Session) -> None:
+    """The key is made here, so that it can be told whatever happens."""
+    asked = asked_of(session.arguments, session.client, session.stdin)
+    key = session.arguments.idempotency_key or str(uuid.uuid4())
+    try:
+        answer = asked.ask(key)
+    except (SparingError, KeyboardInterrupt) as error:
+        if not isinstance(error, _NOTHING_HAPPENED):
+            session.err.write(f"Repeat it with --idempotency-key {plain(key)}; it is charged only once.\n")
+        raise
+    session.show(answer, answer_text)
+    session.warn(answer.warnings)
+
+
+def _preview(session: _Session) -> None:
+    preview = asked_of(session.arguments, session.client, session.stdin).preview()
+    session.show(preview, preview_text)
+    session.warn(preview.warnings)
+
+
+def _history(session: _Session) -> None:
+    limit = session.arguments.limit
+    if limit < 1:
+        raise UsageError(f"--limit must be at least 1, got {limit}")
+    session.show(list(islice(session.client.queries.list(page_size=min(limit, PAGE_SIZE)), limit)), history_table)
+
+
+def _allowances(session: _Session) -> None:
+    session.show(list(session.client.allowances.list()), allowances_table)
+
+
+_COMMANDS: Mapping[str, Callable[[_Session], None]] = {
+    "datasets": _datasets,
+    "show": _show,
+    "query": _query,
+    "preview": _preview,
+    "history": _history,
+    "allowances": _allowances,
+}
+
+
+def _is_away(error: SparingError) -> bool:
+    """Whether no service answered, or one that cannot work now."""
+    return not isinstance(error, APIStatusError) or isinstance(error, UnavailableError)
+
+
+def _told(error: SparingError) -> str:
+    """A failure for people: a problem's title, its detail and its fields."""
+    if not isinstance(error, APIStatusError):
+        return f"{plain(error)}\n"
+    fields = [f"  {plain(each.field)}: {plain(each.message)}" for each in error.errors]
+    is_said = error.detail == error.title or (
+        error.errors and all(each.message in error.detail for each in error.errors)
+    )
+    detail = [] if is_said else [f"  {plain(error.detail)}"]
+    request = [] if error.request_id is None else [f"  request {plain(error.request_id)}"]
+    return "\n".join([f"{error.status} {plain(error.title)}", *detail, *fields, *request, ""])
+
+
+def _json(found: Any) -> str:  # noqa: ANN401 - a model or several
+    models = [dataclasses.asdict(each) for each in found] if isinstance(found, list) else dataclasses.asdict(found)
+    return json.dumps(models, default=_text, ensure_ascii=False, indent=2)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} has no JSON")

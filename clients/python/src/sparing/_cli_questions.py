@@ -1,0 +1,123 @@
+"""A query on the command line: a JSON document or SQL, with noise and bounds beside it."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from sparing import Answer, Client, Condition, Group, Item, Preview, QueryBuilder, QueryRequest
+
+__all__ = ["Asked", "UsageError", "asked_of", "request_of"]
+
+_NOISE = ("sigma", "rho", "share", "half_width", "confidence")
+_MEMBERS = frozenset({"version", "from", "select", "where", "group_by", "per_individual", "noise", "rule", "reuse"})
+
+
+class UsageError(Exception):
+    """The command line or the document is wrong; nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A query that can be asked or previewed: a document's arguments, or SQL's steps."""
+
+    client: Client
+    document: QueryRequest | None = None
+    steps: QueryBuilder | None = None
+
+    def ask(self, key: str) -> Answer:
+        """The answer."""
+        if self.steps is not None:
+            return self.steps.run(idempotency_key=key)
+        return self.client.queries.ask(idempotency_key=key, **self._document)
+
+    def preview(self) -> Preview:
+        """Everything public about it."""
+        return self.client.queries.preview(**self._document) if self.steps is None else self.steps.preview()
+
+    @property
+    def _document(self) -> QueryRequest:
+        if self.document is None:
+            raise TypeError("a query has a document or steps")
+        return self.document
+
+
+def asked_of(arguments: argparse.Namespace, client: Client, stdin: TextIO) -> Asked:
+    """The query of a command line. Raises UsageError, and what the client raises for wrong SQL."""
+    noise = {name: value for name in _NOISE if (value := getattr(arguments, name)) is not None}
+    if arguments.sql is not None:
+        if arguments.file is not None:
+            raise UsageError("give a file or --sql, not both")
+        return _of_sql(arguments, client, noise)
+    request: dict[str, Any] = {**request_of(_document(arguments.file, stdin), arguments.dataset)}
+    if noise:
+        request = {name: value for name, value in request.items() if name not in _NOISE} | noise
+    for name in ("l2_clip", "rows"):
+        if getattr(arguments, name) is not None:
+            request[name] = getattr(arguments, name)
+    if arguments.fresh:
+        request["reuse"] = False
+    if not any(name in request for name in _NOISE):
+        raise UsageError("give --sigma, --rho, --share or --half-width, or a noise in the document")
+    return Asked(client=client, document=request)  # type: ignore[arg-type]  # the client checks it
+
+
+def request_of(document: object, dataset: str) -> QueryRequest:
+    """The arguments of `client.queries.ask` for a document of the query language. Raises UsageError."""
+    asked = _object(document, "the query", _MEMBERS)
+    if asked.get("version", 1) != 1:
+        raise UsageError("version must be 1, the only version there is")
+    bounds = _object(asked.get("per_individual") or {}, "per_individual", frozenset({"l2_clip", "rows"}))
+    noise = _object(asked.get("noise") or {}, "noise", frozenset(_NOISE))
+    request: dict[str, Any] = {"dataset": dataset, **noise}
+    request |= {name: bound for name, bound in bounds.items() if bound is not None}
+    if "select" in asked:
+        request["select"] = [Item(item) for item in _list(asked["select"], "select")]
+    if asked.get("where") is not None:
+        request["where"] = Condition(asked["where"])
+    if asked.get("from") is not None:
+        request["from_"] = asked["from"]
+    if "group_by" in asked:
+        keys = _list(asked["group_by"], "group_by")
+        request["group_by"] = [key if isinstance(key, str) else Group(key) for key in keys]
+    return {**request, **{name: asked[name] for name in ("rule", "reuse") if name in asked}}  # type: ignore[typeddict-item]
+
+
+def _of_sql(arguments: argparse.Namespace, client: Client, noise: Mapping[str, Any]) -> Asked:
+    if not noise:
+        raise UsageError("give --sigma, --rho, --share or --half-width")
+    steps = client.dataset(arguments.dataset).sql(arguments.sql).noise(**noise)
+    steps = steps if arguments.l2_clip is None else steps.clip(arguments.l2_clip)
+    steps = steps if arguments.rows is None else steps.rows(arguments.rows)
+    return Asked(client=client, steps=steps.fresh() if arguments.fresh else steps)
+
+
+def _document(file: str | None, stdin: TextIO) -> object:
+    if file in (None, "-") and stdin.isatty():
+        raise UsageError("give a file, --sql, or a query on standard input")
+    name = "standard input" if file in (None, "-") else file
+    try:
+        return json.loads(stdin.read() if file in (None, "-") else Path(str(file)).read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{name} is not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is not UTF-8") from None
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from None
+
+
+def _object(node: object, name: str, members: frozenset[str]) -> Mapping[str, Any]:
+    if not isinstance(node, Mapping):
+        raise UsageError(f"{name} must be an object")
+    for member in node:
+        if member not in members:
+            raise UsageError(f"{name} has no member {member!r}; it may have {', '.join(sorted(members))}")
+    return node
+
+
+def _list(node: object, name: str) -> list[Any]:
+    if not isinstance(node, list):
+        raise UsageError(f"{name} must be a list")
+    return node

@@ -1,0 +1,226 @@
+"""Output for people: aligned tables, and numbers with as many digits as their error bar leaves."""
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparing import Allowance, Answer, Dataset, Preview, ReleaseRow
+
+__all__ = [
+    "NUMBERS_SHOWN_MAX",
+    "allowances_table",
+    "answer_text",
+    "dataset_text",
+    "datasets_table",
+    "history_table",
+    "plain",
+    "preview_text",
+]
+
+NUMBERS_SHOWN_MAX = 10_000
+DECIMALS_MAX = 12
+Cell = tuple[str, bool]
+"""A text, and whether it stands to the right."""
+
+
+def plain(text: object) -> str:
+    """Text of the service without characters that a terminal would obey."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
+
+
+def answer_text(answer: Answer) -> str:
+    """The numbers with their labels and half widths, and a line on what they cost."""
+    shown = min(answer.dimension, NUMBERS_SHOWN_MAX)
+    names = list(dict.fromkeys(name for label in answer.labels for name in label)) or ["coordinate"]
+    labels: Sequence[Mapping[str, object]] = answer.labels or [{"coordinate": place} for place in range(shown)]
+    decimals = _decimals(answer.half_width_95)
+    rows = [
+        [
+            *(_cell(label.get(name, "")) for name in names),
+            _number(value, decimals),
+            _number(answer.half_width_95, decimals),
+        ]
+        for label, value in zip(labels[:shown], answer.values, strict=False)
+    ]
+    lines = [_table([*names, "value", "± 95 %"], rows), ""]
+    if answer.dimension > shown:
+        lines.append(f"{shown} of {answer.dimension} numbers; --json prints all.")
+    certified = "certified" if answer.coverage_certified else "not certified: individuals may have been left out"
+    lines.append(f"sigma {_short(answer.sigma)}, worst case rho {_short(answer.worst_case_rho)}{_share(answer)}.")
+    lines.append(f"Coverage is {certified}.")
+    again = ", released before and not charged again" if answer.reused else ""
+    lines.append(f"Release {answer.id}, query {answer.sequence} of the dataset{again}.")
+    return "\n".join(lines)
+
+
+def preview_text(preview: Preview) -> str:
+    """Everything public about a query, a fact in a row."""
+    left = "no allowance is set" if preview.allowance_left_rho is None else f"rho {_short(preview.allowance_left_rho)}"
+    facts: dict[str, object] = {
+        "numbers": preview.dimension,
+        "sigma": _short(preview.sigma),
+        "half width (95 %)": _short(preview.half_width_95),
+        "grid": _short(preview.grid),
+        "worst case": f"rho {_short(preview.worst_case_rho)}{_share(preview)}",
+        "allowance left": left,
+    }
+    if preview.l2_clip is not None:
+        facts["clip"] = _short(preview.l2_clip)
+    if preview.worst_case_epsilon is not None:
+        facts["worst case epsilon"] = _short(preview.worst_case_epsilon)
+    if preview.largest_countable_norm is not None:
+        facts["largest countable norm"] = _short(preview.largest_countable_norm)
+    if preview.coverage_certified is not None:
+        facts["coverage"] = "certified" if preview.coverage_certified else "not certified"
+    if preview.public_cost is not None:
+        facts["delay"] = f"{_short(preview.public_cost.delay_ms)} ms"
+    return _table([], [[_cell(name), _cell(fact)] for name, fact in facts.items()])
+
+
+def datasets_table(datasets: Sequence[Dataset]) -> str:
+    """One dataset in a row."""
+    rows = [
+        [
+            _cell(each.name),
+            _cell(_guarantee(each)),
+            (_short(each.budget_rho), True),
+            (str(each.capacity), True),
+            _cell(", ".join(each.tables)),
+            _cell("archived" if each.archived else ""),
+        ]
+        for each in datasets
+    ]
+    return _table(["dataset", "guarantee", "budget rho", "capacity", "tables", ""], rows)
+
+
+def dataset_text(dataset: Dataset) -> str:
+    """The public facts of a dataset, and the columns of its tables with their domains."""
+    facts: dict[str, object] = {
+        "dataset": dataset.name,
+        "guarantee": _guarantee(dataset),
+        "budget": f"rho {_short(dataset.budget_rho)}",
+        "capacity": f"{dataset.capacity} individuals",
+    }
+    if dataset.epoch is not None:
+        facts["epoch"] = dataset.epoch
+    if dataset.archived:
+        facts["archived"] = "it answers no new query"
+    parts = [_table([], [[_cell(name), _cell(fact)] for name, fact in facts.items()])]
+    for name, table in dataset.tables.items():
+        if isinstance(table, Mapping):
+            columns = [
+                [_cell(each), _cell(column.get("type")), _cell(_domain(column))]
+                for each, column in table["columns"].items()
+            ]
+            rows = (
+                f", at most {table['rows_per_individual']} rows an individual" if "rows_per_individual" in table else ""
+            )
+            parts += [
+                "",
+                plain(f"{name} ({table['kind']}, key {table['key']}{rows})"),
+                _table([], columns, indent="  "),
+            ]
+    return "\n".join(parts)
+
+
+def history_table(releases: Sequence[ReleaseRow]) -> str:
+    """One release in a row."""
+    rows = [
+        [
+            _cell(f"{each.released_at:%Y-%m-%d %H:%M}"),
+            _cell(each.dataset),
+            (str(each.sequence), True),
+            (str(each.dimension), True),
+            (_short(each.sigma), True),
+            (_short(each.worst_case_rho), True),
+            _cell(_said(each.query)),
+            _cell(each.id),
+        ]
+        for each in releases
+    ]
+    return _table(["released (UTC)", "dataset", "query", "numbers", "sigma", "worst rho", "asked", "id"], rows)
+
+
+def allowances_table(allowances: Sequence[Allowance]) -> str:
+    """One dataset in a row."""
+    rows = [
+        [
+            _cell(each.dataset),
+            ("none set" if each.allowance_rho is None else _short(each.allowance_rho), True),
+            (_short(each.spent_rho), True),
+            ("" if each.left_rho is None else _short(each.left_rho), True),
+        ]
+        for each in allowances
+    ]
+    return _table(["dataset", "allowed rho", "spent rho", "left rho"], rows)
+
+
+def _said(query: Mapping[str, Any]) -> str:
+    """A query in a few words: `count, sum of visits where ..., by town`."""
+    kinds = ", ".join(dict.fromkeys(kind for item in query.get("select", ()) for kind in item))
+    keys = [key if isinstance(key, str) else next(iter(key.values()))["column"] for key in query.get("group_by", ())]
+    where = " where ..." if query.get("where") else ""
+    by = f", by {', '.join(keys)}" if keys else ""
+    return f"{kinds} of {query.get('from')}{where}{by}"
+
+
+def _guarantee(dataset: Dataset) -> str:
+    stated = dataset.guarantee
+    return "rho" if stated.epsilon is None else f"epsilon {stated.epsilon}, delta {stated.delta}"
+
+
+def _domain(column: Mapping[str, Any]) -> str:
+    listed = column.get("categories")
+    if listed is not None:
+        return ", ".join(map(str, listed[:10])) + (f", ... ({len(listed)} in all)" if len(listed) > 10 else "")
+    if column.get("size") is not None:
+        return f"0 to {column['size'] - 1}"
+    return f"{column['lower']} to {column['upper']}" if "lower" in column else ""
+
+
+def _share(priced: Answer | Preview) -> str:
+    share = priced.worst_case_share
+    return "" if share is None else f", {_short(100 * share)} % of the budget"
+
+
+def _cell(value: object) -> Cell:
+    return plain(str(value).lower() if isinstance(value, bool) else value), False
+
+
+def _number(value: float, decimals: int) -> Cell:
+    return f"{value:.{decimals}f}", True
+
+
+def _decimals(half_width: float) -> int:
+    """Such that a half width has two digits; whole numbers of a half width of ten or more have none."""
+    if half_width <= 0 or not math.isfinite(half_width):
+        return 0
+    return min(max(0, 1 - math.floor(math.log10(half_width))), DECIMALS_MAX)
+
+
+def _short(number: Any) -> str:  # noqa: ANN401 - float or Decimal
+    return f"{float(number):.6g}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: str = "") -> str:
+    """Columns as wide as their widest cell, two blanks apart."""
+    is_right = [right for _, right in rows[0]] if rows else [False] * len(header)
+    head = [[(plain(name), right) for name, right in zip(header, is_right, strict=True)]] if header else []
+    cells = [*head, *rows]
+    widths = [max(_width(row[place][0]) for row in cells) for place in range(len(is_right))] if cells else []
+    return "\n".join(
+        (indent + "  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    )
+
+
+def _padded(cell: Cell, width: int) -> str:
+    text, is_right = cell
+    blanks = " " * (width - _width(text))
+    return blanks + text if is_right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal."""
+    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

@@ -1,0 +1,194 @@
+"""Several answers to one query as one more precise answer, and the sigma that refines an answer.
+
+The noise of different answers is independent, so that of all weighted means the one with weights 1 / sigma^2 has the
+least variance, 1 / sum(1 / sigma^2). Both functions work on released numbers alone and cost nothing.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sparing._answers import Answer, Interval
+from sparing._normal import two_sided_quantile
+
+__all__ = ["Combined", "Released", "answers_of", "check_independent", "combine", "missing_sigma", "noise_variance"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Combined:
+    """The mean of several answers to one query, each weighted by 1 / sigma^2; made by `combine`.
+
+    It estimates the same weighted mean of the counted sums. These are one and the same sum while the answers are
+    `coverage_certified` and no rows change between them; otherwise an answer may leave out an individual that another
+    one counts.
+    """
+
+    answers: tuple[Answer, ...]  # in the order of the ledger
+    values: tuple[float, ...]  # one for each coordinate, in the order of `labels`
+    sigma: float  # standard deviation of the noise in each coordinate, in the query's units, before its rounding
+
+    @property
+    def labels(self) -> tuple[Mapping[str, object], ...]:
+        """The name of each number, as the answers have it."""
+        return self.answers[0].labels
+
+    @property
+    def axes(self) -> tuple[Mapping[str, object], ...]:
+        """The same in a few lines."""
+        return self.answers[0].axes
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers there are."""
+        return self.answers[0].dimension
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each answer; they add up to 1."""
+        return _weights(self.answers)
+
+    @property
+    def coverage_certified(self) -> bool:
+        """Whether public arithmetic alone proves of every answer that no individual was left out."""
+        return all(answer.coverage_certified for answer in self.answers)
+
+    @property
+    def value(self) -> float:
+        """The number, if there is one; ValueError otherwise."""
+        if len(self.values) != 1:
+            raise ValueError(f"this combination has {len(self.values)} values; use .values")
+        return self.values[0]
+
+    def half_width(self, confidence: float = 0.95, *, simultaneous: bool = False) -> float:
+        """The distance within which each number is of what was counted, with at least this confidence.
+
+        Rounding to a grid moves the noise of an answer by at most half a step. So q sigma, for the normal quantile q,
+        and half the weighted mean of the grids suffice at any sigma. With `simultaneous`, all numbers are within the
+        distance at once. Raises ValueError for a confidence not above 0 and below 1.
+        """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+        each = math.exp(math.log(confidence) / self.dimension) if simultaneous else confidence
+        grid = _mean(self.weights, [answer.grid for answer in self.answers])
+        return two_sided_quantile(each) * self.sigma + grid / 2
+
+    def intervals(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Interval, ...]:
+        """An interval around each number, as `half_width` says."""
+        width = self.half_width(confidence, simultaneous=simultaneous)
+        return tuple(Interval(low=value - width, high=value + width) for value in self.values)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """The interval around the number, if there is one; ValueError otherwise."""
+        width = self.half_width(confidence)
+        return Interval(low=self.value - width, high=self.value + width)
+
+    def __repr__(self) -> str:
+        """One line, whatever the dimension."""
+        shown = ", ".join(f"{value:.10g}" for value in self.values[:3]) + (", ..." if self.dimension > 3 else "")
+        return f"Combined({shown} ± {self.half_width():.10g}, dimension={self.dimension}, answers={len(self.answers)})"
+
+
+Released = Answer | Combined
+
+
+def combine(answers: Iterable[Answer]) -> Combined:
+    """The weighted mean of answers to one query that has the least variance, whatever their order.
+
+    An answer names its coordinates and not its `where`: the caller sees to it that all are answers to one query.
+
+    Raises:
+        ValueError: there is no answer, or two differ in their coordinates or their epoch, or one is given twice, if
+            only as a reused answer: it has the same noise, and would be taken for a second measurement.
+    """
+    given = list(answers)
+    if not given:
+        raise ValueError("answers must not be empty")
+    for place, answer in enumerate(given[1:], start=1):
+        _check_coordinates(answer, given[0], f"answers[{place}]", "answers[0]")
+    check_independent(given, "answers")
+    given.sort(key=lambda answer: (answer.sequence, answer.id))
+    weights = _weights(given)
+    least = min(answer.sigma for answer in given)
+    return Combined(
+        answers=tuple(given),
+        values=tuple(_mean(weights, numbers) for numbers in zip(*(each.values for each in given), strict=True)),
+        sigma=least / math.sqrt(math.fsum((least / answer.sigma) ** 2 for answer in given)),
+    )
+
+
+def missing_sigma(have: Released, wanted_sigma: float) -> float | None:
+    """The sigma to ask the same query with, so that `combine` with what there is reaches the wanted sigma.
+
+    It is s with 1 / s^2 = 1 / wanted^2 - 1 / have^2. The charge of a query with vector v is |v|^2 / (2 sigma^2), so
+    that both queries together are charged as one at the wanted sigma would have been, and nothing is wasted. Ask with
+    `reuse=False`, as s may be a sigma that the query was asked with before.
+
+    Returns:
+        The sigma; None where the wanted sigma is reached already.
+
+    Raises:
+        ValueError: the wanted sigma is not positive and finite.
+    """
+    if not (wanted_sigma > 0 and math.isfinite(wanted_sigma)):
+        raise ValueError(f"wanted_sigma must be positive and finite, got {wanted_sigma}")
+    if have.sigma <= wanted_sigma:
+        return None
+    share = wanted_sigma / have.sigma
+    return wanted_sigma / math.sqrt((1 - share) * (1 + share))
+
+
+def answers_of(released: Released) -> tuple[Answer, ...]:
+    """The answers that the numbers come from."""
+    return released.answers if isinstance(released, Combined) else (released,)
+
+
+def noise_variance(released: Released) -> float:
+    """The variance of the noise in each number, in squared units of the query.
+
+    The noise of an answer is a Gaussian rounded to the grid, whose variance is sigma^2 + grid^2 / 12, to a part in a
+    million from sigma = grid up, and less below.
+    """
+    if isinstance(released, Combined):
+        weighted = zip(released.weights, released.answers, strict=True)
+        return math.fsum(weight**2 * noise_variance(answer) for weight, answer in weighted)
+    return released.sigma**2 + released.grid**2 / 12
+
+
+def check_independent(together: Sequence[Released], name: str) -> None:
+    """Raise ValueError if an answer occurs twice or the epochs differ; the message names the places in `name`."""
+    places: dict[str, int] = {}
+    epoch = answers_of(together[0])[0].epoch
+    for place, released in enumerate(together):
+        for answer in answers_of(released):
+            if answer.id in places:
+                first = places[answer.id]
+                raise ValueError(
+                    f"{name}[{place}] and {name}[{first}] are one answer, {answer.id}, with the same noise"
+                )
+            if answer.epoch != epoch:
+                raise ValueError(f"{name}[{place}] is of epoch {answer.epoch}, and {name}[0] of epoch {epoch}")
+            places[answer.id] = place
+
+
+def _check_coordinates(answer: Answer, other: Answer, name: str, other_name: str) -> None:
+    if answer.dimension != other.dimension:
+        raise ValueError(f"{name} has {answer.dimension} numbers, and {other_name} has {other.dimension}")
+    if len(answer.labels) != len(other.labels):
+        raise ValueError(f"{name} has {len(answer.labels)} labels, and {other_name} has {len(other.labels)}")
+    for place, (label, expected) in enumerate(zip(answer.labels, other.labels, strict=True)):
+        if label != expected:
+            raise ValueError(f"number {place} is {dict(label)} in {name}, and {dict(expected)} in {other_name}")
+    if answer.axes != other.axes:
+        raise ValueError(f"{name} has the axes {list(answer.axes)}, and {other_name} {list(other.axes)}")
+
+
+def _weights(answers: Sequence[Answer]) -> tuple[float, ...]:
+    """1 / sigma^2 of each answer, over their sum."""
+    least = min(answer.sigma for answer in answers)
+    shares = [(least / answer.sigma) ** 2 for answer in answers]
+    whole = math.fsum(shares)
+    return tuple(share / whole for share in shares)
+
+
+def _mean(weights: Sequence[float], numbers: Sequence[float]) -> float:
+    return math.fsum(weight * number for weight, number in zip(weights, numbers, strict=True))

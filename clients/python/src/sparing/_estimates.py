@@ -1,0 +1,163 @@
+"""Ratios, means, rates and variances of released numbers, with what the noise makes of them.
+
+The noise of different numbers is independent and normal (rounded to a grid, which adds grid^2 / 12 to its variance).
+An error bar is about what was counted, as that of an answer is. It does not speak of sampling: who the individuals are
+is taken as given.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sparing._answers import Interval
+from sparing._normal import two_sided_quantile
+from sparing._selected import Selected, Selection, selected
+
+__all__ = ["Estimate", "Ratio", "ratios", "variances"]
+
+RELIABLE_MIN: Final = 5
+"""Standard deviations from 0 that a denominator needs.
+
+Just there, an interval of 1.96 standard errors holds a ratio in 93 to 97 of 100 cases.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A number worked out from released ones."""
+
+    label: Mapping[str, object]
+    value: float  # nan where a denominator is 0
+    standard_error: float  # that the noise gives it; infinite where a denominator is 0
+    is_reliable: bool = True  # False where a denominator is within five standard deviations of 0
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """The value and as many standard errors to either side as a normal number needs; all numbers if unreliable.
+
+        Raises ValueError for a confidence not above 0 and below 1.
+        """
+        width = two_sided_quantile(confidence) * self.standard_error if self.is_reliable else math.inf
+        return _EVERYTHING if width == math.inf else Interval(low=self.value - width, high=self.value + width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio(Estimate):
+    """A noisy number over a noisy number. Its standard error is that of the delta method."""
+
+    numerator: float
+    denominator: float
+    numerator_variance: float  # of the noise
+    denominator_variance: float  # of the noise
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Fieller's interval, which holds the ratio of the counted numbers with at least this probability.
+
+        With numerator N, denominator D and quantile q it has all r for which |N - r D| is at most q standard deviations
+        of N - r D. For normal noise such r hold the ratio with exactly this probability, however noisy D is. Where D
+        itself is within q standard deviations of 0, they go on without end, and the interval is all numbers. It is not
+        symmetric around the value. Raises ValueError for a confidence not above 0 and below 1.
+
+        Source: Fieller, Some problems in interval estimation, J. R. Stat. Soc. B 16 (1954).
+        """
+        squared = two_sided_quantile(confidence) ** 2
+        leading = self.denominator * self.denominator - squared * self.denominator_variance
+        if leading <= 0:
+            return _EVERYTHING
+        middle = self.numerator * self.denominator
+        within = self.numerator_variance * leading + self.denominator_variance * self.numerator * self.numerator
+        width = math.sqrt(squared * within)
+        return Interval(low=(middle - width) / leading, high=(middle + width) / leading)
+
+
+def ratios(numerators: Selection, denominators: Selection) -> tuple[Ratio, ...]:
+    """Each number of one item over that of another: a mean, a rate or a share, for each group.
+
+    `ratios((answer, "sum(spend)"), (answer, "count"))` are means. The two may come from different answers with
+    different sigmas, and the denominators may have fewer columns: a number is divided by that of the group it is in.
+
+    Args:
+        numerators: an answer with one item, or an answer and an item as its labels have it.
+        denominators: the same.
+
+    Returns:
+        A ratio for each number of the numerators, in their order.
+
+    Raises:
+        ValueError: an item or a group is missing, or a number would be divided by itself.
+    """
+    above, below = selected(numerators, "numerators"), selected(denominators, "denominators")
+    if above.shares_noise_with(below):
+        raise ValueError(f"numerators and denominators are both {above.item} of one answer, with the same noise")
+    return tuple(_ratio(group, above, below) for group in _groups(above))
+
+
+def variances(squares: Selection, sums: Selection, counts: Selection) -> tuple[Estimate, ...]:
+    """The population variance of a column in each group, squares / counts - (sums / counts)^2, by the delta method.
+
+    Ask for the squares as `sum_(col("spend") * col("spend"))`. The noise may make a small variance negative; it is not
+    cut off, as that would bias means of many.
+
+    Args:
+        squares: sums of squares: an answer with one item, or an answer and an item as its labels have it.
+        sums: sums of the column, the same.
+        counts: numbers of rows, the same.
+
+    Returns:
+        An estimate for each number of the squares, in their order.
+
+    Raises:
+        ValueError: an item or a group is missing, or two of the arguments are the same numbers.
+    """
+    parts = selected(squares, "squares"), selected(sums, "sums"), selected(counts, "counts")
+    for place, part in enumerate(parts):
+        for other in parts[:place]:
+            if part.shares_noise_with(other):
+                raise ValueError(f"{other.name} and {part.name} are both {part.item} of one answer")
+    return tuple(_variance(group, *parts) for group in _groups(parts[0]))
+
+
+def _groups(of: Selected) -> list[dict[str, object]]:
+    return [dict(zip(of.columns, key, strict=True)) for key in of.numbers]
+
+
+def _ratio(group: dict[str, object], above: Selected, below: Selected) -> Ratio:
+    numerator, denominator = above.number(group), below.number(group)
+    value, error = math.nan, math.inf
+    if denominator != 0:
+        value = numerator / denominator
+        error = math.hypot(math.sqrt(above.variance), value * math.sqrt(below.variance)) / abs(denominator)
+    return Ratio(
+        label=group | {"select": f"{above.item} / {below.item}"},
+        value=value,
+        standard_error=error,
+        is_reliable=_is_reliable(denominator, below),
+        numerator=numerator,
+        denominator=denominator,
+        numerator_variance=above.variance,
+        denominator_variance=below.variance,
+    )
+
+
+def _variance(group: dict[str, object], squares: Selected, sums: Selected, counts: Selected) -> Estimate:
+    count = counts.number(group)
+    value, error = math.nan, math.inf
+    if count != 0:
+        mean_square, mean = squares.number(group) / count, sums.number(group) / count
+        value = mean_square - mean * mean
+        slopes = 1.0, -2 * mean, 2 * mean * mean - mean_square  # by the three numbers, times the count
+        parts = zip(slopes, (squares, sums, counts), strict=True)
+        error = math.hypot(*(slope * math.sqrt(part.variance) for slope, part in parts)) / abs(count)
+    return Estimate(
+        label=group | {"select": f"{squares.item} / {counts.item} - ({sums.item} / {counts.item})^2"},
+        value=value,
+        standard_error=error,
+        is_reliable=_is_reliable(count, counts),
+    )
+
+
+def _is_reliable(denominator: float, of: Selected) -> bool:
+    return abs(denominator) >= RELIABLE_MIN * math.sqrt(of.variance)
+
+
+_EVERYTHING: Final = Interval(low=-math.inf, high=math.inf)

@@ -1,0 +1,105 @@
+"""The steps of a call for a sender: when to announce, try and wait, and how it ends. It sends and waits for nothing."""
+
+import logging
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import httpx
+
+from sparing._calls import Blocking
+from sparing._errors import APIReplyError, SparingError, error_of, failure_of
+from sparing._npz import NPZ, answer_of_npz
+from sparing._requests import Keyed, Request
+from sparing._retry import RetryPolicy, retry_after_s
+
+__all__ = ["Announce", "Outcome", "Step", "Try", "Wait", "steps_of"]
+
+_log = logging.getLogger("sparing")
+
+T = TypeVar("T")
+Other = TypeVar("Other")
+Outcome = httpx.Response | httpx.RequestError
+"""The end of one try: a response, of any status, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Tell `before_sending` of a query or an upload, before its first try."""
+
+    keyed: Keyed
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Send a request once; its `Outcome` is sent back."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Sleep."""
+
+    seconds: float
+
+
+Step = Announce | Try | Wait | Blocking
+
+
+def steps_of(
+    call: Generator[Request | Other, object, T], retry: RetryPolicy
+) -> Generator[Announce | Try | Wait | Other, object, T]:
+    """The steps of a call or a stream: each of its requests with its retries, and all else as it is.
+
+    Raises:
+        SparingError: a member of the tree in `sparing._errors`, carrying the request's idempotency key.
+    """
+    reply: object = None
+    while True:
+        try:
+            step = call.send(reply)
+        except StopIteration as end:
+            return cast("T", end.value)
+        reply = (yield from _exchanged(step, retry)) if isinstance(step, Request) else (yield step)
+
+
+def _exchanged(request: Request, retry: RetryPolicy) -> Generator[Announce | Try | Wait, object, object]:
+    """The JSON document of the reply to a request, None when it has no body; sent again where `Repeat` allows."""
+    for keyed in request.keyed:
+        yield Announce(keyed)
+    retries = 0
+    while True:
+        reply, failure, again = _judged(request, cast("Outcome", (yield Try(request))))
+        if failure is None:
+            return reply
+        if not again or retries >= retry.max_retries:
+            failure.idempotency_key = request.idempotency_key
+            raise failure
+        _log.debug("%s %s again after: %s", request.method, request.path, failure)
+        yield Wait(retry.wait_s(retries, failure.retry_after_s))
+        retries += 1
+
+
+def _judged(request: Request, outcome: Outcome) -> tuple[object, SparingError | None, bool]:
+    """The reply, or the failure and whether it is worth another try."""
+    if isinstance(outcome, httpx.RequestError):
+        failure = failure_of(outcome)
+        failure.__cause__ = outcome
+        return None, failure, request.repeat.after_failure(outcome)
+    if outcome.is_success:
+        return *_document_of(outcome), False
+    refusal = error_of(outcome)
+    refusal.retry_after_s = retry_after_s(outcome)
+    return None, refusal, request.repeat.after_status(outcome.status_code)
+
+
+def _document_of(response: httpx.Response) -> tuple[object, SparingError | None]:
+    if not response.content:
+        return None, None
+    is_binary = response.headers.get("Content-Type", "") == NPZ
+    try:
+        return answer_of_npz(response.content) if is_binary else response.json(), None
+    except ValueError as error:
+        told = str(error) if is_binary else "is not JSON; is this the service's address?"
+        return None, APIReplyError(f"{response.url} answered with something that {told}")

@@ -1,0 +1,187 @@
+"""A histogram from noisy counts of nested bins, made consistent: its counts, totals and quantiles, with error bars."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from sparing._answers import Interval
+from sparing._bins import bins_of
+from sparing._combine import Released, check_independent, noise_variance
+from sparing._estimates import Estimate
+from sparing._nested_counts import NestedCounts, NoisyLevel, WeightedSum
+from sparing._normal import two_sided_quantile
+from sparing._selected import Selection, selected
+
+__all__ = ["ConsistentHistogram", "Quantile", "consistent_histogram"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """A point with a stated share of the counted rows below it."""
+
+    probability: float
+    value: float  # rows are taken to be spread evenly within a bin
+    interval: Interval  # from an edge to an edge, without that assumption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ConsistentHistogram:
+    """Counts of bins that add up to those of the coarser bins; made by `consistent_histogram`.
+
+    They are the least-squares estimates from all levels: unbiased, with the least variance, and maybe negative.
+    """
+
+    column: str
+    edges: tuple[float, ...]  # one more than there are bins
+    values: tuple[float, ...]  # of the finest bins
+    _counts: NestedCounts
+
+    def between(self, low: float, high: float) -> Estimate:
+        """The count between two edges. Raises ValueError unless both are edges and increase."""
+        for name, edge in (("low", low), ("high", high)):
+            if edge not in self.edges:
+                raise ValueError(f"{name} must be an edge of {self.column}, got {edge}")
+        if low >= high:
+            raise ValueError(f"low must be below high, got {low} and {high}")
+        first, last, cells = self.edges.index(low), self.edges.index(high), len(self.values)
+        pieces = [(0, 0.0)] * (first > 0) + [(first, 1.0)] + [(last, 0.0)] * (last < cells)
+        cuts, weights = (*(cut for cut, _ in pieces), cells), tuple(weight for _, weight in pieces)
+        return Estimate(
+            label={self.column: (low, high)},
+            value=math.fsum(self.values[first:last]),
+            standard_error=math.sqrt(self._counts.variance(WeightedSum(cuts=cuts, weights=weights))),
+        )
+
+    def quantile(self, probability: float, *, confidence: float = 0.95) -> Quantile:
+        """The point below which this share of the counted rows lies: 0.5 for the median.
+
+        The value is where the number of rows below, less the share of the total, crosses 0, after isotonic regression.
+        The interval ends at the outermost edges that the noise does not rule out: the true quantile is beyond each end
+        with a probability of (1 - confidence) / 2 at most. Rows lie in their bin, lower edge included, as the service
+        bins them; an integer fills the bin up to the next one.
+
+        Raises:
+            ValueError: the probability or the confidence is not above 0 and below 1.
+
+        Source: Woodruff, Confidence intervals for medians and other position measures, J. Am. Stat. Assoc. 47 (1952);
+        Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972.
+        """
+        if not 0 < probability < 1:
+            raise ValueError(f"probability must be above 0 and below 1, got {probability}")
+        deviations = two_sided_quantile(confidence)
+        below = [0.0, *accumulate(self.values)]
+        excess = [count - probability * below[-1] for count in below]  # at each edge
+        return Quantile(
+            probability=probability,
+            value=self._crossing(_isotonic(excess)),
+            interval=self._not_ruled_out(excess, probability, deviations),
+        )
+
+    def __repr__(self) -> str:
+        """One line, whatever the number of bins."""
+        ends = f"{self.edges[0]:.10g} to {self.edges[-1]:.10g}"
+        return f"ConsistentHistogram({self.column} from {ends}, bins={len(self.values)})"
+
+    def _crossing(self, rising: Sequence[float]) -> float:
+        """Where numbers at the edges, none below the one before, pass 0; linear from one edge to the next."""
+        high = next((place for place, number in enumerate(rising) if number >= 0), None)
+        if high is None or high == 0:
+            return self.edges[-1 if high is None else 0]
+        share = -rising[high - 1] / (rising[high] - rising[high - 1])
+        return self.edges[high - 1] + share * (self.edges[high] - self.edges[high - 1])
+
+    def _not_ruled_out(self, excess: Sequence[float], probability: float, deviations: float) -> Interval:
+        """From the first bin whose end may be above the quantile to the last bin whose beginning may be below it."""
+        cells = len(self.values)
+
+        def slack(cut: int) -> float:
+            inner = 0 < cut < cells
+            cuts = (0, cut, cells) if inner else (0, cells)
+            weights = (1 - probability, -probability) if inner else (1.0 * (cut == cells) - probability,)
+            return deviations * math.sqrt(self._counts.variance(WeightedSum(cuts=cuts, weights=weights)))
+
+        first = next((cut - 1 for cut in range(1, cells + 1) if excess[cut] >= -slack(cut)), 0)
+        last = next((cut + 1 for cut in range(cells - 1, -1, -1) if excess[cut] <= slack(cut)), cells)
+        return Interval(low=self.edges[first], high=self.edges[last])
+
+
+def consistent_histogram(
+    levels: Sequence[Selection], *, within: Mapping[str, object] | None = None
+) -> ConsistentHistogram:
+    """The histogram of a column that fits answers to queries grouped by coarser and coarser bins of it best.
+
+    Args:
+        levels: an answer for each level in any order, as `bin_levels` has them asked; an answer with several items goes
+            with the name of one, as for `ratios`. Sigmas may differ, levels may be left out, and a single one will do.
+        within: values of the other columns that the answers are grouped by: `{"country": "NO"}`.
+
+    Raises:
+        ValueError: an answer has not just one column of bins, its bins are not unions of those of the finest level, or
+            it is given twice; or the answers are of several epochs.
+
+    Source: Hay, Rastogi, Miklau & Suciu, Boosting the accuracy of differentially private histograms through
+    consistency, VLDB 2010; see the module `_nested_counts`.
+    """
+    if not levels:
+        raise ValueError("levels must not be empty")
+    found = [_level(selection, within or {}, f"levels[{place}]") for place, selection in enumerate(levels)]
+    check_independent([level.released for level in found], "levels")
+    found.sort(key=lambda level: -len(level.counts))
+    for finer, coarser in pairwise(found):
+        _check_nested(finer, coarser)
+    cells = {edge: cell for cell, edge in enumerate(found[0].edges)}
+    counts = NestedCounts([level.noisy(cells) for level in found])
+    return ConsistentHistogram(column=found[0].column, edges=found[0].edges, values=counts.cells, _counts=counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Level:
+    name: str  # of the argument, for messages
+    released: Released
+    measure: str
+    column: str
+    edges: tuple[float, ...]
+    counts: tuple[float, ...]
+
+    def noisy(self, cells: Mapping[float, int]) -> NoisyLevel:
+        bounds = tuple(cells[edge] for edge in self.edges)
+        return NoisyLevel(bounds=bounds, counts=self.counts, variance=noise_variance(self.released))
+
+
+def _level(selection: Selection, within: Mapping[str, object], name: str) -> _Level:
+    found = selected(selection, name)
+    column, edges = bins_of(found.released, found.item, within, name)
+    counts = found.within(within)
+    if len(counts) != len(edges) - 1:
+        raise ValueError(f"{name} has {len(counts)} numbers for {len(edges) - 1} bins within {dict(within)}")
+    return _Level(name=name, released=found.released, measure=found.measure, column=column, edges=edges, counts=counts)
+
+
+def _check_nested(finer: _Level, coarser: _Level) -> None:
+    for word in ("column", "measure"):
+        if getattr(finer, word) != getattr(coarser, word):
+            raise ValueError(
+                f"{coarser.name} has the {word} {getattr(coarser, word)}, {finer.name} {getattr(finer, word)}"
+            )
+    ends, wanted = _ends(coarser), _ends(finer)
+    if ends != wanted:
+        raise ValueError(f"{coarser.name} is from {ends}, and {finer.name} from {wanted}")
+    if foreign := sorted(set(coarser.edges) - set(finer.edges)):
+        raise ValueError(f"{coarser.name} has the edge {foreign[0]:.12g}, and the finer {finer.name} has not")
+
+
+def _ends(level: _Level) -> str:
+    return f"{level.edges[0]:.12g} to {level.edges[-1]:.12g}"
+
+
+def _isotonic(numbers: Sequence[float]) -> list[float]:
+    """The nearest numbers of which none is below the one before: neighbours that fall are averaged."""
+    blocks: list[tuple[float, int]] = []  # means and lengths
+    for number in numbers:
+        mean, length = number, 1
+        while blocks and blocks[-1][0] >= mean:
+            before, longer = blocks.pop()
+            mean, length = (before * longer + mean * length) / (longer + length), longer + length
+        blocks.append((mean, length))
+    return [mean for mean, length in blocks for _ in range(length)]

@@ -1,0 +1,32 @@
+"""The quantile of the normal distribution that intervals are made with, and the tail of the chi-square distribution."""
+
+import math
+from statistics import NormalDist
+from typing import Final
+
+__all__ = ["chi_square_tail", "two_sided_quantile"]
+
+_MARGIN: Final = 1 + 2.0**-47  # the quantile is good to a few units in the last place
+
+
+def two_sided_quantile(confidence: float) -> float:
+    """The q for which a standard normal number is within q of 0 with this probability, rounded up.
+
+    Raises ValueError for a confidence that is not above 0 and below 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be above 0 and below 1, got {confidence}")
+    return -_MARGIN * NormalDist().inv_cdf(math.nextafter(1 - confidence, 0.0) / 2)
+
+
+def chi_square_tail(number: float, degrees: int) -> float:
+    """The probability that the sum of so many squared standard normal numbers is larger; 1 for none of them.
+
+    It is a finite sum: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.4.4 and 26.4.5.
+    """
+    half = number / 2
+    if degrees == 0 or half <= 0:
+        return 1.0
+    powers = [place + degrees % 2 / 2 for place in range(degrees // 2)]
+    terms = [math.exp(power * math.log(half) - half - math.lgamma(power + 1)) for power in powers]
+    return min(math.fsum([math.erfc(math.sqrt(half)) * (degrees % 2), *terms]), 1.0)

@@ -1,0 +1,82 @@
+"""Requests as values. Nothing here sends: a sender does, or its asynchronous twin."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO
+from urllib.parse import quote
+
+from sparing._retry import Repeat
+
+__all__ = ["Content", "Keyed", "Progress", "Request", "delete", "get", "patch", "path", "post"]
+
+Content = bytes | IO[bytes] | Iterable[bytes]
+Progress = Callable[[int, int | None], None]
+"""Takes the number of bytes sent so far, and of all, None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A query or an upload that its idempotency key makes one, however often it is sent."""
+
+    dataset: str
+    idempotency_key: str
+    document: Mapping[str, object]  # a query as it is sent; of an upload everything but the rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request. A callable `content` is called once per try, so that a file starts anew."""
+
+    method: str
+    path: str
+    repeat: Repeat
+    params: Mapping[str, str | int] | None = None
+    content: bytes | Callable[[], Content] | None = None
+    content_type: str | None = None
+    idempotency_key: str | None = None
+    accept: str | None = None  # the forms of the reply; None: JSON
+    keyed: tuple[Keyed, ...] = ()  # the queries or the upload that it carries
+    progress: Progress | None = None  # told of the bytes of `content`
+
+    def headers(self, length: int | None) -> dict[str, str]:
+        """The headers of this request alone; `length` is that of the content, None if unknown."""
+        named = {
+            "Content-Type": self.content_type,
+            "Idempotency-Key": self.idempotency_key,
+            "Accept": self.accept,
+            "Content-Length": None if length is None else str(length),
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def path(*parts: str) -> str:
+    """`/v1/` and the parts, each escaped: names and keys may hold any character."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def get(where: str, **params: str | int) -> Request:
+    """Read the resource at `where`."""
+    return Request(method="GET", path=where, repeat=Repeat.READ, params=params)
+
+
+def post(where: str, body: object = None, *, repeat: Repeat = Repeat.ONCE) -> Request:
+    """Post the JSON document `body`, or nothing."""
+    content, kind = (None, None) if body is None else (_json(body), "application/json")
+    return Request(method="POST", path=where, repeat=repeat, content=content, content_type=kind)
+
+
+def patch(where: str, body: object) -> Request:
+    """Change what is at `where`; a repeated change changes nothing more."""
+    content = _json(body)
+    return Request(method="PATCH", path=where, repeat=Repeat.READ, content=content, content_type="application/json")
+
+
+def delete(where: str, *, repeat: Repeat = Repeat.READ) -> Request:
+    """Delete what is at `where`."""
+    return Request(method="DELETE", path=where, repeat=repeat)
+
+
+def _json(body: object) -> bytes:
+    """The bytes of a JSON document, made once, so that every try sends the same. NaN and infinity are ValueErrors."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

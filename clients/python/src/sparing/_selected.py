@@ -1,0 +1,75 @@
+"""The numbers of one item of an answer, found by their groups."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparing._combine import Released, answers_of, noise_variance
+
+__all__ = ["Selected", "Selection", "selected"]
+
+Selection = Released | tuple[Released, str]
+"""An answer with one item, or an answer and the text of an item as labels have it: `(answer, "sum(spend)")`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """One item of an answer: a number for each group."""
+
+    name: str  # of the argument, for messages
+    released: Released
+    item: str
+    columns: tuple[str, ...]  # that the groups are of, from the outermost in
+    numbers: Mapping[tuple[object, ...], float]  # by the values of `columns`
+    variance: float  # of the noise in each number
+
+    def number(self, group: Mapping[str, object]) -> float:
+        """The number of a group, which may be of more columns. Raises ValueError if there is none."""
+        key = tuple(group.get(column) for column in self.columns)
+        if key not in self.numbers:
+            raise ValueError(f"{self.name} has no {self.item} of the group {dict(group)}")
+        return self.numbers[key]
+
+    @property
+    def measure(self) -> str:
+        """Of which numbers of several items are alike: a histogram is a count by one column more."""
+        return "count" if self.item.startswith("histogram(") else self.item
+
+    def within(self, group: Mapping[str, object]) -> tuple[float, ...]:
+        """The numbers of a group, in the order of the answer."""
+        fixed = [(self.columns.index(column), value) for column, value in group.items()]
+        return tuple(
+            number for key, number in self.numbers.items() if all(key[place] == value for place, value in fixed)
+        )
+
+    def shares_noise_with(self, other: "Selected") -> bool:
+        """Whether the two have a number in common, and with it its noise."""
+        ids = {answer.id for answer in answers_of(self.released)}
+        return self.item == other.item and any(answer.id in ids for answer in answers_of(other.released))
+
+
+def selected(selection: Selection, name: str) -> Selected:
+    """The numbers of an item of an answer. Raises ValueError, which names the argument and lists the items."""
+    released, item = selection if isinstance(selection, tuple) else (selection, None)
+    labels = released.labels or _labels_of_one_column(released, name)
+    items = list(dict.fromkeys(str(label["select"]) for label in labels))
+    if item is None and len(items) > 1:
+        raise ValueError(f"{name} has several items; give the answer and one of {', '.join(items)}, as a pair")
+    item = items[0] if item is None else item
+    if item not in items:
+        raise ValueError(f"{name} has no item {item}; it has {', '.join(items)}")
+    numbered = [(label, value) for label, value in zip(labels, released.values, strict=True) if label["select"] == item]
+    columns = tuple(column for column in numbered[0][0] if column != "select")
+    numbers = {tuple(label[column] for column in columns): value for label, value in numbered}
+    return Selected(
+        name=name, released=released, item=item, columns=columns, numbers=numbers, variance=noise_variance(released)
+    )
+
+
+def _labels_of_one_column(released: Released, name: str) -> tuple[Mapping[str, object], ...]:
+    """Labels by number, of an answer that is too long to have any: those of one column and one item."""
+    match [dict(axis) for axis in released.axes]:
+        case [{"column": str(column)}, {"select": [{"select": str(item), "size": 1}]}] | [
+            {"select": [{"select": str(item), "values": {"column": str(column)}}]}
+        ]:
+            return tuple({column: place, "select": item} for place in range(released.dimension))
+    raise ValueError(f"{name} has {released.dimension} numbers, of several columns or items, and no labels")

@@ -1,0 +1,1 @@
+"""The verbs of the API, by resource: checks, requests and results, without input or output."""

@@ -1,0 +1,45 @@
+"""An individual's own account."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from sparing._calls import Call, Stream, acknowledged, all_of, listing, reply_of
+from sparing._models import IndividualBudget, Receipt
+from sparing._requests import get, path, post
+from sparing._retry import Repeat
+
+__all__ = ["budgets", "lower", "receipts", "record", "request_erasure", "resume"]
+
+
+def budgets() -> Call[tuple[IndividualBudget, ...]]:
+    """The account in each dataset."""
+    return all_of(listing(IndividualBudget, path("me", "budgets")))
+
+
+def receipts(page_size: int) -> Stream[Receipt]:
+    """The charge of each query."""
+    return listing(Receipt, path("me", "receipts"), limit=page_size)
+
+
+def lower(dataset: str, limit_rho: float | Decimal | str | None, *, pause: bool) -> Call[IndividualBudget]:
+    """Lower the limit, or pause; a repeated request has no further effect."""
+    if (limit_rho is None) != pause:
+        raise ValueError("give either limit_rho or pause=True")
+    body: dict[str, object] = {"pause": True} if limit_rho is None else {"limit_rho": str(limit_rho)}
+    return reply_of(IndividualBudget, post(path("me", "budgets", dataset, "lower"), body, repeat=Repeat.READ))
+
+
+def resume(dataset: str) -> Call[IndividualBudget]:
+    """End a pause."""
+    return reply_of(IndividualBudget, post(path("me", "budgets", dataset, "resume"), repeat=Repeat.READ))
+
+
+def record(dataset: str) -> Call[Mapping[str, object]]:
+    """The individual's own record."""
+    reply = yield get(path("me", "record", dataset))
+    return reply if isinstance(reply, Mapping) else {}
+
+
+def request_erasure(dataset: str) -> Call[None]:
+    """Ask for an erasure."""
+    return acknowledged(post(path("me", "erasure", dataset), repeat=Repeat.READ))

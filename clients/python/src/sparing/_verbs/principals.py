@@ -1,0 +1,78 @@
+"""Make, change and revoke principals and their keys."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal, TypedDict
+from urllib.parse import urlencode
+
+from sparing._calls import Call, Stream, acknowledged, listing, reply_of
+from sparing._decode import read
+from sparing._models import IndividualKey, PrincipalKey, PrincipalRow
+from sparing._requests import delete, patch, path, post
+
+__all__ = ["Changes", "Details", "Role", "change", "create", "create_for", "every", "replace_key", "revoke"]
+
+
+class Details(TypedDict, total=False):
+    """The facts of a principal that may change."""
+
+    allowance_rho: float | Decimal | str | None
+    organisation: str | None
+    purpose: str | None
+    expires_at: datetime | None
+
+
+class Changes(Details, total=False):
+    """The same, and the name."""
+
+    name: str
+
+
+Role = Literal["curator", "analyst", "individual", "auditor"]
+
+
+def create(role: Role, name: str, dataset: str | None, individual: str | None, details: Details) -> Call[PrincipalKey]:
+    """Make a principal; what is not given is not sent."""
+    given = {"role": role, "name": name, "dataset": dataset, "individual": individual, **_wire(details)}
+    body = {field: value for field, value in given.items() if value is not None}
+    return reply_of(PrincipalKey, post(path("principals"), body))
+
+
+def create_for(
+    dataset: str, individuals: Iterable[str], expires_at: datetime | None
+) -> Call[tuple[IndividualKey, ...]]:
+    """Make a key for each of many individuals."""
+    query = "" if expires_at is None else f"?{urlencode({'expires_at': expires_at.isoformat()})}"
+    reply = yield post(path("datasets", dataset, "individuals", "keys") + query, list(individuals))
+    return tuple(read(IndividualKey, each) for each in reply) if isinstance(reply, list) else ()
+
+
+def every(page_size: int) -> Stream[PrincipalRow]:
+    """Every principal."""
+    return listing(PrincipalRow, path("principals"), limit=page_size)
+
+
+def change(principal: str, changes: Changes) -> Call[PrincipalRow]:
+    """Change what is given; None is sent as null."""
+    return reply_of(PrincipalRow, patch(path("principals", principal), _wire(changes)))
+
+
+def replace_key(principal: str) -> Call[PrincipalKey]:
+    """Replace a principal's key."""
+    return reply_of(PrincipalKey, post(path("principals", principal, "key")))
+
+
+def revoke(principal: str) -> Call[None]:
+    """Revoke a principal's key."""
+    return acknowledged(delete(path("principals", principal)))
+
+
+def _wire(details: Mapping[str, object]) -> dict[str, object]:
+    """The details as JSON has them."""
+    stated = dict(details)
+    if stated.get("allowance_rho") is not None:
+        stated["allowance_rho"] = str(stated["allowance_rho"])
+    if isinstance(expires_at := stated.get("expires_at"), datetime):
+        stated["expires_at"] = expires_at.isoformat()
+    return stated

@@ -1,0 +1,270 @@
+"""A fake service for the tests of analysts' own code: no server, no privacy, and exact answers.
+
+from sparing.testing import FakeService
+
+def test_the_report_counts_people():
+    with FakeService() as fake:
+        fake.add_dataset("shop", tables, rows={"people": [{"person_id": "a", "age": 41}]})
+        assert report(fake.client()) == "1 person"
+
+Documents, labels, grids, sigmas, half widths and refusals are those of the real service; a test asks both the same.
+There are no accounts: no individual is ever left out, whatever the limits and however much was asked. Limits on the
+size of requests, rates, time slots, and the calls of curators, individuals and auditors are not there either.
+"""
+
+import json
+import random
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from sparing import AsyncClient, Client, Dataset
+from sparing._testing_dataset import Number, dataset_of, registered_dataset, units_of
+from sparing._testing_problems import Refused, document_of, role_required
+from sparing._testing_routes import OTHERS, Route, route_of
+from sparing._testing_service import Analyst, Answering, Registered, Service, Values
+
+__all__ = ["FakeService", "ReceivedRequest"]
+
+CAPACITY = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedRequest:
+    """One request, without its key: `path` begins with `/v1/`, `json` is the body."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    json: Any = None
+    idempotency_key: str | None = None
+
+
+class FakeService:
+    """A service in memory, behind `transport`; use it in a `with` statement, or close it. Threads may share it.
+
+    Attributes:
+        url: its address, which no network knows.
+        api_key: the key of an analyst of all datasets; `add_analyst` makes others.
+        transport: of httpx, for `Client(transport=...)` and for asynchronous clients alike.
+        requests: every request received, in order.
+    """
+
+    def __init__(self, *, noise: bool = False, seed: int = 0) -> None:
+        """An empty service. Answers from rows are exact, or with `noise` have Gaussian noise drawn from `seed`."""
+        self.url = "https://sparing.test"
+        self.api_key = "fake-analyst-key"
+        self.requests: list[ReceivedRequest] = []
+        self.transport = httpx.MockTransport(self._handle)
+        self._service = Service(has_noise=noise, rng=random.Random(seed))  # noqa: S311 - repeatable, not secret
+        self._service.analysts[self.api_key] = Analyst()
+        self._faults: deque[Callable[[httpx.Request], None]] = deque()
+        self._lost = 0
+        self._clients: list[Client] = []
+        self._lock = threading.Lock()
+
+    @property
+    def queries(self) -> list[Any]:
+        """The documents of all queries asked, those of batches too, in the order of their requests; no previews."""
+        asked: list[Any] = []
+        for request in self.requests:
+            if request.path.endswith("/queries") and request.method == "POST":
+                asked.append(request.json)
+            elif request.path.endswith("/queries/batch"):
+                asked += [entry["query"] for entry in request.json["queries"]]
+        return asked
+
+    def add_dataset(
+        self,
+        dataset: str | Dataset,
+        tables: Mapping[str, object] | None = None,
+        *,
+        rows: Mapping[str, object] | None = None,
+        capacity: int = CAPACITY,
+        limit_floor_rho: Number | None = None,
+        **guarantee: Number,
+    ) -> None:
+        """Add a dataset by its name and tables, or as a real service describes it (`client.datasets.get`).
+
+        Args:
+            dataset: the name; or a `Dataset`, which brings everything but the rows.
+            tables: the public schema, as a curator registers it.
+            rows: by table the rows to answer from, as `add_rows` takes them.
+            capacity: the public bound on the number of individuals.
+            limit_floor_rho: the smallest limit; default: the budget, or 0 for a table with a column of limits.
+            guarantee: `epsilon` and `delta`, or `rho`; default: a rho of 1.
+
+        Raises:
+            ValueError: the schema, the guarantee or a row is wrong, or the name is taken.
+        """
+        if isinstance(dataset, Dataset):
+            found = dataset_of(dataset)
+        elif tables is None:
+            raise ValueError("give the tables of the dataset")
+        else:
+            found = registered_dataset(dataset, tables, capacity, limit_floor_rho, guarantee)
+        if found.name in self._service.datasets:
+            raise ValueError(f"there is a dataset {found.name!r} already")
+        for table in sorted(rows or {}, key=lambda table: table != found.schema.individuals):
+            found.rows.add(table, (rows or {})[table])
+        self._service.datasets[found.name] = found
+
+    def add_rows(self, dataset: str, table: str, rows: object) -> None:
+        """Add rows to answer from: mappings from column to value, or a frame of pandas, polars or pyarrow.
+
+        A column that a row lacks is NULL; values outside their domain are treated as in an upload. Raises ValueError
+        naming the row and the column.
+        """
+        self._service.datasets[dataset].rows.add(table, rows)
+
+    def add_analyst(self, *, dataset: str | None = None, allowance_rho: Number | None = None) -> str:
+        """Another analyst's key: of one dataset or of all, and with an allowance or without."""
+        key = f"fake-analyst-key-{len(self._service.analysts) + 1}"
+        units = None if allowance_rho is None else units_of(allowance_rho)
+        self._service.analysts[key] = Analyst(dataset=dataset, allowance_units=units)
+        return key
+
+    def answer(self, values: Values | Answering, *, sigma: float | None = None) -> None:
+        """Register the numbers of the next fresh answer, one for each coordinate, or a function for all later ones.
+
+        Answers are taken in the order of their registration, before rows are looked at; a repeated key or query gets
+        its first answer and takes none. Values are rounded to the query's grid. A function gets the query in canonical
+        form and returns its values, or None for the rows to answer; `sigma` goes with values, and is stated in place of
+        the query's own. A wrong number of values is a ValueError where the query is asked.
+        """
+        if callable(values):
+            if sigma is not None:
+                raise ValueError("sigma goes with values, not with a function")
+            self._service.answering = values
+        else:
+            self._service.registered.append(Registered(values=values, sigma=sigma))
+
+    def refuse(
+        self, status: int, slug: str, *, detail: str | None = None, times: int = 1, retry_after_s: int | None = None
+    ) -> None:
+        """Answer the next requests with a problem document: `refuse(503, "unavailable", times=2)`."""
+        headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+
+        def fail(_: httpx.Request) -> None:
+            raise Refused(slug, detail, status=status, headers=headers)
+
+        self._faults.extend([fail] * times)
+
+    def break_connection(self, *, times: int = 1, after: bool = False) -> None:
+        """Break the connection of the next requests: before they arrive, or `after` they were carried out."""
+
+        def fail(request: httpx.Request) -> None:
+            if not after:
+                raise httpx.ConnectError("the fake service is unreachable", request=request)
+            self._lost += 1
+
+        self._faults.extend([fail] * times)
+
+    def open_epoch(self, dataset: str) -> None:
+        """Open the dataset's next epoch: no earlier answer is reused."""
+        found = self._service.datasets[dataset]
+        found.epoch += 1
+        found.released.clear()
+
+    def client(self, *, api_key: str | None = None, **options: Any) -> Client:  # noqa: ANN401 - of `Client`
+        """A client of this service that waits for nothing; it is closed with the service."""
+        defaults = {"transport": self.transport, "sleep": lambda _: None, "environ": {}}
+        made = Client(base_url=self.url, api_key=api_key or self.api_key, **{**defaults, **options})
+        self._clients.append(made)
+        return made
+
+    def async_client(self, *, api_key: str | None = None, **options: Any) -> AsyncClient:  # noqa: ANN401 - as above
+        """The same for asyncio; close it with `aclose`."""
+
+        async def sleep(_: float) -> None: ...
+
+        defaults = {"transport": self.transport, "sleep": sleep, "environ": {}}
+        return AsyncClient(base_url=self.url, api_key=api_key or self.api_key, **{**defaults, **options})
+
+    def close(self) -> None:
+        """Close the clients that this service has made."""
+        while self._clients:
+            self._clients.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _handle(self, request: httpx.Request) -> httpx.Response:
+        with self._lock:
+            self.requests.append(_received(request))
+            request_id = uuid.UUID(int=len(self.requests)).hex
+            headers = {"X-Request-Id": request_id}
+            try:
+                fault = self._faults.popleft() if self._faults else None
+                if fault is not None:
+                    fault(request)
+                reply = httpx.Response(200, json=self._reply(request, request_id), headers=headers)
+            except Refused as refusal:
+                kind = {"Content-Type": "application/problem+json"}
+                body = json.dumps(document_of(refusal, request_id)).encode()
+                reply = httpx.Response(refusal.status, content=body, headers={**headers, **refusal.headers, **kind})
+            if self._lost:
+                self._lost -= 1
+                raise httpx.ReadError("the fake service's reply was lost", request=request)
+            return reply
+
+    def _reply(self, request: httpx.Request, request_id: str) -> object:
+        route = route_of(request)
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        analyst = self._service.analysts.get(key)
+        if analyst is None or scheme.lower() != "bearer":
+            raise Refused("unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        name = route.parts.get("dataset")
+        if name is not None and analyst.dataset not in (None, name):
+            raise Refused("not-found")
+        if route.name in OTHERS:
+            raise role_required(OTHERS[route.name])
+        return self._of_analyst(route, analyst, request, request_id)
+
+    def _of_analyst(self, route: Route, analyst: Analyst, request: httpx.Request, request_id: str) -> object:
+        service, name, content = self._service, route.parts.get("dataset", ""), request.content
+        match route.name:
+            case "GET /datasets":
+                return service.list_datasets(analyst)
+            case "GET /datasets/{dataset}":
+                return service.dataset(analyst, name).document()
+            case "POST /datasets/{dataset}/queries":
+                return service.ask(analyst, name, request.headers.get("Idempotency-Key"), content)
+            case "DELETE /datasets/{dataset}/queries":
+                return service.cancel(analyst, name, request.headers.get("Idempotency-Key"))
+            case "POST /datasets/{dataset}/queries/preview":
+                return service.preview(analyst, name, content)
+            case "POST /datasets/{dataset}/queries/batch":
+                return service.ask_many(analyst, name, content, request_id)
+            case "GET /queries":
+                return service.releases(analyst, request.url.params)
+            case "GET /queries/{query}":
+                return service.release(analyst, route.parts["query"])
+            case _:
+                return service.allowances(analyst)
+
+
+def _received(request: httpx.Request) -> ReceivedRequest:
+    content = request.read()
+    try:
+        body = json.loads(content) if content else None
+    except ValueError:
+        body = None
+    return ReceivedRequest(
+        method=request.method,
+        path=request.url.path,
+        params=dict(request.url.params),
+        json=body,
+        idempotency_key=request.headers.get("Idempotency-Key"),
+    )

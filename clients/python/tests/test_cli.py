@@ -1,0 +1,237 @@
+"""`python -m sparing` against a fake service: queries, previews, listings."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.python.tests.command_runs import COUNT, TABLES, Run, run_of, shop
+from sparing._cli_grammar import COMMANDS, EPILOG
+from sparing.testing import FakeService
+
+PAGE = (Path(__file__).parents[3] / "docs" / "command-line-client.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeService]:
+    """A fake service with a dataset whose answers are exact."""
+    with shop() as made:
+        yield made
+
+
+@pytest.fixture
+def run(fake: FakeService) -> Run:
+    """Runs a command against the fake service."""
+    return run_of(fake)
+
+
+class TestQuery:
+    """Asking."""
+
+    def test_an_answer_is_a_table_with_error_bars(self, run: Run, fake: FakeService) -> None:
+        """Columns are aligned, wide characters counted as two, and the cost stands below."""
+        fake.answer([126, 24])
+        told = run("query", "shop", "--sql", "SELECT town, COUNT(*) FROM people GROUP BY town", "--sigma", "20")
+        assert (told.status, told.err) == (0, "")
+        assert told.out.splitlines()[:5] == [
+            "town  select  value  ± 95 %",
+            "Oslo  count     126      39",
+            "北京  count      24      39",
+            "",
+            "sigma 20, worst case rho 0.00125, 0.125 % of the budget.",
+        ]
+        assert "Coverage is certified." in told.out
+
+    @pytest.mark.parametrize("where", ["file", "stdin", "-"])
+    def test_a_document_comes_from_a_file_or_standard_input(self, run: Run, tmp_path: Path, where: str) -> None:
+        """With every member of the language."""
+        document = {
+            "version": 1,
+            "from": "visits",
+            "select": [{"count": {}}, {"count_individuals": {}}],
+            "where": {"ge": [{"col": "people.age"}, 18]},
+            "group_by": ["people.member", {"bin": {"column": "people.age", "edges": [0, 60, 120]}}],
+            "per_individual": {"l2_clip": 9, "rows": 5},
+            "noise": {"half_width": 300, "confidence": 0.9},
+            "rule": "skip",
+            "reuse": False,
+        }
+        path = tmp_path / "query.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        words = {"file": [str(path)], "stdin": [], "-": ["-"]}[where]
+        told = run("query", "shop", *words, "--json", stdin=json.dumps(document))
+        assert told.status == 0
+        assert told.json["dimension"] == 8
+        assert told.json["labels"][0] == {"people.member": False, "people.age": "[0, 60)", "select": "count"}
+        assert isinstance(told.json["idempotency_key"], str)
+
+    def test_the_document_is_sent_as_it_is(self, run: Run, fake: FakeService) -> None:
+        """And options take the place of its noise and its bounds."""
+        run("query", "shop", stdin=COUNT)
+        run("query", "shop", "--share", "0.01", "--l2-clip", "0.5", "--fresh", stdin=COUNT)
+        document = json.loads(COUNT) | {"version": 1}
+        assert fake.queries == [
+            document,
+            document | {"noise": {"share": 0.01}, "per_individual": {"l2_clip": 0.5}, "reuse": False},
+        ]
+
+    def test_sql_has_the_same_options(self, run: Run, fake: FakeService) -> None:
+        """Noise, bounds and freshness."""
+        text = "SELECT COUNT(*) FROM visits"
+        told = run("query", "shop", "--sql", text, "--rho", "0.1", "--l2-clip", "3", "--rows", "2", "--fresh")
+        assert told.status == 0
+        assert fake.queries[0]["per_individual"] == {"l2_clip": 3, "rows": 2}
+        assert fake.queries[0]["reuse"] is False
+
+    def test_digits_follow_the_half_width(self, run: Run, fake: FakeService) -> None:
+        """Two digits of it, and as many of the value."""
+        fake.answer(12.3456)
+        told = run("query", "shop", "--l2-clip", "0.5", "--sigma", "0.1", stdin="{}")
+        assert told.out.splitlines()[1] == "count   12.35    0.20"
+
+    def test_many_numbers_are_cut(self, run: Run) -> None:
+        """JSON has all of them."""
+        document = '{"from": "visits", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 2}}'
+        told = run("query", "shop", "--sigma", "20", stdin=document)
+        assert told.out.splitlines()[0].split() == ["coordinate", "value", "±", "95", "%"]
+        assert "10000 of 40000 numbers; --json prints all." in told.out
+        assert len(run("query", "shop", "--sigma", "20", "--json", stdin=document).json["values"]) == 40_000
+
+    def test_warnings_are_no_part_of_the_output(self, run: Run) -> None:
+        """They go to standard error."""
+        told = run("query", "shop", "--sigma", "0.5", "--json", stdin="{}")
+        assert told.status == 0
+        assert told.json["warnings"]
+        assert told.err.startswith("warning: A vector longer than 0.707107 cannot be paid for")
+
+    def test_a_key_fetches_the_answer_of_an_earlier_try(self, run: Run, fake: FakeService) -> None:
+        """A lost one is not charged again."""
+        fake.break_connection(times=5, after=True)
+        lost = run("query", "shop", stdin=COUNT)
+        assert (lost.status, lost.out) == (3, "")
+        key = re.findall(r"--idempotency-key (\S+);", lost.err)[0]
+        told = run("query", "shop", "--idempotency-key", key, "--json", stdin=COUNT)
+        assert (told.status, told.json["reused"], told.json["sequence"]) == (0, False, 1)
+        assert len(run("history", "--json").json) == 1
+
+    def test_an_interruption_tells_the_key(self, run: Run, fake: FakeService, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Status 130, as of every interrupted command."""
+
+        def interrupted(query: Any) -> float:
+            raise KeyboardInterrupt
+
+        fake.answer(interrupted)
+        told = run("query", "shop", "--idempotency-key", "mine", stdin=COUNT)
+        assert (told.status, told.err) == (130, "Repeat it with --idempotency-key mine; it is charged only once.\n")
+
+
+class TestPreview:
+    """Asking nothing."""
+
+    def test_it_shows_the_error_and_the_cost(self, run: Run, fake: FakeService) -> None:
+        """In rows, or as JSON."""
+        told = run("preview", "shop", stdin=COUNT)
+        assert dict(re.findall(r"^(.+?)  +(.+)$", told.out, re.MULTILINE)) == {
+            "numbers": "1",
+            "sigma": "20",
+            "half width (95 %)": "39",
+            "grid": "1",
+            "worst case": "rho 0.00125, 0.125 % of the budget",
+            "allowance left": "no allowance is set",
+            "clip": "1",
+            "largest countable norm": "28.2843",
+            "coverage": "certified",
+            "delay": "0 ms",
+        }
+        told = run("preview", "shop", "--sql", "SELECT COUNT(*) FROM people", "--sigma", "20", "--json")
+        assert told.json["worst_case_rho"].startswith("0.00125")
+        assert fake.queries == []
+
+
+class TestListings:
+    """Datasets, history, allowances."""
+
+    def test_datasets_are_listed(self, run: Run) -> None:
+        """One in a row."""
+        assert run("datasets").out.splitlines() == [
+            "dataset  guarantee  budget rho  capacity  tables",
+            "shop     rho                 1   1048576  people, visits",
+        ]
+        assert [each["name"] for each in run("datasets", "--json").json] == ["shop"]
+
+    def test_a_dataset_is_shown_with_its_domains(self, run: Run) -> None:
+        """Of every table."""
+        assert run("show", "shop").out.splitlines()[5:] == [
+            "",
+            "people (individuals, key person_id)",
+            "  town       category  Oslo, 北京",
+            "  age        integer   0 to 120",
+            "  member     boolean",
+            "  limit_rho  budget",
+            "",
+            "visits (events, key person_id, at most 4096 rows an individual)",
+            "  item  category  0 to 39999",
+        ]
+        assert run("show", "shop", "--json").json["tables"]["visits"]["rows_per_individual"] == 4096
+
+    def test_history_is_newest_first_and_bounded(self, run: Run) -> None:
+        """With the query in a few words."""
+        for sigma in ("20", "21", "22"):
+            run("query", "shop", "--sql", "SELECT COUNT(*) FROM people WHERE age > 3 GROUP BY town", "--sigma", sigma)
+        told = run("history", "--limit", "2")
+        first, *rows = told.out.splitlines()
+        assert first.split()[:3] == ["released", "(UTC)", "dataset"]
+        assert [re.split(r"  +", row)[4] for row in rows] == ["22", "21"]
+        assert all("count of people where ..., by town" in row for row in rows)
+        assert len(run("history", "--json").json) == 3
+        assert run("history", "--limit", "0").status == 2
+
+    def test_allowances_are_listed(self, run: Run, fake: FakeService) -> None:
+        """With and without a bound."""
+        assert run("allowances").out.splitlines()[1].split() == ["shop", "none", "set", "0"]
+        environ = {"SPARING_URL": fake.url, "SPARING_API_KEY": fake.add_analyst(allowance_rho="0.5")}
+        assert run("allowances", environ=environ).out.splitlines()[1].split() == ["shop", "0.5", "0", "0.5"]
+        assert run("allowances", "--json", environ=environ).json[0]["left_rho"] == "0.5"
+
+    def test_an_empty_list_has_its_header(self, run: Run) -> None:
+        """And no row."""
+        assert run("history").out.splitlines() == [
+            "released (UTC)  dataset  query  numbers  sigma  worst rho  asked  id"
+        ]
+        assert run("history", "--json").json == []
+
+    def test_text_of_the_service_cannot_drive_the_terminal(self, run: Run, fake: FakeService) -> None:
+        """Escape characters are shown, not sent."""
+        tables = {"people": {**TABLES["people"], "columns": {"town": {"type": "category", "categories": ["\x1b[2J"]}}}}
+        fake.add_dataset("evil", tables)
+        assert "\x1b" not in run("show", "evil").out
+        assert "\\x1b[2J" in run("show", "evil").out
+
+
+def test_the_address_of_the_option_is_asked(run: Run, fake: FakeService) -> None:
+    """Before that of the environment."""
+    environ = {"SPARING_URL": "http://elsewhere", "SPARING_API_KEY": fake.api_key}
+    fake.break_connection(times=5)
+    assert f"{fake.url}/v1" in run("datasets", "--url", fake.url, environ=environ).err
+
+
+def test_the_module_runs() -> None:
+    """In a process of its own."""
+    command = [sys.executable, "-m", "sparing", "--help"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("usage: python -m sparing")
+    assert all(command.name in told.stdout for command in COMMANDS)
+
+
+def test_the_page_names_every_command_option_and_status() -> None:
+    """A command that is added is documented."""
+    assert re.findall(r"^\| `([a-z]+)(?: [A-Z\[\] ]+)?` \|", PAGE, re.MULTILINE) == [each.name for each in COMMANDS]
+    options = {option.name for command in COMMANDS for option in command.options}
+    assert {name for name in options if f"`--{name}`" not in PAGE and f"`--{name} " not in PAGE} == set()
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == re.findall(r"^  (\d+)  ", EPILOG, re.MULTILINE)

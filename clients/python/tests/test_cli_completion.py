@@ -1,0 +1,82 @@
+"""Completion: in a real bash, and for the other shells that nothing is missing from the script."""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from sparing._cli import main
+from sparing._cli_completion import NAME, script
+from sparing._cli_grammar import COMMANDS, SHELLS, parser
+
+EVERYTHING = [command.name for command in COMMANDS]
+
+
+def completed(words: list[str]) -> list[str]:
+    """The proposals of bash for the last of the words."""
+    bash = shutil.which("bash")
+    assert bash is not None
+    program = f"""
+source /dev/stdin <<'SCRIPT'
+{script("bash", sys.executable)}
+SCRIPT
+COMP_WORDS=({" ".join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}
+$(complete -p {NAME} | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    told = subprocess.run([bash, "--norc", "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (told.returncode, told.stderr) == (0, "")
+    return told.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "proposals"),
+    [
+        ([NAME, ""], [*EVERYTHING, "--help", "--version"]),
+        ([NAME, "p"], ["preview"]),
+        ([NAME, "query", "shop", "--s"], ["--sql", "--sigma", "--share"]),
+        ([NAME, "query", "--sql", ""], []),
+        ([NAME, "query", "shop", ""], []),  # files, by bash itself
+        ([NAME, "history", "--"], ["--limit", "--json", "--url", "--timeout", "--help"]),
+        ([NAME, "completion", ""], [*SHELLS, "--help"]),
+        ([NAME, "completion", "b"], ["bash"]),
+    ],
+    ids=str,
+)
+def test_bash_completes(words: list[str], proposals: list[str]) -> None:
+    """Commands, options and choices."""
+    assert completed(words) == proposals
+
+
+def test_bash_runs_the_command_it_completes() -> None:
+    """By the Python that printed the script, whatever its path."""
+    program = f"{script('bash', sys.executable)}\n{NAME} --version"
+    told = subprocess.run(["bash", "--norc", "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.startswith("sparing-client ")
+    assert "'/a b/python' -m sparing" in script("bash", "/a b/python")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_has_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the command prints it."""
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    dash = "-l " if shell == "fish" else "--"
+    for command in COMMANDS:
+        assert command.name in text
+        missing = [option.name for option in command.options if f"{dash}{option.name}" not in text]
+        assert missing == []
+
+
+def test_the_parser_has_the_commands_and_options_of_the_scripts() -> None:
+    """Both are made of one list; each option is taken where it is proposed."""
+    for command in COMMANDS:
+        words = [command.name, *(argument.choices[0] if argument.choices else "x" for argument in command.arguments)]
+        for option in command.options:
+            words += [f"--{option.name}"] if option.value is None else [f"--{option.name}", "1"]
+        found = parser().parse_args(words)
+        assert isinstance(found, argparse.Namespace)
+        assert found.command == command.name
