@@ -1,34 +1,123 @@
-"""The OpenAPI document: FastAPI writes it; here is added what the routes read and answer by themselves."""
+"""The OpenAPI document: FastAPI writes it; here is added what the routes read, answer and refuse by themselves.
 
+schemas      `service.api.openapi_schemas`: the query language, and a description of every property
+refusals     `service.api.openapi_errors`: the problems of every operation, by status
+examples     `service.api.openapi_examples`: a request that works and its response
+words        `openapi_data`: roles, parameters and headers
+"""
+
+import re
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 
-from service.api.problems import MEDIA_TYPE
-from service.query.language import Query
+from service.api.credentials import COOKIE
+from service.api.models import KEY_PATTERN
+from service.api.openapi_errors import METHODS, REFUSED, refuse
+from service.api.openapi_examples import attach, examples, success
+from service.api.openapi_schemas import Schema, complete, of_file, tidy
+from service.api.responses import JSON
 
-_SCHEMAS = "#/components/schemas/{model}"
+__all__ = ["REFUSED", "describe"]
 
-REFUSED: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "A refusal (RFC 9457).",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": _SCHEMAS.format(model="Problem")}}},
-    }
+ABOUT: Final = """\
+Every request but the probes carries an API key, `Authorization: Bearer <key>`, or the cookie of a browser's sign-in.
+
+Amounts of rho are decimals as text, exact to the unit of 2^-40. Times are ISO 8601 in UTC.
+
+A query names itself by an `Idempotency-Key`. Sent again with the same key and body, after a broken connection or a \
+503, it gets the same bytes and is charged once.
+
+A listing is read page by page: `next` of a page is the `cursor` of the following one, and null at the end.
+
+A refusal is a problem document (RFC 9457) with a stable `type`, and the id of the request. A path that does not take \
+a method answers 405, `method-not-allowed`. After `Retry-After` seconds a 429 or 503 may be retried.
+"""
+_SIGN_IN: Final[Schema] = {
+    "type": "apiKey",
+    "in": "cookie",
+    "name": COOKIE,
+    "description": "The cookie of a browser's sign-in. A request that changes something also carries the header"
+    " `X-Sparing-Request`, which no other site can send.",
 }
+_HEADERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "append_rows": ("Idempotent-Replayed",),
+    "ask": ("Public-Cost-Bytes", "Public-Cost-Ms", "Public-Delay-Ms", "X-Query-Id"),
+    "read_release": ("X-Query-Id",),
+    "sign_in": ("Set-Cookie",),
+    "sign_out": ("Set-Cookie",),
+}
+"""By operation: the headers of its success beside the request's id."""
 
 
 def describe(app: FastAPI) -> None:
-    """Make `app.openapi` name the query language too, whose bodies FastAPI does not read."""
+    """Make `app.openapi` give the whole document."""
     generated = app.openapi
 
     @cache
     def described() -> dict[str, Any]:
-        document = generated()
-        query = Query.model_json_schema(by_alias=True, ref_template=_SCHEMAS)
-        schemas = document["components"]["schemas"]
-        for name, schema in {**query.pop("$defs", {}), "Query": query}.items():
-            schemas.setdefault(name, schema)
-        return document
+        return _completed(generated())
 
     app.openapi = described  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+
+
+def _completed(document: Schema) -> Schema:
+    words, components = of_file("operations.toml"), document["components"]
+    document["info"]["description"] = ABOUT
+    document["tags"] = [{"name": role, "description": text} for role, text in words["tags"].items()]
+    document["paths"] = tidy(document["paths"])
+    components["schemas"] = complete(components["schemas"])
+    components["securitySchemes"]["sign_in"] = dict(_SIGN_IN)
+    components["headers"] = {
+        name: {"description": text, "schema": {"type": "string"}} for name, text in words["headers"].items()
+    }
+    for methods in document["paths"].values():
+        for operation in (methods[method] for method in methods if method in METHODS):
+            _complete(operation, words["parameters"])
+            told = words["responses"].get(operation["operationId"])
+            success(operation)["description"] = told or _told(success(operation), components["schemas"])
+            attach(operation)
+    refuse(document)
+    document["paths"] = _in_order(document["paths"])
+    return document
+
+
+def _in_order(paths: Mapping[str, Schema]) -> Schema:
+    """The paths and their methods in the order in which the examples use them."""
+    places = {name: place for place, name in enumerate(examples())}
+
+    def place_of(method: tuple[str, Schema]) -> int:
+        return places.get(method[1]["operationId"], len(places))
+
+    found = {path: dict(sorted(methods.items(), key=place_of)) for path, methods in paths.items()}
+    return dict(sorted(found.items(), key=lambda each: min(map(place_of, each[1].items()))))
+
+
+def _complete(operation: Schema, parameters: Mapping[str, str]) -> None:
+    """The security, the parameters and the headers of an operation."""
+    if "security" in operation:
+        operation["security"] = [{"api_key": []}, {"sign_in": []}]
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"].pop("description", None)
+        if parameter["name"] == "Idempotency-Key":
+            parameter["schema"] = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": KEY_PATTERN}
+        elif parameter["name"] in parameters:
+            parameter["description"] = parameters[parameter["name"]]
+    response = success(operation)
+    names = ("X-Request-Id", *_HEADERS.get(operation["operationId"], ()))
+    response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    if JSON in response.get("content", {}):
+        response["content"] = {JSON: response["content"].pop(JSON), **response["content"]}
+
+
+def _told(response: Schema, schemas: Mapping[str, Schema]) -> str:
+    """A success in one sentence: the first one about its schema."""
+    schema = response.get("content", {}).get(JSON, {}).get("schema", {})
+    named = schema.get("items", schema)
+    found = next((each["$ref"] for each in (named, *named.get("anyOf", ())) if "$ref" in each), None)
+    if found is None:
+        return "A list." if schema.get("type") == "array" else "Done."
+    sentence = re.split(r"(?<=[.])\s", schemas[found.rpartition("/")[2]]["description"])[0]
+    return f"A list. {sentence}" if schema.get("type") == "array" else sentence

@@ -11,6 +11,7 @@ from typing import Final
 import service
 
 _TYPES: Final = {
+    ".json": "application/json",
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -32,9 +33,13 @@ class PageFile:
     @classmethod
     def of(cls, path: Path) -> "PageFile":
         """The file at `path`. Raises OSError."""
-        body = path.read_bytes()
+        return cls.made(path.name, path.read_bytes())
+
+    @classmethod
+    def made(cls, name: str, body: bytes) -> "PageFile":
+        """A file of these bytes, whose name tells its type."""
         return cls(
-            media_type=_TYPES[path.suffix],
+            media_type=_TYPES[Path(name).suffix],
             body=body,
             packed=gzip.compress(body, _GZIP_LEVEL, mtime=0),
             etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"',

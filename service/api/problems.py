@@ -72,7 +72,7 @@ STATUSES: Mapping[type[WorkflowError], int] = {
     NotFound: 404,
     NameTaken: 409,
     NotWaiting: 409,
-    QueryCancelled: 409,
+    QueryCancelled: 410,
     DatasetArchived: 410,
     DatasetNotEmpty: 409,
     RoleRequired: 403,

@@ -50,7 +50,7 @@ async def test_a_query_that_waits_is_cancelled_and_its_key_is_free(slotted: Slot
     cancelling = await cancelled(slotted, "mine")
 
     assert await answered(slotted, cancelling) == 204
-    assert await answered(slotted, waiting) == 409
+    assert await answered(slotted, waiting) == 410
     assert waiting.document["type"] == "urn:sparing:problem:query-cancelled"
     assert slotted.events == ["arrived", "cancelled"]
     assert slotted.world.store.head(1).seq == 1

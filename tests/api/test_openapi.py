@@ -1,106 +1,232 @@
-"""The document that is the reference of the interface."""
+"""The document that is the reference of the interface: it is whole, valid, and true of what is sent."""
 
+import json
+import re
 from typing import Any
 
+import jsonschema_rs
+import pytest
+import schemathesis
+
+from service.api.binary_answers import ENCODERS
+from service.api.openapi_schemas import nested
 from service.workflows.model.analyst_views import HALF_WIDTH
+from tests.api.described import Document, faults, operations, reached, references, the_document, undescribed
 from tests.api.route_table import CURATOR, INDIVIDUAL, PUBLIC, ROUTES
-from tests.api.world import World
+from tests.api.world import ROLES, TABLES, World, build_world
 
 COUNTERS = ("queries_charged", "queries_left_out")
+VERBS = """
+append archive ask change check correct create delete end erase export extend list lower make open preview read register
+replace revoke set sign verify watch cancel
+""".split()
 
 
-async def _document(world: World) -> dict[str, Any]:
-    response = await world.client.get("/openapi.json")
-    assert response.status_code == 200
-    document: dict[str, Any] = response.json()
-    return document
+@pytest.fixture
+def document() -> Document:
+    """As it is made."""
+    return the_document()
 
 
-def _references(value: Any) -> set[str]:
-    if isinstance(value, dict):
-        found = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-        return found.union(*map(_references, value.values()))
-    return set().union(*map(_references, value)) if isinstance(value, list) else set()
+class TestWhole:
+    """Everything is in it, and everything that has a name is described."""
+
+    def test_every_route_is_in_it(self, document: Document) -> None:
+        """With its method, and with a key or a cookie wherever one is needed."""
+        told = {(each.method, each.path): each.body for each in operations(document)}
+        assert told.keys() == {(each.method, each.template) for each in ROUTES} | {
+            pair for pair in PUBLIC if pair[1] != "/openapi.json"
+        }
+        for each in ROUTES:
+            assert told[each.method, each.template]["security"] == [{"api_key": []}, {"sign_in": []}]
+        assert document["components"]["securitySchemes"].keys() == {"api_key", "sign_in"}
+
+    def test_nothing_is_undescribed(self, document: Document) -> None:
+        """No schema, property, operation, parameter, response, header or role."""
+        assert list(undescribed(document)) == []
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            ("components", "schemas", "Query", "properties", "noise", "description"),
+            ("components", "schemas", "BudgetRow", "description"),
+            ("components", "headers", "Retry-After", "description"),
+            ("paths", "/v1/datasets", "get", "summary"),
+            ("paths", "/v1/datasets/{dataset}", "get", "parameters", 0, "description"),
+            ("paths", "/v1/datasets/{dataset}", "get", "responses", "200", "description"),
+            ("tags", 0, "description"),
+        ],
+    )
+    def test_a_missing_description_is_found(self, document: Document, place: tuple[str | int, ...]) -> None:
+        """One at each kind of place, which the walk must reach."""
+        part: Any = document
+        for step in place[:-1]:
+            part = part[step]
+        del part[place[-1]]
+        assert len(list(undescribed(document))) == 1
+
+    def test_a_role_is_a_tag(self, document: Document) -> None:
+        """Each operation has the tags of the roles that it is for, and no other."""
+        assert {each["name"] for each in document["tags"]} == {*ROLES, "ops"}
+        told = {(each.method, each.path): set(each.body["tags"]) for each in operations(document)}
+        assert all(told[each.method, each.template] == each.roles for each in ROUTES)
+
+    def test_every_operation_has_the_name_of_a_method(self, document: Document) -> None:
+        """Of its own, and beginning with a verb: it becomes a method in generated clients."""
+        names = [each.name for each in operations(document)]
+        assert len(set(names)) == len(names)
+        assert [name for name in names if name.split("_")[0] not in VERBS or not re.fullmatch("[a-z_]+", name)] == []
+        assert {"ask", "preview", "register_dataset", "list_my_budgets"} <= set(names)
 
 
-async def test_every_route_is_in_it(world: World) -> None:
-    """With its method, and with a key wherever one is needed."""
-    paths = (await _document(world))["paths"]
-    told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    assert told == {(each.method, each.template) for each in ROUTES} | {
-        pair for pair in PUBLIC if pair[1] != "/openapi.json"
-    }
-    for each in ROUTES:
-        assert paths[each.template][each.method.lower()]["security"] == [{"api_key": []}]
+class TestValid:
+    """Tools that read such documents can read this one."""
+
+    def test_it_is_valid(self, document: Document) -> None:
+        """As OpenAPI 3.1."""
+        assert document["openapi"].startswith("3.1")
+        schemathesis.openapi.from_dict(document).validate()
+
+    def test_the_validator_bites(self, document: Document) -> None:
+        """A response without its description is not valid."""
+        del document["paths"]["/livez"]["get"]["responses"]["200"]["description"]
+        with pytest.raises(jsonschema_rs.ValidationError):
+            schemathesis.openapi.from_dict(document).validate()
+
+    def test_every_schema_is_a_json_schema(self, document: Document) -> None:
+        """And a default is valid under its own schema."""
+        for name, schema in document["components"]["schemas"].items():
+            assert jsonschema_rs.meta.is_valid(schema), name
+        for schema in nested([document["components"]["schemas"], document["paths"]]):
+            if "default" in schema and "properties" not in schema and "type" in schema:
+                assert faults(document, schema, schema["default"]) == [], schema
+
+    def test_every_reference_leads_somewhere(self, document: Document) -> None:
+        """And every component is referred to."""
+        parts = {
+            f"#/components/{kind}/{name}"
+            for kind, found in document["components"].items()
+            if kind != "securitySchemes"
+            for name in found
+        }
+        assert references(document) == parts
+
+    async def test_it_is_sent_as_it_is_made(self, world: World, document: Document) -> None:
+        """Reading it twice gives the same bytes."""
+        first, second = [await world.client.get("/openapi.json") for _ in range(2)]
+        assert first.content == second.content
+        assert first.json() == document
 
 
-async def test_every_reference_leads_somewhere(world: World) -> None:
-    """Those to the query language too, which the framework does not know."""
-    document = await _document(world)
-    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert _references(document) <= schemas
-    assert "#/components/schemas/Query" in _references(document)
+COUNT: dict[str, Any] = {"count": {}}
+ASKED: list[dict[str, Any]] = [
+    {"select": [COUNT], "group_by": ["country", "age"]},
+    {"select": [COUNT, {"histogram": {"column": "age"}}], "group_by": ["country"]},
+    {"select": [{"histogram": {"column": "country"}}]},
+    {"select": [{"sum": {"of": {"abs": {"sub": [{"col": "age"}, 40]}}}}]},
+    {"select": [COUNT], "group_by": [{"bin": {"column": "age", "edges": [0, 18.5, 65]}}]},
+    {"select": [COUNT], "group_by": [{"bin": {"column": "age", "width": 10}}]},
+    {"select": [{"linear": {"column": "country", "weights": {"indices": ["NO"], "values": [2]}}}]},
+    {"from": "visits", "select": [{"count_individuals": {}}], "per_individual": {"rows": 2}},
+    {"from": "visits", "select": [COUNT], "group_by": ["people.country"], "per_individual": {"rows": 2}},
+]
 
 
-async def test_every_operation_tells_how_it_refuses(world: World) -> None:
-    """In the one shape, and in no shape of the framework's own."""
-    document = await _document(world)
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            refusal = operation["responses"]["default"]["content"]["application/problem+json"]["schema"]
-            assert refusal == {"$ref": "#/components/schemas/Problem"}
-    assert "HTTPValidationError" not in document["components"]["schemas"]
+class TestAnswers:
+    """Answers are as the document describes them."""
+
+    def test_the_answer_describes_what_is_sent(self, document: Document) -> None:
+        """Labels and axes are typed, down to the last member."""
+        schemas = document["components"]["schemas"]
+        assert {"CoordinateLabel", "GroupAxis", "SelectAxis", "SelectedItem"} <= reached(document, schemas["Answer"])
+        assert all(schemas[name]["additionalProperties"] is False for name in ("GroupAxis", "SelectAxis"))
+
+    @pytest.mark.parametrize("asked", ASKED, ids=range(len(ASKED)))
+    async def test_an_answer_is_valid(self, world: World, document: Document, asked: dict[str, Any]) -> None:
+        """The stored bytes have exactly the members that the document promises, for all groups and items."""
+        body = json.dumps({"version": 1, "noise": {"sigma": 500}, **asked}).encode()
+        response = await world.ask("k", body)
+        assert response.status_code == 200, response.text
+        answer, schema = response.json(), document["components"]["schemas"]["Answer"]
+        assert set(schema["properties"]) == set(schema["required"]) == set(answer)
+        assert faults(document, schema, answer) == []
+
+    async def test_axes_of_dates_are_valid(self, world: World, document: Document) -> None:
+        """Their bounds are texts; a bucket has its unit, and categories without names only their number."""
+        columns = {
+            "day": {"type": "date", "lower": "2026-01-01", "upper": "2026-02-28"},
+            "at": {"type": "datetime", "lower": "2026-01-01T00:00:00Z", "upper": "2026-01-01T00:00:09Z"},
+            "area": {"type": "category", "size": 3},
+            "member": {"type": "boolean"},
+        }
+        tables = {"people": {**TABLES["people"], "columns": columns}}
+        registration = {"name": "dates", "guarantee": {"rho": "9"}, "tables": tables}
+        assert (await world.call("curator", "POST", "/v1/datasets", json=registration)).status_code == 201
+        groups = ["at", "area", "member", {"bucket": {"column": "day", "by": "month"}}]
+        query = {"version": 1, "select": [COUNT], "group_by": groups, "noise": {"sigma": 20}}
+        response = await world.call(
+            "analyst", "POST", "/v1/datasets/dates/queries", json=query, headers={"Idempotency-Key": "d"}
+        )
+        assert [axis.get("column") for axis in response.json()["axes"]] == ["at", "area", "member", "day", None]
+        assert faults(document, document["components"]["schemas"]["Answer"], response.json()) == []
+
+    def test_an_axis_of_another_shape_is_not_valid(self, document: Document) -> None:
+        """The check would see an axis that the document does not know."""
+        axis = {"column": "age", "size": 2, "lower": 0, "upper": 1}
+        schema = {"$ref": "#/components/schemas/GroupAxis"}
+        assert faults(document, schema, axis) == []
+        assert faults(document, schema, {**axis, "middle": 0}) != []
+        assert faults(document, schema, {**axis, "lower": None}) != []
+
+    @pytest.mark.parametrize("name", ["ask", "read_release"])
+    def test_every_binary_form_is_listed(self, document: Document, name: str) -> None:
+        """JSON first, then each media type in which an answer is sent."""
+        (operation,) = [each for each in operations(document) if each.name == name]
+        content = operation.body["responses"]["200"]["content"]
+        assert next(iter(content)) == "application/json"
+        assert content.keys() == {"application/json", *ENCODERS}
+
+    def test_a_half_width_says_what_it_covers(self, document: Document) -> None:
+        """Of an answer and of a preview in the same words: what was counted, and not the truth."""
+        schemas = document["components"]["schemas"]
+        told = {schemas[name]["properties"]["half_width_95"]["description"] for name in ("Answer", "Preview")}
+        assert told == {HALF_WIDTH}
+        assert "counted" in HALF_WIDTH
+        assert "truth" in HALF_WIDTH
+
+    def test_queries_are_counted_for_curators_and_the_individual_alone(self, document: Document) -> None:
+        """No reply that analysts or auditors get has a field for how often an individual was charged or left out."""
+        schemas = document["components"]["schemas"]
+        telling = {name for name, schema in schemas.items() if {*COUNTERS} & schema.get("properties", {}).keys()}
+        assert all(set(schemas[name]["required"]) >= {*COUNTERS} for name in telling)
+        of_roles: dict[str, set[str]] = {}
+        for each in ROUTES:
+            responses = document["paths"][each.template][each.method.lower()]["responses"]
+            for name in telling & reached(document, responses):
+                of_roles.setdefault(name, set()).update(each.roles)
+        assert of_roles == {"BudgetRow": {CURATOR}, "MyBudget": {INDIVIDUAL}}
 
 
-async def test_the_key_of_a_query_is_required(world: World) -> None:
-    """A generated client must make one."""
-    operation = (await _document(world))["paths"]["/v1/datasets/{dataset}/queries"]["post"]
-    (header,) = [each for each in operation["parameters"] if each["in"] == "header"]
-    assert (header["name"], header["required"]) == ("Idempotency-Key", True)
+class TestReference:
+    """The copy that the page at /docs is drawn from."""
 
+    async def test_it_is_the_document(self, world: World, document: Document) -> None:
+        """The same bytes for everyone, packed where that is taken, and not again while they are the same."""
+        headers = {"X-Request-Id": "one", "Accept-Encoding": "gzip"}
+        sent = await world.client.get("/assets/openapi.json", headers=headers)
+        assert (sent.status_code, sent.json()) == (200, document)
+        assert (sent.headers["content-type"], sent.headers["content-encoding"]) == ("application/json", "gzip")
+        for role in ROLES:
+            own = await world.call(role, "GET", "/assets/openapi.json", headers=headers)
+            assert (own.content, own.headers) == (sent.content, sent.headers)
+        again = await world.client.get("/assets/openapi.json", headers={"If-None-Match": sent.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
 
-async def test_the_answer_describes_what_is_sent(world: World) -> None:
-    """The stored bytes have exactly the members that the document promises."""
-    schema = (await _document(world))["components"]["schemas"]["Answer"]
-    answer = (await world.ask("k")).json()
-    assert set(schema["properties"]) == set(answer)
-    assert set(schema["required"]) == set(answer)
-
-
-async def test_a_half_width_says_what_it_covers(world: World) -> None:
-    """Of an answer and of a preview in the same words: what was counted, and not the truth."""
-    schemas = (await _document(world))["components"]["schemas"]
-    told = {schemas[name]["properties"]["half_width_95"]["description"] for name in ("Answer", "Preview")}
-    assert told == {HALF_WIDTH}
-    assert "counted" in HALF_WIDTH
-    assert "truth" in HALF_WIDTH
-
-
-async def test_queries_are_counted_for_curators_and_the_individual_alone(world: World) -> None:
-    """No reply that analysts or auditors get has a field for how often an individual was charged or left out."""
-    document = await _document(world)
-    schemas = document["components"]["schemas"]
-    telling = {name for name, schema in schemas.items() if {*COUNTERS} & schema.get("properties", {}).keys()}
-    assert all(set(schemas[name]["required"]) >= {*COUNTERS} for name in telling)
-    of_roles: dict[str, set[str]] = {}
-    for each in ROUTES:
-        told = _references(document["paths"][each.template][each.method.lower()]["responses"])
-        while more := set().union(*(_references(schemas[name.split("/")[-1]]) for name in told)) - told:
-            told |= more
-        for name in telling & {reference.split("/")[-1] for reference in told}:
-            of_roles.setdefault(name, set()).update(each.roles)
-    assert of_roles == {"BudgetRow": {CURATOR}, "MyBudget": {INDIVIDUAL}}
-
-
-async def test_every_operation_has_a_short_name_of_its_own(world: World) -> None:
-    """It becomes the name of a method in generated clients."""
-    paths = (await _document(world))["paths"]
-    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
-    assert len(set(names)) == len(names)
-    assert {"ask", "preview", "register", "my_budgets"} <= set(names)
-
-
-async def test_it_is_made_once(world: World) -> None:
-    """Reading it twice gives the same bytes."""
-    first, second = [await world.client.get("/openapi.json") for _ in range(2)]
-    assert first.content == second.content
+    async def test_another_process_sends_the_same(self, world: World) -> None:
+        """Nothing in it depends on the process, or on what its datasets hold."""
+        other = build_world(upload_bytes_max=17)
+        await other.call("curator", "POST", "/v1/datasets/care/archive", json={"rows": "delete"})
+        first, second = [await each.client.get("/assets/openapi.json") for each in (world, other)]
+        assert (first.content, first.headers["etag"]) == (second.content, second.headers["etag"])
+        await other.client.aclose()
+        other.replica.close()

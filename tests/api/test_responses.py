@@ -14,6 +14,7 @@ from service.api.binary_answers import ARROW, NPY, NPZ
 from service.api.responses import JSON, preferred, respond
 from service.query.layout import LABELS_MAX
 from service.workflows.model.analyst_views import StoredAnswer
+from sparing._npz import answer_of_npz
 
 FACTS = {"sigma": 2.5, "grid": 0.25, "half_width_95": 4.75, "axes": [{"column": "a]b", "size": 3}], "sequence": 3}
 BODY = {"id": "x", "values": [0.75, -1, 1125899906842624.2], "labels": [{"select": '"values":[1]'}], **FACTS}
@@ -97,6 +98,12 @@ def test_npz_holds_the_values_and_every_fact() -> None:
             name: FACTS[name] for name in ("sigma", "grid", "half_width_95")
         }
         assert orjson.loads(archive["answer"].item()) == {"id": "x", **FACTS}
+
+
+def test_the_client_reads_npz_as_it_reads_json() -> None:
+    """Every member but the labels is the same."""
+    read = answer_of_npz(bytes(respond(ANSWER, NPZ).body))
+    assert read == BODY | {"values": EXPECTED.tolist(), "labels": []}
 
 
 def test_arrow_holds_one_column_of_values_and_every_fact() -> None:

@@ -1,5 +1,6 @@
 """The analyst's calls: ask, fetch again. Nothing here knows how many people there are."""
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from service.api.query_requests import KEYED, KEYED_QUERY, SMALL_BODY_BYTES, Adm
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
+from service.query.layout import LABELS_MAX
 from service.query.parse import parse_query
 from service.workflows.model.analyst_views import Allowance, ReleaseRow
 from service.workflows.model.views import Page
@@ -33,7 +35,8 @@ async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     with Admitted(request, [pending]) as admitted:
         answer = await wait_for_answer(pending)
     reach("awaiting-release")
-    return respond(answer, request.headers.get("accept"), *admitted.tickets)
+    respond_now = partial(respond, answer, request.headers.get("accept"), *admitted.tickets)
+    return respond_now() if pending.dimension <= LABELS_MAX else await run_in_threadpool(respond_now)
 
 
 router.add_api_route(
@@ -52,7 +55,7 @@ router.add_api_route(
 async def cancel(request: Request, caller: Caller, dataset: str) -> Response:
     """Cancel a query that has not begun, by its key; the queries of a batch are one unit, and any of their keys does.
 
-    Its request is refused with 409 `query-cancelled`, nothing is charged, and the key is free. Where no query waits
+    Its request is refused with 410 `query-cancelled`, nothing is charged, and the key is free. Where no query waits
     under the key this is 409 `query-not-waiting`: one that has begun is answered. It waits for no turn of its own.
     """
     key = sent_key(request)

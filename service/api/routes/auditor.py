@@ -13,7 +13,7 @@ from service.workflows.model.views import LedgerRow, Page
 router = guarded_router("curator", "auditor")
 
 
-@router.get("/datasets/{dataset}/ledger")
+@router.get("/datasets/{dataset}/ledger", summary="Read the ledger")
 def read_ledger(
     replica: CurrentReplica,
     caller: Caller,

@@ -7,18 +7,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import orjson
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from service.api.auth import current_replica
+from service.api.models import KEY_PATTERN
 from service.api.problems import REFUSALS, Problem, problem_bytes, problem_of, request_id_of
 from service.api.query_requests import Admitted, checked_key, wait_for_answer
-from service.api.responses import Answer
+from service.api.responses import JSON, Answer
 from service.incidents import report_incident
 from service.query.language import Query
 from service.query.parse import parse_query
@@ -30,35 +31,25 @@ from service.workflows.writer.submission import PendingAnswer, refused
 ENTRIES_MAX = 256
 
 BATCH_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["queries"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "queries": {
-                            "type": "array",
-                            "minItems": 1,
-                            "maxItems": ENTRIES_MAX,
-                            "items": {
-                                "type": "object",
-                                "required": ["idempotency_key", "query"],
-                                "additionalProperties": False,
-                                "properties": {
-                                    "idempotency_key": {"type": "string", "minLength": 1, "maxLength": 128},
-                                    "query": {"$ref": "#/components/schemas/Query"},
-                                },
-                            },
-                        }
-                    },
-                }
-            }
-        },
-    }
+    "requestBody": {"required": True, "content": {JSON: {"schema": {"$ref": "#/components/schemas/BatchRequest"}}}}
 }
+
+
+class BatchEntry(BaseModel):
+    """One query of a batch, under a key of its own. It describes the entry, which is read by `parse_batch`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    idempotency_key: Annotated[str, Field(min_length=1, max_length=128, pattern=KEY_PATTERN)]
+    query: Query
+
+
+class BatchRequest(BaseModel):
+    """Many queries, each answered or refused on its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queries: Annotated[list[BatchEntry], Field(min_length=1, max_length=ENTRIES_MAX)]
 
 
 class BatchAnswers(BaseModel):

@@ -58,31 +58,37 @@ class PrincipalChange(BaseModel):
     expires_at: AwareDatetime | None = None
 
 
-@all_datasets_router.post("/datasets", status_code=201)
+@all_datasets_router.post("/datasets", status_code=201, operation_id="register_dataset", summary="Register a dataset")
 def register(replica: CurrentReplica, registration: Annotated[Registration, Body()]) -> CuratorDataset:
     """Register a dataset: its guarantee and its public schema, for good."""
     return for_curator(replica.curators.register(registration))
 
 
-@router.patch("/datasets/{dataset}")
+@router.patch("/datasets/{dataset}", operation_id="extend_dataset", summary="Extend a dataset")
 def extend(replica: CurrentReplica, dataset: str, extension: Annotated[Extension, Body()]) -> CuratorDataset:
     """Add categories, columns, tables or capacity; a public act, which opens a new epoch."""
     return for_curator(replica.curators.extend(dataset, extension))
 
 
-@router.post("/datasets/{dataset}/archive")
+@router.post("/datasets/{dataset}/archive", operation_id="archive_dataset", summary="Archive a dataset")
 def archive(replica: CurrentReplica, dataset: str, wish: Annotated[Archiving, Body()]) -> CuratorDataset:
     """End all queries and uploads for good; a public act. Ledger, answers and accounts are kept."""
     return for_curator(replica.curators.archive(dataset, wish))
 
 
-@all_datasets_router.delete("/datasets/{dataset}", status_code=204, response_class=Response)
+@all_datasets_router.delete(
+    "/datasets/{dataset}",
+    status_code=204,
+    operation_id="delete_dataset",
+    summary="Delete a dataset",
+    response_class=Response,
+)
 def delete(replica: CurrentReplica, dataset: str) -> None:
     """Delete a dataset that never answered a query, with its rows and the keys that are good for it alone."""
     replica.curators.delete(dataset)
 
 
-@router.post(_ROWS, openapi_extra=UPLOAD_BODY)
+@router.post(_ROWS, summary="Append rows", openapi_extra=UPLOAD_BODY)
 def append_rows(
     replica: CurrentReplica,
     caller: Caller,
@@ -110,13 +116,18 @@ def append_rows(
 
 
 # A key may hold anything, a slash too: `path` takes the rest of the address.
-@router.delete("/datasets/{dataset}/individuals/{key:path}", status_code=204, response_class=Response)
+@router.delete(
+    "/datasets/{dataset}/individuals/{key:path}",
+    status_code=204,
+    summary="Erase an individual",
+    response_class=Response,
+)
 def erase_individual(replica: CurrentReplica, dataset: str, key: str) -> None:
     """Erase an individual's record; the account stays as a tombstone, so that no individual's budget starts anew."""
     replica.curators.erase_individual(dataset, key)
 
 
-@router.patch("/datasets/{dataset}/individuals/{key:path}")
+@router.patch("/datasets/{dataset}/individuals/{key:path}", summary="Correct a record")
 def correct_record(
     replica: CurrentReplica, dataset: str, key: str, values: Annotated[dict[str, Value], Body(max_length=200)]
 ) -> UploadReport:
@@ -124,13 +135,13 @@ def correct_record(
     return replica.curators.correct(dataset, key, values)
 
 
-@router.post("/datasets/{dataset}/epochs", status_code=201)
+@router.post("/datasets/{dataset}/epochs", status_code=201, summary="Open an epoch")
 def open_epoch(replica: CurrentReplica, dataset: str) -> Epoch:
     """Open the next public epoch: queries asked before are answered afresh from now on."""
     return Epoch(epoch=replica.curators.open_epoch(dataset))
 
 
-@router.get("/datasets/{dataset}/budgets")
+@router.get("/datasets/{dataset}/budgets", operation_id="list_accounts", summary="List the accounts")
 def read_budgets(
     replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[BudgetRow]:
@@ -138,13 +149,13 @@ def read_budgets(
     return opaque(replica.curators.budgets(dataset, cursor=cursor, limit=limit))
 
 
-@router.get("/datasets/{dataset}/individuals/{key:path}")
+@router.get("/datasets/{dataset}/individuals/{key:path}", summary="Read an account")
 def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
     """The account of one individual, by its key."""
     return replica.curators.account(dataset, key)
 
 
-@router.get("/datasets/{dataset}/receipts")
+@router.get("/datasets/{dataset}/receipts", operation_id="list_receipts", summary="List the receipts of an individual")
 def read_receipts(
     replica: CurrentReplica,
     dataset: str,
@@ -156,13 +167,17 @@ def read_receipts(
     return opaque(replica.curators.receipts(dataset, individual, cursor=cursor, limit=limit))
 
 
-@router.get("/datasets/{dataset}/erasure-requests")
+@router.get(
+    "/datasets/{dataset}/erasure-requests",
+    operation_id="list_erasure_requests",
+    summary="List the requests for erasure",
+)
 def read_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
     """The keys of the individuals that ask to be erased, those who asked first first."""
     return replica.curators.erasure_requests(dataset)
 
 
-@router.get("/datasets/{dataset}/acts")
+@router.get("/datasets/{dataset}/acts", operation_id="list_acts", summary="List the acts")
 def read_acts(
     replica: CurrentReplica, dataset: str, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
 ) -> Page[ActRow]:
@@ -173,7 +188,7 @@ def read_acts(
     return opaque(replica.curators.acts(dataset, cursor=cursor, limit=limit))
 
 
-@all_datasets_router.post("/principals", status_code=201)
+@all_datasets_router.post("/principals", status_code=201, summary="Hand out a key")
 def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
     """Hand out a key. It is in this reply and nowhere else."""
     principal, key = replica.principals.create(
@@ -189,19 +204,19 @@ def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, 
     return NewPrincipal.of(principal, key)
 
 
-@all_datasets_router.get("/principals")
+@all_datasets_router.get("/principals", summary="List the principals")
 def list_principals(replica: CurrentReplica, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Page[PrincipalRow]:
     """The principals that hold a key, or held one; never the keys."""
     return opaque(replica.principals.listed(cursor=cursor, limit=limit))
 
 
-@all_datasets_router.delete("/principals/{principal}", status_code=204, response_class=Response)
+@all_datasets_router.delete("/principals/{principal}", status_code=204, summary="Revoke a key", response_class=Response)
 def revoke_principal(replica: CurrentReplica, principal: UUID) -> None:
     """Revoke a key, for good."""
     replica.principals.revoke(principal)
 
 
-@all_datasets_router.patch("/principals/{principal}")
+@all_datasets_router.patch("/principals/{principal}", summary="Change a principal")
 def change_principal(
     replica: CurrentReplica, principal: UUID, wish: Annotated[PrincipalChange, Body()]
 ) -> PrincipalRow:
@@ -209,19 +224,19 @@ def change_principal(
     return replica.principals.change(principal, wish.model_dump(exclude_unset=True))
 
 
-@all_datasets_router.post("/principals/{principal}/key", status_code=201)
+@all_datasets_router.post("/principals/{principal}/key", status_code=201, summary="Replace a key")
 def replace_key(replica: CurrentReplica, principal: UUID) -> NewPrincipal:
     """Replace a principal's key; the old one ends. The new one is in this reply and nowhere else."""
     return NewPrincipal.of(*replica.principals.replace_key(principal))
 
 
-@router.get("/datasets/{dataset}/analysts")
+@router.get("/datasets/{dataset}/analysts", summary="List the analysts of a dataset")
 def list_analysts(replica: CurrentReplica, dataset: str) -> list[AnalystRow]:
     """The analysts that may ask the dataset, with their allowances and the sum of their worst cases."""
     return replica.principals.analysts_of(dataset)
 
 
-@router.post(_KEYS, status_code=201)
+@router.post(_KEYS, status_code=201, summary="Hand out keys to individuals")
 def create_individuals_keys(
     replica: CurrentReplica,
     dataset: str,

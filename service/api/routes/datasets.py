@@ -9,7 +9,7 @@ from service.workflows.model.views import PublicDataset
 router = guarded_router("curator", "analyst")
 
 
-@router.get("/datasets")
+@router.get("/datasets", summary="List the datasets")
 def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDataset | PublicDataset]:
     """Every dataset that the caller may see."""
     if caller.role != "curator":
@@ -17,7 +17,7 @@ def list_datasets(replica: CurrentReplica, caller: Caller) -> list[CuratorDatase
     return [for_curator(view) for view in replica.curators.datasets() if caller.dataset in (None, view.public.name)]
 
 
-@router.get("/datasets/{dataset}")
+@router.get("/datasets/{dataset}", summary="Read a dataset")
 def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> CuratorDataset | PublicDataset:
     """One dataset: its guarantee, budget and tables."""
     if caller.role != "curator":
@@ -25,7 +25,7 @@ def read_dataset(replica: CurrentReplica, caller: Caller, dataset: str) -> Curat
     return for_curator(replica.curators.dataset(dataset))
 
 
-@router.post("/datasets/{dataset}/queries/preview", openapi_extra=QUERY_BODY)
+@router.post("/datasets/{dataset}/queries/preview", summary="Preview a query", openapi_extra=QUERY_BODY)
 def preview(replica: CurrentReplica, caller: Caller, dataset: str, query: SentQuery) -> Preview:
     """Everything public about a query, without asking it."""
     return replica.analysts.preview(caller, dataset, query)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import Body, Query, Request, Response
@@ -16,6 +16,7 @@ from starlette.routing import compile_path
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.exports import EXPORTED, exported
 from service.api.middleware.drain import DrainState
+from service.api.query_requests import QUERY_BODY
 from service.query.parse import parse_query
 from service.workflows.model.views import BudgetSummary, Principal
 from service.workflows.overview import SummaryHistory, Verification
@@ -25,9 +26,6 @@ from service.workflows.replica import Replica
 
 router = guarded_router("curator")
 
-QUERY_BODY: Final = {
-    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}}}
-}
 _EVENTS = "/datasets/{dataset}/events"
 EVENTS_PATH = compile_path(f"/v1{_EVENTS}")[0]
 _EXPORT = "/datasets/{dataset}/budgets/export"
@@ -35,6 +33,9 @@ EXPORT_PATH = compile_path(f"/v1{_EXPORT}")[0]
 EVENTS_LAST_S: Final = 600
 """A stream ends after so long, and the browser asks again: by then its key or session may be gone."""
 EVENTS_EVERY_S: Final = 0.5
+EVENTS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
 BEAT_EVERY: Final = 30
 """A comment is sent after so many looks without news, so that a connection that is gone is noticed."""
 EVENTS_MAX: Final = 32
@@ -65,57 +66,63 @@ class AlarmView:
         )
 
 
-@router.get("/datasets/{dataset}/budgets/summary")
+@router.get("/datasets/{dataset}/budgets/summary", summary="Summarise the budgets")
 def read_budget_summary(replica: CurrentReplica, dataset: str) -> BudgetSummary:
     """How much budget is left, over all individuals."""
     return replica.overview.summary(dataset)
 
 
-@router.get("/datasets/{dataset}/budgets/history")
+@router.get("/datasets/{dataset}/budgets/history", summary="Read the summary over time")
 def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory:
     """The summary over time: a point every few seconds while queries come, thinned out as it grows."""
     return replica.overview.history(dataset)
 
 
-@router.get(_EXPORT, responses=EXPORTED, response_class=Response)
+@router.get(_EXPORT, summary="Export the accounts", responses=EXPORTED, response_class=Response)
 def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> Response:
     """The account of every individual as one CSV or Parquet file."""
     replica.curators.dataset(dataset)
     return exported(dataset, request.headers.get("accept"), replica.curators)
 
 
-@router.post("/datasets/{dataset}/forecast", openapi_extra=QUERY_BODY)
+@router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
 async def make_forecast(request: Request, replica: CurrentReplica, dataset: str) -> Forecast:
     """How many more queries like this one the people it touches can pay for. Charges nothing and answers nothing."""
     query = parse_query(await request.body())
     return await run_in_threadpool(replica.overview.forecast, dataset, query)
 
 
-@router.get("/datasets/{dataset}/alarm")
+@router.get("/datasets/{dataset}/alarm", summary="Read the alarm")
 def read_alarm(replica: CurrentReplica, dataset: str) -> AlarmView:
     """The alarm that is set."""
     return AlarmView.of(replica.overview.alarm(dataset))
 
 
-@router.put("/datasets/{dataset}/alarm")
+@router.put("/datasets/{dataset}/alarm", summary="Set or remove the alarm")
 def set_alarm(replica: CurrentReplica, dataset: str, wish: Annotated[AlarmRequest, Body()]) -> AlarmView:
     """Ring, by a line in the log, when so large a share cannot pay for another query like the last."""
     return AlarmView.of(replica.overview.set_alarm(dataset, wish.share))
 
 
-@router.post("/datasets/{dataset}/verification", status_code=202)
+@router.post("/datasets/{dataset}/verification", status_code=202, summary="Begin to verify the ledger")
 def verify_ledger(replica: CurrentReplica, dataset: str) -> Verification:
     """Begin to verify the dataset's ledger, unless that is under way."""
     return replica.overview.verify(dataset)
 
 
-@router.get("/datasets/{dataset}/verification")
+@router.get("/datasets/{dataset}/verification", summary="Read the last verification")
 def read_verification(replica: CurrentReplica, dataset: str) -> Verification:
     """The last verification in this process, or the one under way."""
     return replica.overview.verification(dataset)
 
 
-@router.get(_EVENTS, response_class=StreamingResponse)
+@router.get(
+    _EVENTS,
+    operation_id="watch_ledger",
+    summary="Watch the ledger grow",
+    responses=EVENTS,
+    response_class=StreamingResponse,
+)
 async def watch(
     request: Request,
     replica: CurrentReplica,

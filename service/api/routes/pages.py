@@ -5,7 +5,8 @@ Each audience has addresses of its own, so that no cache and no history mixes th
 
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+import orjson
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.responses import RedirectResponse
 
 from service.api.auth import Authentication, authenticated
@@ -21,6 +22,8 @@ CONTENT_SECURITY_POLICY: Final = (
     " require-trusted-types-for 'script'; trusted-types charts"
 )
 _AUDIENCES: Final = ("curator", "individual", "analyst", "auditor")
+REFERENCE: Final = "openapi.json"
+"""The document that the reference at /docs is drawn from: that of /openapi.json, packed and with an ETag."""
 _files: Final[dict[str, PageFile]] = {}
 _recognition: Final = Authentication()
 
@@ -55,7 +58,7 @@ def page(request: Request) -> Response:
 
 @router.get("/assets/{name}")
 def asset(request: Request, name: str) -> Response:
-    """A script, a style sheet or an image."""
+    """A script, a style sheet, an image, or the document of the interface."""
     if name.endswith(".html"):
         raise NotFound
     return _sent(request, name)
@@ -64,7 +67,7 @@ def asset(request: Request, name: str) -> Response:
 def _sent(request: Request, name: str) -> Response:
     if not _files:
         _files.update(page_files())
-    file = _files.get(name)
+    file = _reference(request.app) if name == REFERENCE else _files.get(name)
     if file is None:
         raise NotFound
     headers = {
@@ -78,3 +81,11 @@ def _sent(request: Request, name: str) -> Response:
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(file.packed, media_type=file.media_type, headers=headers | {"Content-Encoding": "gzip"})
     return Response(file.body, media_type=file.media_type, headers=headers)
+
+
+def _reference(app: FastAPI) -> PageFile:
+    """The interface's document; it changes with the version alone, and is made once."""
+    found: PageFile | None = getattr(app.state, "reference", None)
+    if found is None:
+        found = app.state.reference = PageFile.made(REFERENCE, orjson.dumps(app.openapi()))
+    return found

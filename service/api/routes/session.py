@@ -25,7 +25,7 @@ class SessionView:
     idle_s: int
 
 
-@router.post("/session", status_code=201)
+@router.post("/session", status_code=201, summary="Sign in")
 def sign_in(request: Request, response: Response, replica: CurrentReplica, caller: Caller) -> SessionView:
     """Exchange the API key of this request for a cookie. A sign-in lasts half an hour after its last use."""
     token = replica.sign_ins.begin(caller)
@@ -34,13 +34,13 @@ def sign_in(request: Request, response: Response, replica: CurrentReplica, calle
     return _view(caller)
 
 
-@router.get("/session")
+@router.get("/session", summary="Read whose key this is")
 def read_session(caller: Caller) -> SessionView:
     """The principal of this request."""
     return _view(caller)
 
 
-@router.delete("/session", status_code=204, response_class=Response)
+@router.delete("/session", status_code=204, summary="Sign out", response_class=Response)
 def sign_out(request: Request, response: Response, replica: CurrentReplica) -> None:
     """End the sign-in of this request's cookie; another browser's goes on."""
     token = token_of(request)

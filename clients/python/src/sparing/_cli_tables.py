@@ -134,7 +134,7 @@ def history_table(releases: Sequence[ReleaseRow]) -> str:
             (str(each.dimension), True),
             (_short(each.sigma), True),
             (_short(each.worst_case_rho), True),
-            _cell(_said(each.query)),
+            _cell(each.words),
             _cell(each.id),
         ]
         for each in releases
@@ -154,15 +154,6 @@ def allowances_table(allowances: Sequence[Allowance]) -> str:
         for each in allowances
     ]
     return _table(["dataset", "allowed rho", "spent rho", "left rho"], rows)
-
-
-def _said(query: Mapping[str, Any]) -> str:
-    """A query in a few words: `count, sum of visits where ..., by town`."""
-    kinds = ", ".join(dict.fromkeys(kind for item in query.get("select", ()) for kind in item))
-    keys = [key if isinstance(key, str) else next(iter(key.values()))["column"] for key in query.get("group_by", ())]
-    where = " where ..." if query.get("where") else ""
-    by = f", by {', '.join(keys)}" if keys else ""
-    return f"{kinds} of {query.get('from')}{where}{by}"
 
 
 def _guarantee(dataset: Dataset) -> str:

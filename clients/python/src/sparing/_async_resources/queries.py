@@ -1,6 +1,6 @@
 """Queries, for analysts, awaited: ask, preview, fetch again."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Unpack
 
 from sparing._answers import Answer
@@ -8,6 +8,7 @@ from sparing._async_sender import AsyncSender
 from sparing._constants import BATCH_SIZE, PAGE_SIZE
 from sparing._errors import APIStatusError
 from sparing._models import Preview, ReleaseRow
+from sparing._progress import BatchProgress
 from sparing._query import QueryRequest
 from sparing._verbs import queries
 
@@ -39,7 +40,7 @@ class AsyncQueries:
         *,
         idempotency_keys: Sequence[str] | None = None,
         batch_size: int = BATCH_SIZE,
-        progress: Callable[[int, int], object] | None = None,
+        progress: BatchProgress | None = None,
     ) -> AsyncIterator[Answer | APIStatusError]:
         """Ask many queries of one dataset: an answer or a refusal for each, in order, as requests come back."""
         return self._sender.each(queries.batch(questions, idempotency_keys, batch_size, progress))

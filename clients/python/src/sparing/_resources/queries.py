@@ -1,12 +1,13 @@
 """Queries, for analysts: ask, preview, fetch again."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
 from sparing._answers import Answer
 from sparing._constants import BATCH_SIZE, PAGE_SIZE
 from sparing._errors import APIStatusError
 from sparing._models import Preview, ReleaseRow
+from sparing._progress import BatchProgress
 from sparing._query import QueryRequest
 from sparing._sender import Sender
 from sparing._verbs import queries
@@ -51,7 +52,7 @@ class Queries:
         *,
         idempotency_keys: Sequence[str] | None = None,
         batch_size: int = BATCH_SIZE,
-        progress: Callable[[int, int], object] | None = None,
+        progress: BatchProgress | None = None,
     ) -> Iterator[Answer | APIStatusError]:
         """Ask many queries of one dataset: an answer or a refusal for each, in order, as requests come back.
 
@@ -62,7 +63,8 @@ class Queries:
             idempotency_keys: one for each query, for callers that keep them before anything is sent; asking again
                 with them charges nothing twice. By default fresh ones, which answers and refusals carry.
             batch_size: the number of queries in one request, at most 256.
-            progress: called with the number of queries that came back and the number of all, after each request.
+            progress: called with the number of queries that came back and the number of all, after each request; or
+                True, for a bar on standard error.
 
         Raises:
             ValueError: the datasets differ, the keys are not one for each query, or a query has not exactly one noise.

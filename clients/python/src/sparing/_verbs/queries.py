@@ -12,6 +12,7 @@ from sparing._decode import read
 from sparing._errors import APIReplyError, APIStatusError, refusal_of
 from sparing._models import Preview, ReleaseRow
 from sparing._npz import NPZ
+from sparing._progress import BatchProgress, told_of
 from sparing._query import QueryRequest, question_json
 from sparing._requests import Keyed, delete, get, path, post
 from sparing._retry import Repeat
@@ -43,7 +44,7 @@ def batch(
     questions: Iterable[QueryRequest],
     idempotency_keys: Sequence[str] | None,
     batch_size: int,
-    progress: Callable[[int, int], object] | None,
+    progress: BatchProgress | None,
 ) -> Stream[Answer | APIStatusError]:
     """Many queries of one dataset, checked at once and asked as the outcomes are consumed."""
     asked = list(questions)
@@ -58,7 +59,7 @@ def batch(
         Keyed(dataset=question["dataset"], idempotency_key=key, document=document)
         for question, key, document in zip(asked, keys, documents, strict=True)
     ]
-    return _in_batches(keyed, min(max(batch_size, 1), BATCH_SIZE), progress)
+    return _in_batches(keyed, min(max(batch_size, 1), BATCH_SIZE), told_of(progress))
 
 
 def _in_batches(

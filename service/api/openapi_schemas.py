@@ -1,0 +1,159 @@
+"""The schemas of the OpenAPI document: the query language in named parts, and a description for every property.
+
+Pydantic writes a union out wherever it stands. Here each union of the language becomes a schema of its own, which the
+others refer to, so that a reader and a generated client meet `Condition` once.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from service.api.models import BurnReason
+from service.api.routes.batch import BatchRequest
+from service.query import conditions_ast, language, schema, values_ast
+
+__all__ = ["WORDS", "complete", "nested", "of_file", "reference", "tidy"]
+
+Schema = dict[str, Any]
+
+_DATA: Final = Path(__file__).with_name("openapi_data")
+WORDS: Final = ("views.toml", "requests.toml", "language.toml", "problems.toml")
+"""The files with descriptions of properties, by schema."""
+_TEMPLATE: Final = "#/components/schemas/{model}"
+_PAGE: Final = re.compile(r"\bPage_(\w+?)_(?![A-Za-z])")
+_LINE_END: Final = re.compile(r"(?<!\n)\n(?!\n)")
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_NOTES: Final = frozenset({"title", "description", "default"})
+_EXACT_MAX: Final = 2**53
+
+_UNIONS: Final[Mapping[str, tuple[Any, str]]] = {
+    "Condition": (conditions_ast.Condition, "A condition on a row, told by its one key: true, false or unknown."),
+    "Operand": (values_ast.Operand, "A value that is compared or calculated with: of the row, or a literal."),
+    "RowValue": (values_ast.Row, "A value of the row, told by its one key: a column, or calculated from columns."),
+    "Literal": (values_ast.Value, 'A literal of the column\'s type: `true` is not 1 and `"40"` is not 40.'),
+    "SelectItem": (language.Item, "A select item, told by its one key."),
+    "Noise": (language.Noise, "The precision, in one of four ways."),
+    "GroupKey": (values_ast.GroupKey, "A column to group by: its name, or a bin or a bucket of it."),
+    "Table": (schema.Table, "A table: of individuals, or of events."),
+    "Column": (schema.Column, "A column of the table of individuals, with its domain."),
+    "EventColumn": (schema.DataColumn, "A column of an event table, with its domain."),
+}
+"""By the name that each gets: what it is in the code, and its description."""
+
+_QUERY: Final[Schema] = {"$ref": _TEMPLATE.format(model="Query")}
+_QUERY_OR_BURN: Final[Schema] = {"anyOf": [_QUERY, {"$ref": _TEMPLATE.format(model="BurnReason")}]}
+_QUERIES: Final[Mapping[tuple[str, str], Schema]] = {
+    ("Preview", "canonical"): _QUERY,
+    ("ReleaseRow", "query"): _QUERY,
+    ("LedgerRow", "query"): _QUERY_OR_BURN,
+    ("AuditedRow", "query"): _QUERY_OR_BURN,
+    ("Receipt", "asked"): _QUERY_OR_BURN,
+}
+"""The properties that are queries again, in their canonical form, and in the code any object."""
+
+
+def reference(name: str) -> Schema:
+    """A reference to a schema."""
+    return {"$ref": _TEMPLATE.format(model=name)}
+
+
+def complete(schemas: dict[str, Schema]) -> dict[str, Schema]:
+    """The schemas by name, with those of bodies that the framework does not read, and everything described."""
+    found = {**schemas, **_read_by_routes(), **{name: _of_union(name) for name in _UNIONS}}
+    for (name, member), query in _QUERIES.items():
+        found[name]["properties"][member] = dict(query)
+    found = tidy({name: _folded(each, but=name) for name, each in found.items()})
+    for name, each in found.items():
+        each["title"] = name
+        _describe(name, each)
+    return dict(sorted(found.items()))
+
+
+def tidy(part: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
+    """A part of the document with plain names for pages, unbroken lines, whole bounds, and without made-up titles."""
+    named = json.loads(_PAGE.sub(r"\1Page", json.dumps(part)))
+    for each in nested(named):
+        if isinstance(each.get("title"), str):
+            del each["title"]
+        if isinstance(each.get("description"), str):
+            each["description"] = _LINE_END.sub(" ", each["description"])
+        if each.get("default") == "" and each.get("minLength", 0) > 0:
+            del each["default"]  # stands for a member that is left out
+        for bound in _BOUNDS:
+            if isinstance(each.get(bound), float) and each[bound].is_integer() and abs(each[bound]) < _EXACT_MAX:
+                each[bound] = int(each[bound])
+    return named
+
+
+def nested(part: Any) -> Iterator[Schema]:  # noqa: ANN401 - any JSON
+    """Every schema within a part of the document; names of properties and values of examples are not taken for one."""
+    if isinstance(part, list):
+        for each in part:
+            yield from nested(each)
+    elif isinstance(part, dict):
+        yield part
+        for key, each in part.items():
+            if key in {"properties", "patternProperties"}:
+                for member in each.values():
+                    yield from nested(member)
+            elif key not in {"example", "examples", "default", "enum", "const", "required"}:
+                yield from nested(each)
+
+
+@cache
+def of_file(name: str) -> dict[str, Any]:
+    """The texts of a file of `openapi_data`."""
+    return tomllib.loads((_DATA / name).read_text(encoding="utf-8"))
+
+
+def _read_by_routes() -> dict[str, Schema]:
+    """The schemas of bodies that routes read by themselves, and of queries that are sent back."""
+    models = [(model, "validation") for model in (language.Query, BatchRequest, BurnReason)]
+    _, found = models_json_schema(models, by_alias=True, ref_template=_TEMPLATE)  # type: ignore[arg-type]
+    schemas: dict[str, Schema] = found["$defs"]
+    return schemas
+
+
+@cache
+def _written_out(name: str) -> Schema:
+    """A union as pydantic writes it out."""
+    written = TypeAdapter(_UNIONS[name][0]).json_schema(by_alias=True, ref_template=_TEMPLATE)
+    written.pop("$defs", None)
+    return written
+
+
+def _of_union(name: str) -> Schema:
+    return {"description": _UNIONS[name][1], **_written_out(name)}
+
+
+def _folded(part: Any, *, but: str = "") -> Any:  # noqa: ANN401 - JSON in, JSON out
+    """The same with a reference for each union that is written out, but for the one that is defined here."""
+    if isinstance(part, list):
+        return [_folded(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    plain = {key: each for key, each in part.items() if key not in _NOTES}
+    found = next((name for name in _UNIONS if name != but and plain == _written_out(name)), None)
+    if found is not None:
+        return reference(found) | {key: each for key, each in part.items() if key in _NOTES}
+    return {key: _folded(each) for key, each in part.items()}
+
+
+def _describe(name: str, each: Schema) -> None:
+    """Describe a schema, and the properties that do not state their own description."""
+    if name.endswith("Page"):
+        each["description"] = "One page of a listing."
+    each["description"] = of_file("schemas.toml").get(name, each["description"])
+    own: Mapping[str, str] = next((words[name] for words in map(of_file, WORDS) if name in words), {})
+    shared = of_file("views.toml")["shared"]
+    for member, schema_of in each.get("properties", {}).items():
+        text = own.get(member) or shared.get(member)
+        if text is not None:
+            schema_of.setdefault("description", text)

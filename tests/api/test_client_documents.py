@@ -1,0 +1,137 @@
+"""The Python of the client's documents runs against the service, and no document has Python that no test runs."""
+
+import gzip
+import inspect
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+
+import sparing_demo
+from sparing import Client, SparingError
+from tests.api.documented import Reader
+from tests.api.world import build_world
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "clients/python/README.md"
+SQL = ROOT / "docs/sql.md"
+DEMO = ROOT / "clients/demo/README.md"
+RUN_ELSEWHERE = {"docs/choosing-parameters.md", "docs/post-processing.md", "docs/your-data.md"}
+"""Each has a test module of its own name."""
+
+
+def python_of(path: Path) -> list[str]:
+    """The blocks of Python on a page, each moved to the margin."""
+    text = path.read_text(encoding="utf-8")
+    return [
+        textwrap.dedent(block) for block in re.findall(r"^ *```python\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reader:
+    """A reader in a folder of its own, with a curator's key; both clients are led to the service in memory."""
+    world = build_world()
+    made = Reader(world=world, monkeypatch=monkeypatch)
+    transport = httpx.ASGITransport(world.app)
+    monkeypatch.setattr(
+        httpx.AsyncHTTPTransport, "handle_async_request", lambda _, request: transport.handle_async_request(request)
+    )
+    monkeypatch.setenv("SPARING_API_KEY", world.keys["curator"])
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def run(block: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Run a block, and give back the names."""
+    exec(compile(block, "page", "exec"), names)  # noqa: S102 - our own page
+    return names
+
+
+def test_the_clients_readme_runs_from_its_first_block_to_its_last(
+    reader: Reader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The curator's blocks first, since the others ask the dataset that they make."""
+    quickstart, stepwise, curator, frame, auditor, awaited, options, keeping, own_tests = python_of(README)
+    people = [f"p{n},{n + 20},{('NO', 'SE')[n % 2]},{n}.5,2024-01-{n % 28 + 1:02}" for n in range(60)]
+    table = "\n".join(["person_id,age,country,spend,joined", *people]) + "\n"
+    Path("people.csv.gz").write_bytes(gzip.compress(table.encode()))
+    names: dict[str, Any] = {**reader.names, "Client": Client}
+    run(curator, names)
+    made = capsys.readouterr().out.splitlines()
+    names["frame"] = pd.DataFrame(
+        {
+            "Customer No": ["q1"],
+            "Remarks": ["x"],
+            "age": [30],
+            "country": ["NO"],
+            "spend": [9.0],
+            "joined": ["2024-05-01"],
+        }
+    )
+    run(f"with Client(api_key=curator_key) as curator:\n{textwrap.indent(frame, '    ')}", names)
+    assert names["report"].rows == 1
+    reader.monkeypatch.setenv("SPARING_API_KEY", made[0])
+    assert len(made) == 1 + 60 + 1  # a key, the budgets and the acts
+    capsys.readouterr()
+
+    run(quickstart, names)
+    run(stepwise, names)
+    assert re.fullmatch(
+        r"count: -?\d+ ± 39\nsum\(spend\): [^\n]+\n0\.\d+\nAnswer\([^\n]+\n(NO|SE)[^Z]*", capsys.readouterr().out
+    )
+    run(auditor.replace("<an auditor's key>", reader.world.keys["auditor"]), names)
+    assert re.fullmatch(r"2 \(\) [0-9a-f]{64}\n", capsys.readouterr().out)
+    run(awaited, names)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    run(options, names | {"client": Client()})
+    kept = run(keeping, names)["client"].queries.ask(dataset="shop", sigma=20)
+    assert kept.idempotency_key in Path("keys.jsonl").read_text(encoding="utf-8")
+    found = run(own_tests, {})
+    for test in [name for name in found if name.startswith("test_")]:
+        found[test]()
+
+
+def test_the_queries_in_sql_run(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a dataset with the columns that they name."""
+    tables = {
+        "people": {
+            "kind": "individuals",
+            "key": "id",
+            "columns": {
+                "age": {"type": "integer", "lower": 0, "upper": 120},
+                "town": {"type": "category", "categories": ["Oslo", "Bergen"]},
+            },
+        },
+        "buys": {"kind": "events", "key": "id", "columns": {"price": {"type": "real", "lower": 0, "upper": 900}}},
+    }
+    with Client() as curator:
+        curator.datasets.create(name="shop", rho=1, capacity=100, tables=tables)
+    reader.monkeypatch.setenv("SPARING_API_KEY", reader.world.keys["analyst"])
+    (block,) = python_of(SQL)
+    assert len(run(block, {})["answer"].values) == 2
+    assert float(capsys.readouterr().out) > 0
+
+
+def test_the_demo_is_called_as_its_readme_calls_it() -> None:
+    """Its run is another test's; here the call fits, and what is printed is there."""
+    (block,) = python_of(DEMO)
+    called = re.search(r"run_demo\((.*)\)\n", block)
+    assert called is not None
+    arguments = re.findall(r"(\w+)=", called[1])
+    inspect.signature(sparing_demo.run_demo).bind(**dict.fromkeys(arguments))
+    with pytest.raises((SparingError, ValueError)):
+        run(block.replace('"http://127.0.0.1:8000"', '"http://127.0.0.1:9"'), {})
+
+
+def test_no_document_has_python_that_no_test_runs() -> None:
+    """A page with Python is run here, or by the test of its name."""
+    pages = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.md") if not {".venv", "build"} & set(path.parts)}
+    with_python = {page for page in pages if python_of(ROOT / page)}
+    assert with_python == RUN_ELSEWHERE | {str(path.relative_to(ROOT)) for path in (README, SQL, DEMO)}
+    tests = "\n".join(path.name for path in [*ROOT.rglob("tests/**/test_*.py")])
+    assert all(f"test_{Path(page).stem.replace('-', '_')}.py" in tests for page in RUN_ELSEWHERE)

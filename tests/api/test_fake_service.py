@@ -1,0 +1,267 @@
+"""`sparing.testing.FakeService` answers an analyst as the service does: both are asked, document by document."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import Tag
+
+from service.query import conditions_ast, language, values_ast
+from sparing import Client, col, count, count_individuals, histogram, linear, sum_
+from sparing._testing_conditions import CONDITION_KINDS
+from sparing._testing_groups import GROUP_KINDS
+from sparing._testing_items import ITEM_KINDS
+from sparing._testing_routes import ANALYSTS, OTHERS
+from sparing._testing_scale import NOISE_KINDS
+from sparing._testing_values import VALUE_KINDS
+from tests.api.route_table import ROUTES, Route
+from tests.api.twins import Twins, differences, twins
+from tests.query import samples
+
+PAGE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+BLOCKS: list[tuple[str, str]] = re.findall(r"^```json (\w+)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+TABLES: dict[str, Any] = next(json.loads(text) for kind, text in BLOCKS if kind == "schema")
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "people": [
+        {
+            "person_id": f"p{number}",
+            "country": ["NO", "SE", None, "DK"][number % 4],
+            "age": [17, 40, 133, None][number % 4],
+            "spend": number * 12.5 + 0.1,
+            "member": [True, False, None][number % 3],
+            "joined": f"202{number % 7}-0{number % 9 + 1}-15",
+            "limit_rho": None,
+        }
+        for number in range(12)
+    ],
+    "visits": [{"person_id": f"p{number % 5}", "day": number * 9, "item": number % 7} for number in range(30)],
+}
+CLIP = {"from_": "visits", "l2_clip": 5}
+DAYS: list[dict[Any, float]] = [{0: 1, 9: 2}, {18: -1.5}]
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Twins]:
+    """Both services with the dataset of docs/query-language.md; a test that asks does so once."""
+    with twins({"shop": (TABLES, ROWS), "bare": (samples.TABLES, {})}, epsilon="50", delta="1e-6") as found:
+        yield found
+
+
+def ask(key: str, **question: Any) -> Callable[[Client], Any]:
+    """One query of the dataset."""
+    return lambda client: client.queries.ask(dataset="shop", idempotency_key=key, **question)
+
+
+CALLS: list[tuple[str, Callable[[Client], Any]]] = [
+    ("analyst", lambda client: list(client.datasets.list())),
+    ("one", lambda client: list(client.datasets.list())),
+    ("analyst", lambda client: client.datasets.get(dataset="bare")),
+    ("analyst", ask("a", sigma=20)),
+    ("analyst", ask("a", sigma=20)),  # a replay
+    ("analyst", ask("a", sigma=21)),  # another query under the same key
+    ("one", ask("a", sigma=20)),  # reused
+    ("analyst", ask("b", sigma=20, reuse=False)),
+    ("analyst", ask("c", select=[count(), sum_("spend")], where=col("age") >= 40, group_by="country", sigma=600)),
+    ("analyst", ask("d", select=[count(), sum_("spend")], l2_clip=3, rho=0.01)),
+    ("analyst", ask("e", select=histogram("member"), group_by=[col("joined").by("quarter")], share=0.3)),
+    ("analyst", ask("f", select=sum_(col("spend") * col("age").clip(18, 65)), half_width=50_000, confidence=0.9)),
+    ("analyst", ask("g", group_by=[col("age").bins([0, 18, 65]), col("spend").bins(width=100)], sigma=2)),
+    ("analyst", ask("h", select=[count(), count_individuals()], where=col("people.age") < 50, sigma=4, **CLIP)),
+    ("analyst", ask("i", select=linear("day", DAYS), group_by="people.country", sigma=6, **CLIP)),
+    ("analyst", ask("j", select=[count(), sum_("day")], rows=3, from_="visits", sigma=900)),
+    ("analyst", ask("k", select=histogram("item"), sigma=40, **CLIP)),
+    ("sparse", ask("a", select=count(), sigma=30)),
+    ("sparse", ask("b", select=sum_("age"), sigma=30)),  # above its allowance
+    ("sparse", lambda client: client.allowances.list()),
+    ("analyst", lambda client: client.allowances.list()),
+    ("one", lambda client: client.allowances.list()),
+    ("analyst", lambda client: list(client.queries.list(page_size=1000))),
+    ("stranger", lambda client: list(client.datasets.list())),
+    ("one", lambda client: client.datasets.get(dataset="bare")),
+    ("one", lambda client: client.queries.ask(dataset="bare", sigma=1)),
+    ("analyst", lambda client: client.queries.get(query="0190b3a0-0000-7000-8000-000000000000")),
+    ("analyst", lambda client: client.queries.get(query="no-id")),
+    ("analyst", lambda client: list(client.queries.list(page_size=0))),
+]
+
+
+def test_every_call_gets_the_same_documents(both: Twins) -> None:
+    """Keys, types, labels, axes, dimension, sigma, half width, charges, problems; and values but for noise."""
+    statuses = [status for by, call in CALLS for status, _, _ in both.compare(call, by=by)]
+
+    assert {200, 401, 403, 404, 422} <= {*statuses}
+
+
+def test_a_batch_gets_the_same_outcomes(both: Twins) -> None:
+    """Answers and refusals, in order."""
+    questions: list[Any] = [
+        {"dataset": "shop", "select": count(), "sigma": 25},
+        {"dataset": "shop", "select": sum_("country"), "sigma": 25},
+        {"dataset": "shop", "select": count(), "sigma": 25},
+    ]
+    [(status, _, document)] = both.compare(
+        lambda client: list(client.queries.batch(questions, idempotency_keys=["x", "y", "z"]))
+    )
+
+    assert status == 200
+    assert [each.get("status", 200) for each in document["answers"]] == [200, 422, 200]
+    assert [each.get("reused") for each in document["answers"]] == [False, None, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dimension": 2},
+        {"sigma": 20.1},
+        {"sigma": 20},
+        {"values": [13]},
+        {"labels": []},
+        {"reused": 0},
+        {"id": 3},
+        {"more": None},
+    ],
+)
+def test_a_difference_would_be_found(both: Twins, change: dict[str, Any]) -> None:
+    """One of each kind, planted in an answer."""
+    ((_, _, answer),) = both.compare(ask("planted", select=count(), where=col("age") > 17, sigma=20))
+
+    assert [*differences(answer, answer)] == []
+    assert len([*differences(answer, answer | change)]) == 1
+
+
+def test_a_release_is_fetched_as_it_was_answered(both: Twins) -> None:
+    """By its id, which the two make for themselves."""
+    for side in (both.real, both.fake):
+        with side.client("analyst") as client:
+            answer = client.queries.ask(dataset="shop", sigma=31)
+            fetched = client.queries.get(query=answer.id)
+            assert (fetched.id, fetched.values, fetched.sequence) == (answer.id, answer.values, answer.sequence)
+
+
+QUERIES = [text for (kind, text), _ in pairwise(BLOCKS) if kind == "query"]
+
+
+@pytest.mark.parametrize("text", QUERIES, ids=[f"query {number}" for number in range(len(QUERIES))])
+def test_an_example_of_the_language_is_previewed_alike(both: Twins, text: str) -> None:
+    """Those that are refused too."""
+    status, _, document = both.compare_raw("analyst", "POST", "/v1/datasets/shop/queries/preview", content=text)
+
+    assert status == (422 if "errors" in document else 200)
+
+
+WRONG: list[dict[str, Any]] = [
+    {"version": 2},
+    {"selection": []},
+    {"select": []},
+    {"select": {"count": {}}},
+    {"select": [{"cuont": {}}]},
+    {"select": [{"count": {"column": "age"}}]},
+    {"select": [{"sum": {}}]},
+    {"select": [{"sum": {"column": "limit_rho"}}]},
+    {"select": [{"sum": {"of": {"add": [{"col": "age"}]}}}]},
+    {"select": [{"histogram": {"column": "spend"}}]},
+    {"select": [{"linear": {"column": "item", "weights": {"indices": [1, 1], "values": [1, 2]}}}], "from": "visits"},
+    {"from": "nowhere"},
+    {"where": {"ge": [{"col": "country"}, "NO"]}},
+    {"where": {"eq": [{"col": "member"}, 1]}},
+    {"where": {"in": [{"col": "age"}, []]}},
+    {"where": {"eq": [{"col": "age"}]}},
+    {"where": {"eq": [{"col": "age"}, None]}},
+    {"where": {"eq": [{"col": "joined"}, "May"]}},
+    {"where": {"eq": [{"col": "country"}, {"col": "age"}]}},
+    {"where": {"xor": []}},
+    {"group_by": ["spend"]},
+    {"group_by": ["country", "country"]},
+    {"group_by": [{"bin": {"column": "age"}}]},
+    {"group_by": [{"bin": {"column": "age", "edges": [1, 1]}}]},
+    {"group_by": [{"bucket": {"column": "joined", "by": "hour"}}]},
+    {"group_by": [{"bucket": {"column": "age", "by": "day"}}]},
+    {"per_individual": {"rows": 3}},
+    {"per_individual": {"l2_clip": 0}},
+    {"per_individual": {"clip": 1}},
+    {"noise": {}},
+    {"noise": {"sigma": 0}},
+    {"noise": {"sigma": 1, "rho": 1}},
+    {"noise": {"half_width": 3}},
+    {"noise": {"half_width": 3, "confidence": 1}},
+    {"noise": {"share": 2}},
+    {"noise": {"rho": 1e-30}},
+    {"noise": {"sigma": 1e-9}},
+    {"rule": "stop"},
+    {"reuse": 1},
+    {"from": "visits"},
+    {"from": "visits", "noise": {"share": 0.1}},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=json.dumps)
+def test_a_wrong_query_is_refused_alike(both: Twins, wrong: dict[str, Any]) -> None:
+    """With 422, naming the same field."""
+    path, query = "/v1/datasets/shop/queries/preview", samples.query(**wrong)
+    real, fake = (side.raw("analyst", "POST", path, json=query) for side in (both.real, both.fake))
+
+    assert (real[0], fake[0]) == (422, 422)
+    assert [each["field"] for each in fake[2]["errors"]] == [each["field"] for each in real[2]["errors"]]
+    assert {name: real[2][name] for name in ("type", "title", "status")}.items() <= fake[2].items()
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": " "}, {"Idempotency-Key": "x" * 129}], ids=str)
+def test_a_query_needs_its_key(both: Twins, headers: dict[str, str]) -> None:
+    """400, before anything else is looked at."""
+    for method in ("POST", "DELETE"):
+        both.compare_raw("analyst", method, "/v1/datasets/none/queries", headers=headers)
+
+
+def test_no_query_waits(both: Twins) -> None:
+    """So that none is cancelled; in a dataset that is not there, nothing is."""
+    for dataset in ("shop", "none"):
+        both.compare_raw("analyst", "DELETE", f"/v1/datasets/{dataset}/queries", headers={"Idempotency-Key": "w"})
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if "analyst" not in each.roles], ids=str)
+def test_a_route_of_another_role_is_refused_alike(both: Twins, route: Route) -> None:
+    """403, and 404 in another's dataset: the same text."""
+    names = {"dataset": "shop", "table": "people", "key": "p1", "query_id": "x", "principal": "x"}
+    for by, dataset in (("analyst", "shop"), ("one", "bare"), ("stranger", "shop")):
+        path = route.template.format(**{**names, "dataset": dataset})
+        both.compare_raw(by, route.method, path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/nothing"), ("PUT", "/v1/queries"), ("DELETE", "/v1/allowances"), ("GET", "/v2/queries")],
+)
+def test_an_address_that_is_not_there_is_refused_alike(both: Twins, method: str, path: str) -> None:
+    """404, or 405 for another method; also for a stranger."""
+    for by in ("analyst", "stranger"):
+        both.compare_raw(by, method, path)
+
+
+def test_the_fake_knows_every_route() -> None:
+    """Those of analysts, and those of others; sign-ins are for browsers."""
+    known = {name.replace(" /", " /v1/").replace("{query}", "{query_id}") for name in (*ANALYSTS, *OTHERS)}
+    served = {str(route) for route in ROUTES if not route.template.startswith("/v1/session")}
+
+    assert known == served
+
+
+@pytest.mark.parametrize(
+    ("union", "known"),
+    [
+        (language.Item, ITEM_KINDS),
+        (language.Noise, NOISE_KINDS),
+        (conditions_ast.Condition, CONDITION_KINDS),
+        (values_ast.Row, VALUE_KINDS),
+        (values_ast.GroupKey, ("name", *GROUP_KINDS)),
+    ],
+)
+def test_the_fake_knows_every_kind_of_the_language(union: Any, known: tuple[str, ...]) -> None:
+    """A kind that is added to the language is added to the fake."""
+    tags = [mark for each in get_args(get_args(union)[0]) for mark in each.__metadata__ if isinstance(mark, Tag)]
+    kinds = [tag.tag.strip("()") for tag in tags]
+
+    assert kinds == list(known)

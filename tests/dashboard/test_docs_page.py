@@ -1,0 +1,192 @@
+"""The reference at /docs: everything in the document is on the page, for everyone, and can be used."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Route, expect
+
+from tests.dashboard.browser import PICTURES, Scheme, Site, Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+BYTES_MAX = 60 * 1024
+PARTS = {"include": [["#top"], ["#contents"], ["#role-analyst"], ["#type-Query"]]}
+
+
+@pytest.fixture(scope="module")
+def document(site: Site) -> dict[str, Any]:
+    """The document of the running service."""
+    found: dict[str, Any] = httpx.get(f"{site.url}/openapi.json").json()
+    return found
+
+
+@pytest.fixture
+def docs(visit: Visit) -> Visit:
+    """The page, drawn, without a sign-in."""
+    visit.go("/docs")
+    expect(visit.page.get_by_role("heading", name="Types")).to_be_visible()
+    return visit
+
+
+def _operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def _picture(visit: Visit, name: str) -> None:
+    """Of the window alone: the whole page is as long as a book."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    visit.page.screenshot(path=PICTURES / f"{name}.png")
+
+
+def test_everything_is_on_the_page_for_everyone(docs: Visit, document: dict[str, Any]) -> None:
+    """Each operation with its method, path, words, parameters, body and refusals, and each type with its members."""
+    assert docs.context.cookies() == []
+    shown = docs.page.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('article')].map(each => [each.id, each.textContent]))"
+    )
+    for method, path, operation in _operations(document):
+        text = shown[operation["operationId"]]
+        assert f"{method} {path}" in text
+        assert operation["summary"] in text
+        assert operation["description"].replace("`", "").split("\n\n")[0] in text
+        for parameter in operation.get("parameters", ()):
+            assert parameter["description"].replace("`", "") in text, parameter
+        for status in operation["responses"]:
+            assert status in text or status == "default"
+    for name, schema in document["components"]["schemas"].items():
+        assert schema["description"].replace("`", "").split("\n\n")[0] in shown[f"type-{name}"]
+        for member, described in schema.get("properties", {}).items():
+            assert member in shown[f"type-{name}"]
+            assert described["description"].replace("`", "") in shown[f"type-{name}"], (name, member)
+
+
+def test_operations_stand_with_their_roles(docs: Visit, document: dict[str, Any]) -> None:
+    """In the section of the last of them, and as a link in those of the others; sessions are everyone's."""
+    for tag in document["tags"]:
+        section = docs.page.locator(f"#role-{tag['name']}")
+        expect(section).to_contain_text(tag["description"])
+        links = section.locator("article h3 a, p a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
+        own = {f"#{each['operationId']}" for *_, each in _operations(document) if tag["name"] in each["tags"]}
+        everyone = {"#sign_in", "#sign_out", "#read_session"}
+        assert set(links) - {"#type-Problem"} >= own - everyone
+        assert not everyone & set(links)
+    expect(docs.page.locator("#role-everyone article")).to_have_count(3)
+
+
+def test_every_link_leads_somewhere(docs: Visit) -> None:
+    """Within the page to an element, and to two addresses of the service."""
+    lost = docs.page.evaluate(
+        "[...document.querySelectorAll('a[href^=\"#\"]')].map(each => each.getAttribute('href').slice(1))"
+        ".filter(id => !document.getElementById(id))"
+    )
+    assert lost == []
+    others = docs.page.locator("a:not([href^='#'])").evaluate_all("all => all.map(each => each.getAttribute('href'))")
+    assert set(others) == {"/", "/openapi.json", "/sign-in"}
+
+
+def test_an_address_leads_to_an_operation(visit: Visit) -> None:
+    """As does its entry in the contents, which is marked while the operation is on the screen."""
+    visit.go("/docs#ask")
+    expect(visit.page.locator("#ask h3")).to_be_in_viewport()
+    current = visit.page.locator("#contents a[aria-current]")
+    expect(current).to_have_text("Ask a query")
+    expect(current).to_be_in_viewport()
+    _picture(visit, "docs-ask-light-1280")
+    visit.page.locator("#contents").get_by_role("link", name="Sign out").click()
+    expect(visit.page.locator("#sign_out h3")).to_be_in_viewport()
+    assert visit.page.evaluate("location.hash") == "#sign_out"
+    expect(current).to_have_text("Sign out")
+
+
+def test_an_example_is_copied(docs: Visit, document: dict[str, Any]) -> None:
+    """The chosen one, as JSON that is the document's."""
+    docs.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask = docs.page.locator("#ask")
+    content = document["paths"]["/v1/datasets/{dataset}/queries"]["post"]["requestBody"]["content"]
+    for title, example in content["application/json"]["examples"].items():
+        ask.get_by_label("Example of ask").select_option(label=title)
+        ask.get_by_role("button", name="Copy: Request body, ask").click()
+        expect(ask.get_by_text("Copied")).to_be_visible()
+        assert json.loads(docs.page.evaluate("navigator.clipboard.readText()")) == example["value"]
+    expect(ask.locator("pre.request")).to_contain_text("POST /v1/datasets/town/queries")
+    expect(ask.locator("pre.request")).to_contain_text("Idempotency-Key: ")
+
+
+def test_the_page_works_by_keyboard(docs: Visit) -> None:
+    """The first stop skips to the content; every control and every example that scrolls can be reached."""
+    docs.page.keyboard.press("Tab")
+    expect(docs.page.locator(":focus")).to_have_text("Skip to the content")
+    docs.page.keyboard.press("Enter")
+    assert docs.page.evaluate("location.hash") == "#main"
+    stops = docs.page.locator("a[href], button, select, summary, .example pre")
+    assert docs.page.evaluate("nodes => nodes.every(node => node.tabIndex >= 0)", stops.element_handles())
+    summary = docs.page.locator("#ask summary").last
+    summary.focus()
+    docs.page.keyboard.press("Enter")
+    expect(docs.page.locator("#ask").get_by_text("allowance-exceeded")).to_be_visible()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 1440), ("light", 320)])
+def test_the_page_is_accessible_and_fits(open_visit: Callable[..., Visit], scheme: Scheme, width: int) -> None:
+    """No violation that axe knows, nothing to scroll sideways; pictures of the beginning and of an operation.
+
+    Axe looks at one role and one type, which have every kind of part; `test_access.py` has it look at the whole page.
+    """
+    visit = open_visit(scheme, width)
+    visit.go("/docs#ask")
+    visit.page.locator("#ask").wait_for()
+    found = Axe().run(visit.page, context=PARTS)
+    assert [
+        (each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found.response["violations"]
+    ] == []
+    widths = visit.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+    _picture(visit, f"docs-ask-{scheme}-{width}")
+    visit.page.evaluate("scrollTo(0, 0)")
+    _picture(visit, f"docs-{scheme}-{width}")
+
+
+def test_the_contents_fold_on_a_phone(open_visit: Callable[..., Visit]) -> None:
+    """They open at a touch, and close when an operation was chosen."""
+    visit = open_visit("light", 360)
+    visit.go("/docs")
+    link = visit.page.locator("#contents").get_by_role("link", name="Preview a query")
+    expect(link).to_be_hidden()
+    visit.page.get_by_text("Contents", exact=True).click()
+    link.click()
+    expect(link).to_be_hidden()
+    expect(visit.page.locator("#preview h3")).to_be_in_viewport()
+
+
+def test_the_page_is_small_and_is_sent_once(docs: Visit) -> None:
+    """With the document that it is drawn from; the second time nothing is sent again, and nothing was asked of /v1."""
+    names = docs.page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
+    assert [name for name in names if "/v1" in name] == []
+    sizes = {}
+    with httpx.Client(headers={"Accept-Encoding": "gzip"}) as client:
+        for name in [docs.page.url, *names]:
+            with client.stream("GET", name) as response:
+                sizes[name] = sum(len(chunk) for chunk in response.iter_raw())
+                again = client.get(name, headers={"If-None-Match": response.headers["etag"]})
+                assert (again.status_code, again.content) == (304, b"")
+    assert any(name.endswith("/assets/openapi.json") for name in sizes)
+    assert sum(sizes.values()) <= BYTES_MAX, sizes
+
+
+def test_a_document_that_does_not_come_is_said(visit: Visit) -> None:
+    """In words, and not as an empty page."""
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, body="")
+
+    visit.expected.append("503")
+    visit.page.route("**/assets/openapi.json", refuse)
+    visit.page.goto(f"{visit.site.url}/docs")
+    expect(visit.page.get_by_role("alert")).to_contain_text("did not come")
