@@ -24,7 +24,7 @@ NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 def run(path: Path) -> nbformat.NotebookNode:
     """The notebook with the outputs of its cells, run in its own folder. Raises what a cell raises."""
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook: nbformat.NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     mpl.use("Agg")
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.chdir(path.parent):

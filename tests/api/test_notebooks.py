@@ -11,6 +11,8 @@ from tests.api.notebooks import NOTEBOOKS, reader_of, run
 from tests.api.world import World
 
 pytestmark = pytest.mark.slow
+CLIPPED_MEANS = [2.955, 2.628, 2.480, 2.006, 2.607]
+"""The visits of each person cut to 50, divided by the years, by the share of the bill."""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -18,7 +20,7 @@ def test_a_notebook_runs_and_has_kept_such_outputs(path: Path, world: World, mon
     """Every cell works; each has kept outputs of the same kinds, so that a reader sees what the code makes."""
     reader_of(world, monkeypatch)
     kept = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    nbformat.validate(kept)  # type: ignore[no-untyped-call]
+    nbformat.validate(kept)
     made = run(path)
     for before, now in zip(kept.cells, made.cells, strict=True):
         assert [each.output_type for each in before.get("outputs", [])] == [
@@ -35,5 +37,6 @@ def test_the_health_insurance_experiment_is_found_again(world: World, monkeypatc
     assert [int(share) for share, *_ in lines] == [0, 25, 50, 95, 100]
     means = [float(mean) for _, mean, *_ in lines]
     assert means[0] > means[3]
-    assert means == pytest.approx([2.95, 2.7, 2.5, 2.05, 2.55], abs=0.5)
-    assert all(float(low) < mean < float(high) for mean, (_, _, low, high) in zip(means, lines, strict=True))
+    for mean, (_, _, low, high), clipped in zip(means, lines, CLIPPED_MEANS, strict=True):
+        assert float(low) < mean < float(high)
+        assert abs(mean - clipped) < 3.5 * (float(high) - float(low)) / 2  # seven standard errors, of once in 10^11
