@@ -3,7 +3,9 @@
 import datetime as dt
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 from sparing import Condition, col, count, count_individuals, histogram, linear, sum_
 
@@ -110,3 +112,39 @@ def test_only_literals_can_be_compared(literal: Any) -> None:
     """A value is compared with a constant or another value, never with NULL."""
     with pytest.raises(TypeError, match="compared with"):
         _ = col("age") == literal
+
+
+def test_a_sparse_matrix_of_scipy_is_a_matrix_of_functionals() -> None:
+    """In compressed rows, each entry once, without zeros; its columns are named by number or by `values`."""
+    dense = [[0, 2, 0], [0, 0, 0], [1.5, 0, -1]]
+    matrix = {"starts": [0, 1, 1, 3], "indices": [1, 0, 2], "values": [2.0, 1.5, -1.0]}
+    for made in (sparse.coo_array, sparse.csc_matrix, sparse.csr_array):
+        assert linear("item", made(np.array(dense))).json == {"linear": {"column": "item", "matrix": matrix}}
+    repeated = sparse.coo_array(([1.0, 2.0, 3.0, -3.0], ([0, 0, 0, 0], [1, 1, 2, 2])), shape=(1, 3))
+    assert linear("item", repeated, values=["a", "b", "c"]).json == {
+        "linear": {"column": "item", "matrix": {"starts": [0, 1], "indices": ["b"], "values": [3.0]}}
+    }
+
+
+def test_more_functionals_than_the_list_holds_are_sent_as_a_matrix() -> None:
+    """Up to 64 keep the form, and so the hash, that they have had."""
+    several: Any = [{"a": n, "b": 1} for n in range(65)]
+    listed: Any = linear("item", several[:64]).json["linear"]
+    assert listed["weights"][63] == {"indices": ["a", "b"], "values": [63, 1]}
+    sent: Any = linear("item", several).json["linear"]
+    matrix = sent["matrix"]
+    assert (matrix["starts"][:3], matrix["starts"][-1]) == ([0, 2, 4], 130)
+    assert (matrix["indices"][:2], matrix["values"][-2:]) == (["a", "b"], [64, 1])
+
+
+def test_weights_of_another_kind_are_refused() -> None:
+    """Naming what linear takes."""
+    wrong: Any = 3
+    with pytest.raises(TypeError, match="linear takes"):
+        linear("item", wrong)
+
+
+def test_a_histogram_may_be_of_listed_values() -> None:
+    """In their order."""
+    values: Any = (3, np.int64(1))
+    assert histogram("item", values=values).json == {"histogram": {"column": "item", "values": [3, 1]}}

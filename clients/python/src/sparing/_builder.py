@@ -1,13 +1,24 @@
 """A query written step by step: `client.dataset("visits").query().where(...).count().noise(sigma=20).run()`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar, Unpack
 
 from sparing._answers import Answer
 from sparing._async_resources.datasets import AsyncDatasets
 from sparing._async_resources.queries import AsyncQueries
-from sparing._expressions import Condition, Item, Literal, Value, count, count_individuals, histogram, linear, sum_
+from sparing._expressions import (
+    Condition,
+    Item,
+    Literal,
+    Value,
+    Weights,
+    count,
+    count_individuals,
+    histogram,
+    linear,
+    sum_,
+)
 from sparing._models import Dataset, Preview
 from sparing._query import GroupKey, NoiseRequest, QueryRequest, question_json
 from sparing._resources.datasets import Datasets
@@ -50,13 +61,13 @@ class QuerySteps:
         """Select the sum of a column or of a calculated value."""
         return self._selecting(sum_(value))
 
-    def histogram(self, column: str) -> Self:
-        """Select a count for each declared value of a column."""
-        return self._selecting(histogram(column))
+    def histogram(self, column: str, *, values: Iterable[Literal] | None = None) -> Self:
+        """Select a count for each declared value of a column, or for each of `values`."""
+        return self._selecting(histogram(column, values=values))
 
-    def linear(self, column: str, weights: Mapping[Literal, float] | Sequence[Mapping[Literal, float]]) -> Self:
-        """Select one or several sparse functionals of a column, each a mapping from value to weight."""
-        return self._selecting(linear(column, weights))
+    def linear(self, column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Self:
+        """Select sparse functionals of a column: a mapping from value to weight, several, or a sparse matrix."""
+        return self._selecting(linear(column, weights, values=values))
 
     def clip(self, l2_clip: float) -> Self:
         """Bound the L2 norm of one individual's part."""

@@ -7,6 +7,8 @@ that is wrong.
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final, Protocol, TypeAlias
 
 __all__ = [
     "Column",
@@ -14,6 +16,7 @@ __all__ = [
     "Group",
     "Item",
     "Value",
+    "Weights",
     "col",
     "count",
     "count_individuals",
@@ -26,6 +29,21 @@ Number = int | float
 
 Literal = str | int | float | bool | dt.date
 """A date or a `datetime` stands for its ISO text; a `datetime` without a zone is in UTC."""
+
+
+SEVERAL_MAX: Final = 64
+"""So many functionals have a form of their own; more are sent as a matrix."""
+
+
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of scipy, in any format."""
+
+    def tocsr(self, copy: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - of scipy
+        """The same in compressed sparse rows."""
+
+
+Weights: TypeAlias = Mapping[Literal, float] | Sequence[Mapping[Literal, float]] | SparseMatrix
+"""Functionals of a column: weights by value, several of them, or a row for each in a sparse matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +212,10 @@ def sum_(column: str | Value) -> Item:
     return Item({"sum": {"of": column.json} if isinstance(column, Value) else {"column": column}})
 
 
-def histogram(column: str) -> Item:
-    """A count for each declared category of a column, as one vector."""
-    return Item({"histogram": {"column": column}})
+def histogram(column: str, *, values: Iterable[Literal] | None = None) -> Item:
+    """A count for each declared value of a column as one vector, or for each of `values`, in their order."""
+    listed = {} if values is None else {"values": [_literal(value) for value in values]}
+    return Item({"histogram": {"column": column, **listed}})
 
 
 def plain(value: object) -> object:
@@ -205,10 +224,42 @@ def plain(value: object) -> object:
     return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
-def linear(column: str, weights: Mapping[Literal, float] | Sequence[Mapping[Literal, float]]) -> Item:
-    """The sum of a weight for each value of a column, values without a weight adding nothing; several make a vector."""
-    several = [_weights(each) for each in weights] if not isinstance(weights, Mapping) else _weights(weights)
-    return Item({"linear": {"column": column, "weights": several}})
+def linear(column: str, weights: Weights, *, values: Sequence[Literal] | None = None) -> Item:
+    """The sum of a weight for each value of a column, values without a weight adding nothing; several make a vector.
+
+    Args:
+        column: its name.
+        weights: a mapping from values to weights, several of them, or a sparse matrix of scipy with a row for each
+            functional and a column for each value.
+        values: the values that the columns of a matrix stand for; by default their numbers, 0, 1, ...
+    """
+    if isinstance(weights, Mapping):
+        return Item({"linear": {"column": column, "weights": _weights(weights)}})
+    if not isinstance(weights, Sequence) and hasattr(weights, "tocsr"):
+        return Item({"linear": {"column": column, "matrix": _matrix_of(weights.tocsr(copy=True), values)}})
+    if not isinstance(weights, Sequence):
+        raise TypeError(f"linear takes mappings from values to weights, or a sparse matrix, not {weights!r}")
+    several = [_weights(each) for each in weights]
+    if len(several) <= SEVERAL_MAX:
+        return Item({"linear": {"column": column, "weights": several}})
+    matrix = {
+        "starts": [0, *accumulate(len(each["indices"]) for each in several)],
+        "indices": [value for each in several for value in each["indices"]],
+        "values": [weight for each in several for weight in each["values"]],
+    }
+    return Item({"linear": {"column": column, "matrix": matrix}})
+
+
+def _matrix_of(matrix: Any, values: Sequence[Literal] | None) -> dict[str, list[object]]:  # noqa: ANN401 - of scipy
+    """A matrix in compressed sparse rows, without zeros and with each entry once."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    places = matrix.indices.tolist()
+    return {
+        "starts": matrix.indptr.tolist(),
+        "indices": places if values is None else [_literal(values[place]) for place in places],
+        "values": matrix.data.tolist(),
+    }
 
 
 def _weights(weights: Mapping[Literal, float]) -> dict[str, list[object]]:
