@@ -13,10 +13,11 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from service.api.binary_answers import NPZ
 from service.api.middleware.release_slots import declare_public_work
 from service.api.problems import Refusal
+from service.api.query_bodies import read_query
 from service.query.language import Query
-from service.query.parse import parse_query
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
@@ -42,7 +43,7 @@ def sent_key(request: Request) -> str:
 
 async def sent_query(request: Request) -> Query:
     """The request's query. Raises QueryProblem."""
-    return parse_query(await request.body())
+    return read_query(request.headers.get("content-type"), await request.body())
 
 
 SentQuery = Annotated[Query, Depends(sent_query)]
@@ -51,7 +52,10 @@ SentQuery = Annotated[Query, Depends(sent_query)]
 QUERY_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Query"}}},
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/Query"}},
+            NPZ: {"schema": {"type": "string", "format": "binary"}},
+        },
     }
 }
 KEYED: dict[str, Any] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform
+from service.core.arrays import first, is_uniform, kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,11 +46,14 @@ class Contributions:
         """Add the vectors of the individuals marked in `active` (k,) to `total` (dimension,), in place and exactly.
 
         int64 addition is associative, so no order of individuals or blocks changes a bit; that the final total fits is
-        the plan's public overflow bound. An inactive individual adds zero; a single coordinate needs no scatter.
+        the plan's public overflow bound. An inactive individual adds zero; a single coordinate needs no scatter; equal
+        values are counted by coordinate and multiplied, which is the same sum.
         """
         entries = active if self.owners is None else active[self.owners]
         if self.dimension == 1:
             total[0] += self._dot(entries)
+        elif is_uniform(self.values) and self.values.size >= self.dimension:
+            total += first(self.values) * np.bincount(kept(entries, self.coordinates), minlength=self.dimension)
         else:
             np.add.at(total, self.coordinates, self.values * entries)
 
@@ -72,8 +75,8 @@ class Contributions:
             "owners": bool(((owners >= 0) & (owners < count)).all()),
             "coordinates": bool(((self.coordinates >= 0) & (self.coordinates < self.dimension)).all()),
         }
-        for name, kept in promises.items():
-            if not kept:
+        for name, is_kept in promises.items():
+            if not is_kept:
                 raise ValueError(f"{name} are out of order or out of range")
         for owner, coordinate, value in zip(
             owners.tolist(), self.coordinates.tolist(), self.values.tolist(), strict=True

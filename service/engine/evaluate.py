@@ -24,8 +24,10 @@ from service.engine.row_view import TableRows
 from service.engine.runs import ChosenRows, Run, cuts, runs
 from service.engine.selection import selects_nulls
 from service.engine.sparse_vectors import Entries, folded
-from service.engine.terms import Unit
-from service.query.plan import Plan
+from service.engine.tallies import blocks_of
+from service.engine.terms import Spread, Unit
+from service.query.plan import Count, Histogram, Plan
+from service.query.predicate import All
 from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
 
 Codes = NDArray[np.unsignedinteger]
@@ -40,9 +42,38 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
     query = prepared(plan, memory)
+    tallied = _tallied_columns(query)
+    if tallied is not None and memory.events(plan.table).admits_tally(tallied[1]):
+        return _tallied(query, memory, *tallied)
     pieces = _of_events(query, memory) if query.is_of_events else _of_individuals(query, memory)
-    rows_max = rows_in_run(items=len(query.terms), is_of_events=query.is_of_events)
+    rows_max = rows_in_run(entries=query.entries_of_row, is_of_events=query.is_of_events)
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
+
+
+def _tallied_columns(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
+    """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
+    plan, (item, *others) = query.plan, query.plan.items
+    if not query.is_of_events or others or not isinstance(item, Count | Histogram):
+        return None
+    names = frozenset(query.added)
+    if not names or any(plan.columns[name].formula is not None for name in names):
+        return None
+    counts_all = isinstance(plan.predicate, All) and plan.rows_kept is None and not plan.clip_binds
+    term = query.terms[0]
+    return (term, names) if counts_all and isinstance(term, Unit) else None
+
+
+def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: frozenset[str]) -> Iterator[Contributions]:
+    """The individuals of a query whose norms are kept by page."""
+    for number, page in memory.events(query.plan.table).pages():
+        yield from blocks_of(
+            page.tally(names, query.codings),
+            {name: page.columns[name] for name in names},
+            first_slot=number * PAGE_SLOTS,
+            groups=query.groups,
+            term=term,
+            clip=(query.plan.clip_squared_steps, query.plan.dimension),
+        )
 
 
 def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
@@ -153,11 +184,12 @@ def _alone(query: PreparedPlan, run: Run) -> Contributions:
     A count or a histogram adds the same for every individual: norms are one number by the plan, not by chance.
     """
     (term,) = query.terms
+    if not isinstance(term, Unit):
+        entries = _entries(query, run)
+        entries = entries.kept(entries.values != 0)
+        return _together(query, entries) if isinstance(term, Spread) and term.most > 1 else _single(query, entries)
     columns, slots = run.codes(query.added), run.slots
     coordinates = term.coordinates(columns, query.groups.bases(columns, slots.size))
-    if not isinstance(term, Unit):
-        entries = Entries(owners=slots, coordinates=coordinates, values=term.values(columns, slots.size))
-        return _single(query, entries.kept(entries.values != 0))
     size_max = isqrt(query.plan.clip_squared_steps)
     if not query.plan.clip_binds:
         _check_size(term.value, size_max)

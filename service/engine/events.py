@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from service.engine.inverted import Inverted, InvertedPages, Listing, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
+from service.engine.tallies import Tally, tally_of
 from service.query.coding import Coding
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
+TALLIES_MAX: Final = 8
+"""So many tallies of a table: each takes up to 18 bytes an individual."""
 SPLICED_MAX: Final = 256
 """For so many owners a page is copied in stretches between them; sorting all of its rows is quicker for more."""
 
@@ -31,6 +34,7 @@ class EventPage:
     owners: NDArray[np.uint16]  # (m,) slot within the page, not decreasing
     columns: dict[str, Codes]  # (m,) each
     _inverted: dict[Listing, InvertedPages] = field(default_factory=dict)
+    _tallies: dict[frozenset[str], Tally] = field(default_factory=dict)
 
     @property
     def indexed(self) -> tuple[Listing, ...]:
@@ -49,6 +53,19 @@ class EventPage:
                 made = [Inverted.of(codes[start : start + PAGE_SLOTS], coding) for start in starts]
                 self._inverted[listing] = InvertedPages(made)
         return {listing: self._inverted[listing] for listing in listings}
+
+    @property
+    def tallied(self) -> tuple[frozenset[str], ...]:
+        """The sets of columns whose tallies are made."""
+        return tuple(self._tallies)
+
+    def tally(self, names: frozenset[str], codings: Mapping[str, Coding]) -> Tally:
+        """The tally by some columns, made when it is first asked for."""
+        made = self._tallies.get(names)
+        if made is None:
+            columns = {name: self.columns[name] for name in sorted(names)}
+            made = self._tallies[names] = tally_of(self.owners, columns, codings)
+        return made
 
     def rows_of(self, owners: NDArray[np.uint16]) -> NDArray[np.int64]:
         """How many rows each of `owners` (k,) has."""
@@ -112,6 +129,7 @@ class EventTable:
         self._codings = codings
         self._rows_per_individual = rows_per_individual
         self._pages: dict[int, EventPage] = {}
+        self._tallied: set[frozenset[str]] = set()
 
     @property
     def rows(self) -> int:
@@ -122,6 +140,15 @@ class EventTable:
         """The pages that hold rows, or held some, by increasing number; an empty one of a table that never held any."""
         for number in sorted(self._pages) or [0]:
             yield number, self._pages.get(number) or self._empty_page()
+
+    def admits_tally(self, names: frozenset[str]) -> bool:
+        """Whether rows are tallied by these columns: the first TALLIES_MAX sets that are asked for.
+
+        It depends on what was asked, on no data.
+        """
+        if len(self._tallied) < TALLIES_MAX:
+            self._tallied.add(names)
+        return names in self._tallied
 
     def counts_with(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each of `slots` (n,): the rows it would hold, (n,), if these n rows were added."""
@@ -180,6 +207,8 @@ class EventTable:
         if owners.size > 0 and new.rows_max(owners) > self._rows_per_individual:
             raise ValueError("an individual would hold more than rows_per_individual rows")
         new.inverted(page.indexed, self._codings)
+        for names in page.tallied:
+            new.tally(names, self._codings)
         return new
 
     def _empty_page(self) -> EventPage:

@@ -9,15 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import take
+from service.core.arrays import kept, take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.row_view import TableRows, code_tables
 from service.engine.selection import Select, columns_of, conjuncts, every, selection
-from service.engine.sparse_vectors import Entries
-from service.engine.terms import Groups, Stack, Term, Unit, groups_of, stacked, terms_of
+from service.engine.sparse_vectors import Entries, RowEntries, side_by_side
+from service.engine.terms import Groups, SingleTerm, Spread, Stack, Term, Unit, groups_of, stacked, terms_of
 from service.query.coding import Coding
-from service.query.formulas import OwnColumn, Weighted
+from service.query.formulas import OwnColumn, Placed, Weighted
+from service.query.layout import entries_of_row
 from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable
 
@@ -66,10 +67,20 @@ class PreparedPlan:
         """All sieves at once, for rows of which nothing is known."""
         return every([sieve.select for sieve in self.sieves])
 
+    @property
+    def entries_of_row(self) -> int:
+        """How many entries a row has at most."""
+        return entries_of_row(self.plan.items)
+
+    @cached_property
+    def singles(self) -> tuple[SingleTerm, ...]:
+        """The terms of one entry for each row."""
+        return tuple(term for term in self.terms if not isinstance(term, Spread))
+
     @cached_property
     def stack(self) -> Stack:
-        """The terms as one."""
-        return stacked(self.terms, self.codings)
+        """These as one."""
+        return stacked(self.singles, self.codings)
 
     @cached_property
     def required(self) -> tuple[str, ...]:
@@ -87,6 +98,12 @@ class PreparedPlan:
     def required_to_choose(self) -> tuple[str, ...]:
         """The same where all rows count; the first rows of an individual are taken by the conditions alone."""
         return self.required if self.plan.rows_kept is None else ()
+
+    @cached_property
+    def _tested(self) -> tuple[str, ...]:
+        """Those of them that no condition tests: where a single item lists its values, they are a condition."""
+        columns = self.plan.columns
+        return tuple(name for name in self.required_to_choose if not isinstance(columns[name].formula, Placed))
 
     @cached_property
     def counted_once(self) -> tuple[int, Integers] | None:
@@ -116,7 +133,7 @@ class PreparedPlan:
     def choose(self, columns: Mapping[str, Codes], out: Mask) -> None:
         """Write to `out` (n,) which rows of `columns` (n,) have an entry, as far as that is the same for all items."""
         self.select(columns, out)
-        for name in self.required_to_choose:
+        for name in self._tested:
             np.logical_and(out, columns[name] <= self.codings[name].span, out=out)
 
     def among(self, table: TableRows, candidates: Integers, cover: Cover) -> Integers:
@@ -129,7 +146,7 @@ class PreparedPlan:
             chosen = np.empty(rows.size, dtype=np.bool_)
             select(table.at(rows), chosen)
             rows = rows[chosen]
-        for name in self.required_to_choose:
+        for name in self._tested:
             rows = rows[table.at(rows)[name] <= self.codings[name].span]
         return rows
 
@@ -158,17 +175,27 @@ class PreparedPlan:
         `columns` (k,) are those of `added`, and `slots` (k,) the individuals that the rows are of.
         """
         bases = self.groups.bases(columns, slots.size)
-        if len(self.terms) == 1:
-            (term,) = self.terms
+        if len(self.terms) == 1 and self.singles:
+            (term,) = self.singles
             return Entries(
                 owners=slots,
                 coordinates=term.coordinates(columns, bases),
                 values=term.values(columns, slots.size),
                 one_value=isinstance(term, Unit),
             )
-        codes = self.stack.codes(columns, slots.size)
-        known = self.stack.known(codes)
-        coordinates, values = self.stack.coordinates(codes, bases), self.stack.values(codes)
-        return Entries(
-            owners=np.repeat(slots, len(self.terms)), coordinates=coordinates.T.reshape(-1), values=values.T.reshape(-1)
-        ).kept(known.T.reshape(-1))
+        spreads = [term.entries(columns, bases) for term in self.terms if isinstance(term, Spread)]
+        if not self.singles:
+            return side_by_side(spreads, slots)
+        places, values, known = self._of_singles(columns, bases)
+        if not spreads:
+            owners = np.repeat(slots, len(self.singles))
+            return Entries(owners=owners, coordinates=places, values=values).kept(known)
+        counts = np.count_nonzero(known.reshape(-1, len(self.singles)), axis=1)
+        singles = RowEntries(counts=counts, coordinates=kept(known, places), values=kept(known, values))
+        return side_by_side([singles, *spreads], slots)
+
+    def _of_singles(self, columns: Mapping[str, Codes], bases: Integers) -> tuple[Integers, Integers, Mask]:
+        """The coordinates and values of terms of one entry, row by row, and whether they are there."""
+        codes = self.stack.codes(columns, bases.size)
+        places, values = self.stack.coordinates(codes, bases), self.stack.values(codes)
+        return places.T.reshape(-1), values.T.reshape(-1), self.stack.known(codes).T.reshape(-1)

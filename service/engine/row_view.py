@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from service.core.arrays import take
 from service.query.coding import Coding
-from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, QueryColumn, Term, Weighted
-from service.query.working_memory import CODE_TABLE_SPAN_MAX
+from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, Placed, QueryColumn, Term, Weighted
+from service.query.working_memory import CODE_TABLE_SPAN_MAX, TABLE_SPAN_MAX
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -63,15 +63,11 @@ class RowView(Mapping[str, Codes]):
                 return take(self._table.individuals[own], self._owners())
             case Calculated() as formula:
                 return self._calculated(formula, column.coding)
-            case Intervals(column=cut) if name in self._table.tables:
-                return take(self._table.tables[name], self[cut])
-            case Intervals() as formula:
-                return interval_codes(formula, column.coding, self[formula.column])
-            case Weighted(column=weighed) if name in self._table.tables:
-                return take(self._table.tables[name], self[weighed])
-            case Weighted() as formula:
-                weighed_coding = self._table.columns[formula.column].coding
-                return weighted_codes(formula, column.coding, weighed_coding, self[formula.column])
+            case Intervals() | Weighted() | Placed() as formula:
+                codes = self[formula.column]
+                if name in self._table.tables:
+                    return take(self._table.tables[name], codes)
+                return sought_codes(formula, column.coding, self._table.columns[formula.column].coding, codes)
             case Cyclic() as formula:
                 return self._cyclic(formula, column.coding)
 
@@ -120,20 +116,40 @@ class RowView(Mapping[str, Codes]):
 
 
 def code_tables(columns: Mapping[str, QueryColumn]) -> dict[str, Codes]:
-    """For each column in intervals or with weights, of a small domain: its code by every code, NULL too."""
+    """For each column in intervals, with weights or of places, of a small domain: its code by every code, NULL too."""
     tables = {}
     for name, column in columns.items():
-        if not isinstance(column.formula, (Intervals, Weighted)):
+        if not isinstance(column.formula, (Intervals, Weighted, Placed)):
             continue
         own = columns[column.formula.column].coding
-        if own.span <= CODE_TABLE_SPAN_MAX:
-            codes = np.arange(own.null_code + 1, dtype=np.uint64)
-            tables[name] = (
-                interval_codes(column.formula, column.coding, codes)
-                if isinstance(column.formula, Intervals)
-                else weighted_codes(column.formula, column.coding, own, codes)
+        if isinstance(column.formula, Placed) and own.span <= TABLE_SPAN_MAX:
+            table = np.full(own.null_code + 1, column.coding.null_code, dtype=column.coding.dtype)
+            table[np.array(column.formula.codes)] = np.arange(len(column.formula.codes), dtype=column.coding.dtype)
+            tables[name] = table
+        elif own.span <= CODE_TABLE_SPAN_MAX:
+            tables[name] = sought_codes(
+                column.formula, column.coding, own, np.arange(own.null_code + 1, dtype=np.uint64)
             )
     return tables
+
+
+def sought_codes(formula: Intervals | Weighted | Placed, coding: Coding, own: Coding, codes: Codes) -> Codes:
+    """The code (k,) of each of `codes` (k,) of a column with the coding `own`, or NULL, by a search."""
+    match formula:
+        case Intervals():
+            return interval_codes(formula, coding, codes)
+        case Weighted():
+            return weighted_codes(formula, coding, own, codes)
+        case Placed():
+            return placed_codes(formula, coding, codes)
+
+
+def placed_codes(formula: Placed, coding: Coding, codes: Codes) -> Codes:
+    """The place (k,) of each of `codes` (k,) in the list, or NULL."""
+    order = np.argsort(np.array(formula.codes))
+    listed, sought = np.array(formula.codes, dtype=np.int64)[order], codes.astype(np.int64)
+    found = np.minimum(np.searchsorted(listed, sought), listed.size - 1)
+    return _coded(order[found], listed[found] != sought, coding)
 
 
 def weighted_codes(formula: Weighted, coding: Coding, own: Coding, codes: Codes) -> Codes:

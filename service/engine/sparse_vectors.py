@@ -22,6 +22,31 @@ _WORD: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowEntries:
+    """The entries (m of them) of rows (k of them), row by row: any number of each."""
+
+    counts: Integers  # (k,) of each row
+    coordinates: Integers  # (m,)
+    values: Integers  # (m,) grid steps
+
+
+def side_by_side(parts: Sequence[RowEntries], owners: Integers) -> "Entries":
+    """The entries of the same rows in several parts, row by row; the rows are of `owners` (k,), not decreasing."""
+    if len(parts) == 1:
+        (part,) = parts
+        return Entries(owners=np.repeat(owners, part.counts), coordinates=part.coordinates, values=part.values)
+    counts = np.sum([part.counts for part in parts], axis=0)
+    coordinates, values = np.empty((2, int(counts.sum())), dtype=np.int64)
+    begins = np.cumsum(counts) - counts
+    for part in parts:
+        places = np.repeat(begins - np.cumsum(part.counts) + part.counts, part.counts)
+        places += np.arange(places.size)
+        coordinates[places], values[places] = part.coordinates, part.values
+        begins += part.counts
+    return Entries(owners=np.repeat(owners, counts), coordinates=coordinates, values=values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
     """Vector entries (m of them), those of one individual next to each other.
 

@@ -1,4 +1,4 @@
-"""One row's addition to an individual's vector: for each select item a coordinate and a value, in whole grid steps.
+"""One row's addition to an individual's vector: for each select item coordinates and values, in whole grid steps.
 
 Everything here is int64 and elementwise, so that a row's entries are a function of that row and the plan alone.
 """
@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform, uniform
+from service.core.arrays import first, is_uniform, take, uniform
 from service.engine.errors import BrokenInvariant
+from service.engine.sparse_vectors import RowEntries
 from service.query.coding import Coding
-from service.query.plan import Count, CountIndividuals, Histogram, Plan, Sum
+from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
+from service.query.vectors import shifted
 
 Codes = NDArray[np.unsignedinteger]
 Integers = NDArray[np.int64]
@@ -79,7 +81,33 @@ class Value:
         return np.right_shift(steps, -self.shift, out=steps)
 
 
-Term = Unit | Value
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """The functionals of a matrix: the entries of each row's value, and none where it has none."""
+
+    column: str  # the place of the value among those that have entries, or NULL
+    most: int  # entries of one row
+    starts: Integers  # (p,) by place, the last one that of NULL
+    counts: Integers  # (p,)
+    entry_coordinates: Integers  # (n,) within a group
+    entry_values: Integers  # (n,) grid steps, none zero
+
+    def entries(self, columns: Mapping[str, Codes], bases: Integers) -> RowEntries:
+        """The entries of chosen rows (k of them) with these `columns` (k,), whose groups begin at `bases` (k,)."""
+        codes = columns[self.column]
+        counts = take(self.counts, codes)
+        ends = np.cumsum(counts)
+        places = np.repeat(take(self.starts, codes) - ends + counts, counts)
+        places += np.arange(places.size)
+        coordinates = take(self.entry_coordinates, places)
+        if not is_uniform(bases):
+            coordinates += np.repeat(bases, counts)
+        return RowEntries(counts=counts, coordinates=coordinates, values=take(self.entry_values, places))
+
+
+SingleTerm = Unit | Value
+"""One entry for each row."""
+Term = SingleTerm | Spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,7 +152,7 @@ class Stack:
         return steps
 
 
-def stacked(terms: Sequence[Term], codings: Mapping[str, Coding]) -> Stack:
+def stacked(terms: Sequence[SingleTerm], codings: Mapping[str, Coding]) -> Stack:
     """Terms of a plan as one."""
     leads = _upright([int(isinstance(term, Unit) and term.column is not None) for term in terms])
     shifts = _upright([term.shift if isinstance(term, Value) else 0 for term in terms])
@@ -174,6 +202,8 @@ def terms_of(plan: Plan, codings: Mapping[str, Coding], *, rows_max: int) -> tup
                 if codings[column].span + 1 != item.size:
                     raise BrokenInvariant("a histogram is not as wide as its column")
                 terms.append(Unit(offset=offset, column=column, value=_unit(plan.grid_log2, rows_max)))
+            case Functionals():
+                terms.append(_spread(item, codings[item.column], offset, plan.grid_log2, rows_max))
             case Count() | CountIndividuals():
                 terms.append(Unit(offset=offset, column=None, value=_unit(plan.grid_log2, rows_max)))
         offset += item.size
@@ -195,6 +225,30 @@ def _value(column: str, coding: Coding, offset: int, grid_log2: int, rows_max: i
     if shift < -_SHIFT_MAX:
         raise BrokenInvariant("the grid is too coarse for the column")
     return Value(offset=offset, column=column, coding_offset=coding.offset, shift=shift)
+
+
+def _spread(item: Functionals, coding: Coding, offset: int, grid_log2: int, rows_max: int) -> Spread:
+    """Weights that are zero on the grid have no entry."""
+    matrix = item.matrix
+    shift = matrix.step_log2 - grid_log2
+    for bound in (min(matrix.steps), max(matrix.steps)):
+        _checked(_steps(bound, shift), rows_max)
+    if shift < -_SHIFT_MAX:
+        raise BrokenInvariant("the grid is too coarse for the weights")
+    functionals, steps = np.array(matrix.functionals, dtype=np.int64), np.array(matrix.steps, dtype=np.int64)
+    values = shifted(steps, shift)
+    owners = np.repeat(np.arange(len(matrix.starts) - 1), np.diff(matrix.starts))
+    if owners.size != values.size or functionals.max() >= item.size or len(matrix.starts) - 2 != coding.span:
+        raise BrokenInvariant("a matrix is not as large as it says")
+    counts = np.bincount(owners[values != 0], minlength=coding.span + 2)
+    return Spread(
+        column=item.column,
+        most=matrix.most,
+        starts=np.cumsum(counts) - counts,
+        counts=counts,
+        entry_coordinates=functionals[values != 0] + offset,
+        entry_values=values[values != 0],
+    )
 
 
 def _steps(value: int, shift: int) -> int:

@@ -11,8 +11,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from service.query.formulas import Intervals, OwnColumn, Weighted, listed
-from service.query.layout import CATEGORIES_SHOWN_MAX, LABELS_MAX, Domain, Histogram, Layout, domain_of
+from service.query.formulas import Intervals, OwnColumn, Placed, Weighted, listed
+from service.query.layout import (
+    CATEGORIES_SHOWN_MAX,
+    LABELS_MAX,
+    Countable,
+    Domain,
+    Functionals,
+    Histogram,
+    Layout,
+    ListedValues,
+    domain_of,
+    entries_of_row,
+)
 from service.query.parts import LABEL_BYTES, Parts
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
@@ -76,11 +87,11 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     """The public cost of a plan on a table of a dataset of at most `capacity` individuals."""
     rows = table.rows_max(capacity)
     touched = min(rows, capacity)
-    entries = rows * len(plan.items)
+    entries = rows * entries_of_row(plan.items)
     time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
     time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _sought_steps(plan))
     time_ns += rows * speed.leaf_row * _calculations(plan)
-    time_ns += entries * _entry_ns(plan, table, speed)
+    time_ns += entries * _entry_ns(plan, table, speed) + _made_ready_ns(plan, speed)
     if plan.rows_kept is not None:
         time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
     time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
@@ -140,18 +151,23 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
 
 
 def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
-    """Of adding up and clipping, for each row and select item."""
+    """Of adding up and clipping, for each entry of a row."""
     if isinstance(table, EventsTable) and _adds_one_number(plan):
         return speed.scalar_entry
     clipped = speed.clipped_entry if plan.clip_binds else 0.0
-    if isinstance(table, EventsTable) or len(plan.items) > 1:
+    if isinstance(table, EventsTable) or entries_of_row(plan.items) > 1:
         return speed.entry + clipped
     return clipped + (speed.scatter_entry if plan.dimension > 1 else 0.0)
 
 
 def _adds_one_number(plan: Plan) -> bool:
     """Whether a row adds a count or a sum and no coordinate is worked out; groups of one value each work one out."""
-    return len(plan.items) == 1 and not isinstance(plan.items[0], Histogram) and not plan.group_by
+    return len(plan.items) == 1 and not isinstance(plan.items[0], (Histogram, Functionals)) and not plan.group_by
+
+
+def _made_ready_ns(plan: Plan, speed: Speed) -> float:
+    """Of matrices, of which each entry is put into its place before the first row is looked at."""
+    return speed.entry * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
 
 
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
@@ -202,8 +218,9 @@ def _sought_steps(plan: Plan) -> int:
     """The steps in which one value is sought among thresholds or weights, where its domain is too large for a table."""
     steps = 0
     for column in plan.columns.values():
-        if isinstance(column.formula, (Intervals, Weighted)):
-            is_wide = plan.columns[column.formula.column].coding.span > CODE_TABLE_SPAN_MAX
+        if isinstance(column.formula, (Intervals, Weighted, Placed)):
+            span_max = TABLE_SPAN_MAX if isinstance(column.formula, Placed) else CODE_TABLE_SPAN_MAX
+            is_wide = plan.columns[column.formula.column].coding.span > span_max
             steps += 2 * listed(column.formula).bit_length() if is_wide else 0
     return steps
 
@@ -229,15 +246,23 @@ def _labels_bytes(layout: Layout) -> int:
 
 def _axes_bytes(layout: Layout) -> int:
     columns = [column for _, column in layout.groups] + [column for _, column in layout.items]
-    categories = [column for column in columns if isinstance(column, CategoryColumn) and column.categories is not None]
-    listed = [column for column in categories if len(column.domain) <= CATEGORIES_SHOWN_MAX]
+    shown = [column for column in columns if isinstance(column, ListedValues) or _has_names(column)]
+    listed = [column for column in shown if column is not None and len(domain_of(column)) <= CATEGORIES_SHOWN_MAX]
     said = sum(_NUMBER_BYTES * len(domain_of(column)) for column in columns if isinstance(column, Parts))
-    return said + _AXIS_BYTES * len(columns) + sum(len(column.domain) * _value_bytes(column) for column in listed)
+    return said + _AXIS_BYTES * len(columns) + sum(len(domain_of(column)) * _value_bytes(column) for column in listed)
+
+
+def _has_names(column: Domain | None) -> bool:
+    return isinstance(column, CategoryColumn) and column.categories is not None
+
+
+def _value_bytes(column: Domain) -> int:
+    """The longest value of a column in JSON, with a name for it: a character takes at most six bytes there."""
+    return _longest_bytes(column.of if isinstance(column, ListedValues) else column)
 
 
 @lru_cache(maxsize=1024)
-def _value_bytes(column: Domain) -> int:
-    """The longest value of a column in JSON, with a name for it: a character takes at most six bytes there."""
+def _longest_bytes(column: Countable | Parts) -> int:
     longest = LABEL_BYTES if isinstance(column, Parts) else 24
     if isinstance(column, CategoryColumn) and column.categories is not None:
         longest = max(6 * len(category) if isinstance(category, str) else 20 for category in column.categories)

@@ -19,6 +19,7 @@ __all__ = [
     "Intervals",
     "Kind",
     "OwnColumn",
+    "Placed",
     "QueryColumn",
     "Term",
     "Weighted",
@@ -85,7 +86,15 @@ class Weighted:
     steps: tuple[int, ...]
 
 
-Formula = OwnColumn | Calculated | Intervals | Cyclic | Weighted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The place of the code among `codes`, all of them different; NULL where it is none of them."""
+
+    column: str
+    codes: tuple[int, ...]
+
+
+Formula = OwnColumn | Calculated | Intervals | Cyclic | Weighted | Placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +122,7 @@ def listed(formula: Formula | None) -> int:
     """How many codes are listed that a value is sought among."""
     if isinstance(formula, Intervals):
         return len(formula.thresholds)
-    return len(formula.codes) if isinstance(formula, Weighted) else 0
+    return len(formula.codes) if isinstance(formula, (Weighted, Placed)) else 0
 
 
 def rounded(steps: int, shift: int) -> int:

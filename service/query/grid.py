@@ -13,8 +13,10 @@ from math import ldexp, sqrt
 
 from service.core.charge import worst_case_units
 from service.core.noise import SIGMA_STEPS_MAX, SIGMA_STEPS_MIN
+from service.query.formulas import rounded
 from service.query.precision import Precision
 from service.query.problems import QueryProblem
+from service.query.vectors import Vectors
 
 __all__ = ["Extent", "Scale", "ScaleRequest", "scale_of"]
 
@@ -27,30 +29,46 @@ STEPS_MIN = 256  # a value that is rounded to the grid must keep so many steps w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`."""
+    """The values that one row may add to a coordinate of a select item: `low..high` in steps of `2**step_log2`.
+
+    Of an item with several coordinates for one row, `vectors` are all that a row may add to them.
+    """
 
     low: int
     high: int
     step_log2: int
     integral: bool  # a count or an integer column: grid 1 loses nothing
     is_once: bool = False  # an individual adds it once to a group, however many rows it has there
+    vectors: Vectors | None = None
+    least: int | None = None  # of several coordinates: the smallest of their largest values
 
     @property
     def largest(self) -> int:
         """The largest absolute value, in its own steps."""
         return max(abs(self.low), abs(self.high))
 
+    @property
+    def squared(self) -> int:
+        """The largest squared norm of what one row adds, in its own steps."""
+        return self.largest**2 if self.vectors is None else self.vectors.largest_squared(0)
+
     def steps(self, grid_log2: int) -> int:
         """The largest absolute value in steps of a grid, rounded half up as the engine rounds."""
         shift = self.step_log2 - grid_log2
-        if shift >= 0:
-            return self.largest << shift
-        half = 1 << (-shift - 1)
-        return max(abs((self.low + half) >> -shift), abs((self.high + half) >> -shift))
+        return max(abs(rounded(self.low, shift)), abs(rounded(self.high, shift)))
+
+    def squared_steps(self, grid_log2: int) -> int:
+        """The largest squared norm of what one row adds, in steps of a grid, rounded in the same way."""
+        if self.vectors is None:
+            return self.steps(grid_log2) ** 2
+        return self.vectors.largest_squared(self.step_log2 - grid_log2)
 
     def survives(self, grid_log2: int) -> bool:
         """Whether the grid keeps the values: exactly, or in enough steps for rounding not to matter."""
-        return self.step_log2 >= grid_log2 or self.largest == 0 or self.steps(grid_log2) >= STEPS_MIN
+        if self.step_log2 >= grid_log2 or self.largest == 0:
+            return True
+        least = None if self.least is None else rounded(self.least, self.step_log2 - grid_log2)
+        return (self.steps(grid_log2) if least is None else least) >= STEPS_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +96,6 @@ class Scale:
     worst_case_units: int
 
 
-@lru_cache(maxsize=4096)
 def scale_of(request: ScaleRequest) -> Scale:
     """The grid of a query and all that follows from it. Raises QueryProblem naming the field.
 
@@ -86,6 +103,16 @@ def scale_of(request: ScaleRequest) -> Scale:
     grid 1, the power of two of which the clip spans at most 2^s steps: for the largest s of 30..18 with sigma at most
     2^28 steps, or failing that the smallest s with sigma at most 2^32 steps.
     """
+    has_vectors = any(extent.vectors is not None for extent in request.extents)
+    return _worked_out(request) if has_vectors else _kept(request)  # a matrix may have many entries, and rarely returns
+
+
+@lru_cache(maxsize=4096)
+def _kept(request: ScaleRequest) -> Scale:
+    return _worked_out(request)
+
+
+def _worked_out(request: ScaleRequest) -> Scale:
     natural = _natural_squared(request)
     if natural == 0:
         raise QueryProblem.of("select", "is always zero within the declared bounds")
@@ -109,7 +136,7 @@ def _natural_squared(request: ScaleRequest) -> Fraction:
     """
     base = min(extent.step_log2 for extent in request.extents)
     squared = sum(
-        (extent.largest << (extent.step_log2 - base)) ** 2 * _times_squared(request, extent)
+        (extent.squared << 2 * (extent.step_log2 - base)) * _times_squared(request, extent)
         for extent in request.extents
     )
     return squared * _power_of_four(base)
@@ -153,7 +180,7 @@ def _clip_squared_steps(request: ScaleRequest, grid_log2: int, clip: Fraction | 
 
 
 def _natural_squared_steps(request: ScaleRequest, grid_log2: int) -> int:
-    return sum(extent.steps(grid_log2) ** 2 * _times_squared(request, extent) for extent in request.extents)
+    return sum(extent.squared_steps(grid_log2) * _times_squared(request, extent) for extent in request.extents)
 
 
 def _obstacle(request: ScaleRequest, grid_log2: int, clip_squared_steps: int) -> QueryProblem | None:

@@ -4,9 +4,10 @@ The language is closed: what is not declared here is refused, so that a query ca
 declared columns. These models know nothing of a schema; `service.query.plan` checks a query against one.
 """
 
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Strict, Tag, model_validator
+from pydantic import Discriminator, FailFast, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
@@ -33,6 +34,8 @@ __all__ = [
 SELECT_MAX = 64
 GROUP_BY_MAX = 32
 WEIGHTS_MAX = 2**15
+ENTRIES_MAX = 2**16
+STARTS_MAX = 2**20 + 1
 MAGNITUDE_MAX = 1e100  # of a noise parameter: powers of two within reach of it scale without overflow
 CLIP_MIN, CLIP_MAX = 1e-30, 1e30
 
@@ -48,9 +51,12 @@ class Empty(Closed):
 
 
 class OfColumn(Closed):
-    """`{"column": name}`."""
+    """`{"column": name}`, or with `values` those alone, in their order."""
 
     column: ColumnName
+    values: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY] | None = Field(
+        default=None, exclude_if=lambda values: values is None
+    )
 
 
 class OfValue(Closed):
@@ -88,7 +94,7 @@ class SumItem(Closed):
 
 
 class HistogramItem(Closed):
-    """One coordinate for each value of the column's declared domain."""
+    """One coordinate for each value of the column's declared domain, or for each value that is listed."""
 
     KIND: ClassVar = "histogram"
     histogram: OfColumn
@@ -111,21 +117,56 @@ def _weights_kind(weights: object) -> str:
     return "(several)" if isinstance(weights, list | tuple) else "(one)"
 
 
+class Matrix(Closed):
+    """Many functionals as one sparse matrix: number n is at the places `starts[n]` up to `starts[n + 1]` of the others.
+
+    These are `indptr`, `indices` and `data` of a matrix in compressed sparse rows, its columns named by the values.
+    """
+
+    starts: Annotated[
+        tuple[Annotated[int, Field(ge=0)], ...], Strict(strict=False), FailFast(), Field(max_length=STARTS_MAX)
+    ]
+    indices: Annotated[tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=ENTRIES_MAX), NOT_EMPTY]
+    values: Annotated[tuple[Weight, ...], Strict(strict=False), FailFast(), Field(max_length=ENTRIES_MAX), NOT_EMPTY]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Matrix":
+        if len(self.indices) != len(self.values):
+            raise PydanticCustomError("weights_length", "must have as many values as indices")
+        if self.starts[:1] != (0,) or self.starts[-1] != len(self.indices):
+            raise PydanticCustomError("matrix_starts", "must have starts from 0 to the number of indices")
+        if any(start > end for start, end in pairwise(self.starts)):
+            raise PydanticCustomError("matrix_starts", "must have starts that never decrease")
+        return self
+
+
 class Linear(Closed):
-    """A column and one functional of it, or several."""
+    """A column and one functional of it, or several, or a matrix of many."""
 
     column: ColumnName
-    weights: Annotated[
-        Annotated[Weights, Tag("(one)")]
-        | Annotated[
-            tuple[Weights, ...], Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)")
-        ],
-        Discriminator(_weights_kind),
-    ]
+    weights: (
+        Annotated[
+            Annotated[Weights, Tag("(one)")]
+            | Annotated[
+                tuple[Weights, ...], Strict(strict=False), Field(max_length=SELECT_MAX), NOT_EMPTY, Tag("(several)")
+            ],
+            Discriminator(_weights_kind),
+        ]
+        | None
+    ) = Field(default=None, exclude_if=lambda weights: weights is None)
+    matrix: Matrix | None = Field(default=None, exclude_if=lambda matrix: matrix is None)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Linear":
+        if (self.weights is None) == (self.matrix is None):
+            raise PydanticCustomError("linear_kind", "must have either weights or matrix")
+        return self
 
     @property
     def functionals(self) -> tuple[Weights, ...]:
-        """One for each coordinate."""
+        """One for each coordinate; none of a matrix."""
+        if self.weights is None:
+            return ()
         return self.weights if isinstance(self.weights, tuple) else (self.weights,)
 
 

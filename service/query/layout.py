@@ -11,6 +11,7 @@ from itertools import product
 from service.query.calendar import Labels, date_text, time_text
 from service.query.parts import Parts
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn
+from service.query.sparse_matrix import SparseMatrix
 
 __all__ = [
     "LABELS_MAX",
@@ -19,21 +20,34 @@ __all__ = [
     "CountIndividuals",
     "Countable",
     "Domain",
+    "Functionals",
     "Histogram",
     "Label",
     "Layout",
+    "ListedValues",
     "PlanItem",
     "Sum",
     "domain_of",
+    "entries_of_row",
 ]
 
 LABELS_MAX = 10_000
 CATEGORIES_SHOWN_MAX = 1000
 
 Countable = CategoryColumn | IntegerColumn | DateColumn | DatetimeColumn | BooleanColumn
-Domain = Countable | Parts
 Label = dict[str, str | int | bool]
 Axis = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedValues:
+    """Some values of a column, in the order in which they were asked for."""
+
+    of: Countable
+    values: tuple[str | int | bool, ...]
+
+
+Domain = Countable | Parts | ListedValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +90,44 @@ class Sum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """1 at the column's code of each selected row."""
+    """1 at the column's code of each selected row; `name` is that of the column whose listed values are counted."""
 
     column: str
     size: int
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the column, as labels write it."""
+        return self.column if self.name is None else self.name
 
     @property
     def title(self) -> str:
         """As labels write it."""
-        return f"histogram({self.column})"
+        return f"histogram({self.label})"
 
 
-PlanItem = Count | CountIndividuals | Sum | Histogram
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functionals:
+    """The entries of a matrix in the place that the column says, of each selected row."""
+
+    column: str
+    size: int
+    name: str
+    matrix: SparseMatrix
+
+    @property
+    def title(self) -> str:
+        """As axes write it; labels add the number of the functional."""
+        return self.name
+
+
+PlanItem = Count | CountIndividuals | Sum | Histogram | Functionals
+
+
+def entries_of_row(items: Sequence[PlanItem]) -> int:
+    """How many entries one row adds at most, to all items together."""
+    return sum(item.matrix.most if isinstance(item, Functionals) else 1 for item in items)
 
 
 def domain_of(column: Domain) -> Sequence[str | int | bool]:
@@ -105,6 +145,8 @@ def domain_of(column: Domain) -> Sequence[str | int | bool]:
             return Labels(time_text, low, high - low + 1)
         case Parts():
             return column.labels
+        case ListedValues():
+            return column.values
         case BooleanColumn():
             return (False, True)
 
@@ -114,7 +156,7 @@ class Layout:
     """The coordinates of one answer. Coordinate = group * block + offset of the item + the item's own coordinate."""
 
     groups: tuple[tuple[str, Domain], ...]
-    items: tuple[tuple[PlanItem, Countable | None], ...]  # a histogram with its column, anything else with None
+    items: tuple[tuple[PlanItem, Domain | None], ...]  # a histogram with its values, anything else with None
 
     @property
     def block(self) -> int:
@@ -150,16 +192,20 @@ class Layout:
         for item, column in self.items:
             axis: Axis = {"select": item.title, "offset": offset, "size": item.size}
             if isinstance(item, Histogram) and column is not None:
-                axis["values"] = _column_axis(item.column, column)
+                axis["values"] = _column_axis(item.label, column)
             yield axis
             offset += item.size
 
 
-def _item_labels(item: PlanItem, column: Countable | None) -> Iterator[Label]:
+def _item_labels(item: PlanItem, column: Domain | None) -> Iterator[Label]:
     if isinstance(item, Histogram) and column is not None:
-        yield from ({"select": item.title, item.column: value} for value in domain_of(column))
-    else:
-        yield {"select": item.title}
+        yield from ({"select": item.title, item.label: value} for value in domain_of(column))
+        return
+    names = (
+        [f"{item.title}[{number}]" for number in range(item.size)] if isinstance(item, Functionals) else [item.title]
+    )
+    for name in names:
+        yield {"select": name}
 
 
 def _column_axis(name: str, column: Domain) -> Axis:
@@ -167,6 +213,8 @@ def _column_axis(name: str, column: Domain) -> Axis:
     axis: Axis = {"column": name, "size": len(domain)}
     if isinstance(column, Parts):
         return axis | {name: list(value) if isinstance(value, tuple) else value for name, value in column.said}
+    if isinstance(column, ListedValues):
+        return axis | ({"categories": list(column.values)} if len(domain) <= CATEGORIES_SHOWN_MAX else {})
     if isinstance(column, (IntegerColumn, DateColumn, DatetimeColumn)):
         return axis | {"lower": column.lower, "upper": column.upper}
     if isinstance(domain, range) or len(domain) > CATEGORIES_SHOWN_MAX:

@@ -20,7 +20,7 @@ from service.query.base_model import INTEGER_MAX
 from service.query.language import Query
 from service.query.problems import FieldError, QueryProblem, quoted
 
-__all__ = ["BODY_BYTES_MAX", "DEPTH_MAX", "parse_query"]
+__all__ = ["BODY_BYTES_MAX", "DEPTH_MAX", "document_of", "parse_query", "query_of"]
 
 BODY_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 16  # of objects and lists within each other
@@ -54,10 +54,19 @@ def parse_query(body: bytes) -> Query:
     Raises QueryProblem, and nothing else, for whatever is wrong with it. What it means for a dataset is checked by
     `compile_query`.
     """
+    return query_of(document_of(body))
+
+
+def document_of(body: bytes) -> object:
+    """The JSON document in a body; what JSON leaves open is marked, and refused by `query_of`. Raises QueryProblem."""
     if len(body) > BODY_BYTES_MAX:
         raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes")
     _check_depth(body)
-    document = _document(body)
+    return _document(body)
+
+
+def query_of(document: object) -> Query:
+    """The query that a document is. Raises QueryProblem."""
     try:
         return Query.model_validate(document)
     except ValidationError as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.query.canonical import canonical_bytes, query_hash, table_of
 from service.query.compile_conditions import predicate_of
 from service.query.formulas import QueryColumn
-from service.query.functionals import functionals_of, weighed
+from service.query.functionals import functionals_of, listed_histogram, weighed
 from service.query.grid import Extent, Scale, ScaleRequest, scale_of
 from service.query.group_keys import Group, countable, group_of
 from service.query.language import (
@@ -22,8 +22,9 @@ from service.query.language import (
 from service.query.layout import (
     Axis,
     Count,
-    Countable,
     CountIndividuals,
+    Domain,
+    Functionals,
     Histogram,
     Label,
     Layout,
@@ -31,13 +32,24 @@ from service.query.layout import (
     Sum,
     domain_of,
 )
+from service.query.parse import BODY_BYTES_MAX
 from service.query.precision import Precision, half_width_95, precision_of
 from service.query.predicate import Predicate, conjunction
 from service.query.problems import QueryProblem, quoted
 from service.query.row_columns import DataTable, RowColumns
 from service.query.schema import EventsTable, Schema
 
-__all__ = ["DIMENSION_MAX", "Count", "CountIndividuals", "Histogram", "Plan", "PlanItem", "Sum", "compile_query"]
+__all__ = [
+    "DIMENSION_MAX",
+    "Count",
+    "CountIndividuals",
+    "Functionals",
+    "Histogram",
+    "Plan",
+    "PlanItem",
+    "Sum",
+    "compile_query",
+]
 
 DIMENSION_MAX = 2**20
 _ONE = Extent(low=1, high=1, step_log2=0, integral=True)
@@ -100,7 +112,7 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     rows_kept = _rows_kept(query, columns.table)
     precision = precision_of(query.noise, budget_units=budget_units)
     scale = _scale(query, layout, columns, capacity, precision)
-    canonical = canonical_bytes(query, table=name)
+    canonical = _canonical(query, name)
     return Plan(
         table=name,
         predicate=where if rows_kept else conjunction([where, weighed(layout.items, columns.used)]),
@@ -126,6 +138,14 @@ def compile_query(query: Query, schema: Schema, *, capacity: int, budget_units: 
     )
 
 
+def _canonical(query: Query, table: str) -> bytes:
+    """The canonical form, itself a query: numbers may be longer in it than they were sent."""
+    canonical = canonical_bytes(query, table=table)
+    if len(canonical) > BODY_BYTES_MAX:
+        raise QueryProblem.of("body", f"is larger than {BODY_BYTES_MAX} bytes in its canonical form")
+    return canonical
+
+
 def _groups(query: Query, columns: RowColumns) -> list[Group]:
     groups: list[Group] = []
     dimension = 1
@@ -140,7 +160,7 @@ def _groups(query: Query, columns: RowColumns) -> list[Group]:
     return groups
 
 
-def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Countable | None]]) -> Layout:
+def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Domain | None]]) -> Layout:
     layout = Layout(groups=tuple((group.label, group.domain) for group in groups), items=tuple(items))
     if layout.dimension > DIMENSION_MAX:
         raise QueryProblem.of("select", f"makes more than {DIMENSION_MAX} coordinates")
@@ -149,7 +169,7 @@ def _layout(groups: Sequence[Group], items: Sequence[tuple[PlanItem, Countable |
     return layout
 
 
-def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Countable | None]]:
+def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Domain | None]]:
     """Each item once: the same numbers with noise of their own cost work and tell what less noise would tell."""
     places: dict[Item, int] = {}
     for place, item in enumerate(query.select):
@@ -158,30 +178,23 @@ def _items(query: Query, columns: RowColumns) -> Iterator[tuple[PlanItem, Counta
             raise QueryProblem.of(field, f"repeats select[{places[item]}]")
         places[item] = place
         if isinstance(item, LinearItem):
-            yield from _functionals(item, columns, place)
+            yield from ((each, None) for each in functionals_of(item.linear, columns, place))
         else:
-            yield _item(item, query, columns, field)
-
-
-def _functionals(item: LinearItem, columns: RowColumns, place: int) -> Iterator[tuple[PlanItem, Countable | None]]:
-    name = f"linear({item.linear.column})"
-    is_one = not isinstance(item.linear.weights, tuple)
-    for number, column in enumerate(functionals_of(item.linear, columns, place)):
-        yield Sum(column=column.name, name=name if is_one else f"{name}[{number}]"), None
+            yield _item(item, query, columns, place)
 
 
 def _item(
-    item: CountItem | CountIndividualsItem | SumItem | HistogramItem, query: Query, columns: RowColumns, field: str
-) -> tuple[PlanItem, Countable | None]:
+    item: CountItem | CountIndividualsItem | SumItem | HistogramItem, query: Query, columns: RowColumns, place: int
+) -> tuple[PlanItem, Domain | None]:
     match item:
         case CountItem():
             return Count(), None
         case CountIndividualsItem():
             return CountIndividuals(), None
         case SumItem():
-            return Sum(column=_summable(item, columns, f"{field}.sum").name), None
+            return Sum(column=_summable(item, columns, f"select[{place}].sum").name), None
         case HistogramItem():
-            return _histogram(item.histogram.column, query, columns, f"{field}.histogram.column")
+            return _histogram(item, query, columns, place)
 
 
 def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
@@ -197,10 +210,13 @@ def _summable(item: SumItem, columns: RowColumns, field: str) -> QueryColumn:
     return column
 
 
-def _histogram(name: str, query: Query, columns: RowColumns, field: str) -> tuple[Histogram, Countable]:
+def _histogram(item: HistogramItem, query: Query, columns: RowColumns, place: int) -> tuple[Histogram, Domain]:
+    name, field = item.histogram.column, f"select[{place}].histogram.column"
     column = countable(columns.named(name, field), field)
     if name in query.group_by:
         raise QueryProblem.of(field, f"{quoted(name)} is in group_by already; a count gives its histogram")
+    if item.histogram.values is not None:
+        return listed_histogram(name, item.histogram.values, columns, place)
     return Histogram(column=name, size=len(domain_of(column))), column
 
 
@@ -240,6 +256,8 @@ def _has_one_norm(query: Query, table: DataTable) -> bool:
 def _extent(item: PlanItem, columns: RowColumns) -> Extent:
     if isinstance(item, CountIndividuals):
         return _ONCE
+    if isinstance(item, Functionals):
+        return item.matrix.extent
     if not isinstance(item, Sum):
         return _ONE
     column = columns.used[item.column]

@@ -46,6 +46,11 @@ def _item(item: _Node) -> str:
         return kind
     if kind == "count_individuals":
         return "individuals"
+    if kind == "linear" and "matrix" in body:
+        matrix = body["matrix"]
+        return f"{len(matrix['starts']) - 1} functionals of {body['column']} with {len(matrix['values'])} weights"
+    if kind == "histogram" and "values" in body:
+        return f"histogram of {len(body['values'])} values of {body['column']}"
     if kind == "linear":
         weights = body["weights"] if isinstance(body["weights"], list | tuple) else [body["weights"]]
         counts = _shortened([str(len(each["indices"])) for each in weights])

@@ -7,8 +7,8 @@ is bounded by the capacity and the dimension.
 
 from typing import Final
 
-from service.query.formulas import Intervals, QueryColumn, Weighted, listed
-from service.query.layout import Count, CountIndividuals
+from service.query.formulas import Intervals, Placed, QueryColumn, Weighted, listed
+from service.query.layout import Count, CountIndividuals, Functionals, entries_of_row
 from service.query.plan import Plan
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.schema import EventsTable, IndividualsTable
@@ -32,7 +32,7 @@ BLOCK_ROWS: Final = 2**19
 STRETCH_ROWS: Final = 2**18
 """So many rows of events are looked at at a time, or one individual's if these are more."""
 RUN_ENTRIES: Final = 2**18
-"""So many entries of vectors, rows times select items, are worked on at a time."""
+"""So many entries of vectors, rows times the most entries of a row, are worked on at a time."""
 LISTED_MAX: Final = 2**20
 """So many rows are looked up through an index at a time; for more, all rows are looked at."""
 SCAN_WORTH: Final = 16
@@ -66,14 +66,15 @@ _SORTED_ROW: Final = 64  # of rows sorted by their contents: order, owner and pl
 _SORTED_CODE: Final = 8
 _CALCULATED_VALUE: Final = 16  # of a calculated column: its code, and those of what it is made of
 _CALCULATING: Final = 48  # steps of both operands and the result, and masks
-_THRESHOLD: Final = 48  # of an interval or weight
+_THRESHOLD: Final = 48  # of an interval, weight or place
+_WEIGHT: Final = 64  # of a matrix
 _TABLES: Final = 48 * CODE_TABLE_SPAN_MAX  # of intervals by code, while it is made
 _VALUE: Final = 64  # of a list of values
 
 
-def rows_in_run(*, items: int, is_of_events: bool) -> int:
-    """How many chosen rows are made into vectors at a time, or one individual's if these are more."""
-    return BLOCK_ROWS if items == 1 and not is_of_events else max(RUN_ENTRIES // items, 1)
+def rows_in_run(*, entries: int, is_of_events: bool) -> int:
+    """How many chosen rows of at most so many entries are made into vectors at a time, or one individual's if more."""
+    return BLOCK_ROWS if entries == 1 and not is_of_events else max(RUN_ENTRIES // entries, 1)
 
 
 def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int) -> int:
@@ -86,7 +87,8 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
         _FIXED
         + len(plan.items) * _ITEM
         + _values_bytes(plan.predicate, plan)
-        + sum(_code_table_bytes(column) for column in plan.columns.values())
+        + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
+        + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
         + max(
             _scan_bytes(plan, table, rows),
             min(rows // SCAN_WORTH, LISTED_MAX) * (_LOOKED_UP_ROW + _calculated_bytes(plan)),
@@ -126,16 +128,16 @@ def _condition_bytes(predicate: Predicate, plan: Plan) -> int:
 
 def _run_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
     """Of the vectors of one run, with the codes that they are made of."""
-    items, is_of_events = len(plan.items), isinstance(table, EventsTable)
-    run_rows = min(rows, rows_in_run(items=items, is_of_events=is_of_events))
-    if items == 1 and not is_of_events:
+    most, is_of_events = entries_of_row(plan.items), isinstance(table, EventsTable)
+    run_rows = min(rows, rows_in_run(entries=most, is_of_events=is_of_events))
+    if most == 1 and not is_of_events:
         entry = _EQUAL_ENTRY if plan.has_one_norm else _SINGLE_ENTRY
         return run_rows * (entry + _code_bytes(plan))
-    entries = run_rows * items
+    entries = run_rows * most
     own_rows = min(rows, table.rows_per_individual) if isinstance(table, EventsTable) else 1
     if own_rows > run_rows:
         # One individual's entries are added up part by part, and so many of different coordinates wait for the others.
-        entries += min(2 * plan.dimension + entries, own_rows * items)
+        entries += min(2 * plan.dimension + entries, own_rows * most)
     return entries * _ENTRY + run_rows * _code_bytes(plan)
 
 
@@ -151,7 +153,11 @@ def _calculated_bytes(plan: Plan) -> int:
     return len(formulas) * _CALCULATED_VALUE + (_CALCULATING if formulas else 0)
 
 
-def _code_table_bytes(column: QueryColumn) -> int:
+def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
+    if isinstance(column.formula, Placed):
+        span = plan.columns[column.formula.column].coding.span
+        table = (span + 2) * column.coding.dtype.itemsize if span <= TABLE_SPAN_MAX else 0
+        return _THRESHOLD * listed(column.formula) + table
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 

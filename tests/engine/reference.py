@@ -233,7 +233,8 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
             else row[body["column"]]
         )
         if value is not None and kind == "histogram":
-            entries.append((offset + domain(columns[body["column"]]).index(value), Fraction(1)))
+            listed = body.get("values", domain(columns[body["column"]]))
+            entries += [(offset + listed.index(value), Fraction(1))] if value in listed else []
         elif value is not None:
             entries.append((offset, Fraction(value)))
         offset += _size(item, columns)
@@ -243,8 +244,14 @@ def _items(select: list[dict[str, Any]], row: Row, columns: Columns) -> list[tup
 def _size(item: dict[str, Any], columns: Columns) -> int:
     if "linear" in item:
         return len(_functionals(item["linear"]))
-    return len(domain(columns[item["histogram"]["column"]])) if "histogram" in item else 1
+    if "histogram" in item:
+        return len(item["histogram"].get("values", domain(columns[item["histogram"]["column"]])))
+    return 1
 
 
 def _functionals(body: dict[str, Any]) -> list[dict[str, Any]]:
+    if "matrix" in body:
+        matrix = body["matrix"]
+        parts = [slice(start, end) for start, end in pairwise(matrix["starts"])]
+        return [{"indices": matrix["indices"][part], "values": matrix["values"][part]} for part in parts]
     return body["weights"] if isinstance(body["weights"], list) else [body["weights"]]

@@ -30,6 +30,7 @@ from tests.engine.worlds import (
     SCHEMA,
     TABLES,
     Vector,
+    matrix,
     memory_of,
     people,
     planned,
@@ -230,6 +231,82 @@ def test_one_number_beyond_the_clip_is_the_clip_to_the_step(item: dict[str, Any]
     one = 2**-plan.grid_log2
     assert plan.clip_squared_steps == one**2
     assert vectors(plan, memory) == {3: (one**2, {0: sign * one})}
+
+
+MATRIX = matrix("item", {5: 1, 7: 2}, {5: -3}, {7: 4, 9: 1})
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "expected"),
+    [
+        ([5], {}, {0: 1, 1: -3}),
+        ([5, 7, 7], {}, {0: 5, 1: -3, 2: 8}),
+        ([9, None, 999], {}, {2: 1}),
+        ([None, 8], {}, {}),
+        ([5, 7], {"group_by": ["online"]}, {3: 3, 4: -3, 5: 4}),
+        ([5, 7], {"where": {"ge": [{"col": "amount"}, 1]}}, {0: 2, 2: 4}),
+        ([5, 7, 9, 9], {"per_individual": {"rows": 2}}, {0: 3, 1: -3, 2: 4}),
+        ([8, 9, 9], {"per_individual": {"rows": 2}}, {2: 1}),  # the first row weighs nothing
+    ],
+)
+def test_a_row_adds_the_column_of_its_value(items: list[Any], more: dict[str, Any], expected: dict[int, int]) -> None:
+    """One entry for each functional that weighs its value; none for another value, and none for NULL."""
+    events = [(3, {"item": item, "amount": number, "online": True}) for number, item in enumerate(items)]
+    for beside in ([], [{"sum": {"column": "amount"}}]):
+        query = {"version": 1, "from": "visits", "select": [MATRIX, *beside], "noise": {"sigma": 9}}
+        plan = planned(query | more)
+        assert plan is not None
+        ((_, found),) = [*vectors(plan, memory_of({3: PERSON}, [events])).values()] or [(0, {})]
+        block = plan.layout.block
+        only = {place % block + place // block * 3: value for place, value in found.items() if place % block < 3}
+        assert only == expected
+
+
+@pytest.mark.parametrize("clip", [None, 1.5])
+@pytest.mark.parametrize("functionals", [[{1: 3}], [{1: 3}, {2: -1}], [{1: 3}, {1: -4, 2: 1}]])
+def test_a_matrix_of_people_is_one_entry_or_several(functionals: list[dict[Any, float]], clip: float | None) -> None:
+    """One number is clipped to the step; where a value has several, the vector is scaled."""
+    query = {"version": 1, "select": [matrix("area", *functionals)], "noise": {"sigma": 9}}
+    plan = planned(query | ({} if clip is None else {"per_individual": {"l2_clip": clip}}))
+    assert plan is not None
+    grid = 2**plan.grid_log2
+    ((_, found),) = vectors(plan, memory_of({3: PERSON, 9: PERSON | {"area": 4}})).values()
+    asked = {place: weights[1] for place, weights in enumerate(functionals) if 1 in weights}
+    longest = sum(weight**2 for weight in asked.values()) ** 0.5
+    wanted = {place: weight * min(1, (clip or longest) / longest) for place, weight in asked.items()}
+    assert {place: value * grid for place, value in found.items()} == pytest.approx(wanted, abs=2 * grid)
+    if len(asked) == 1 and clip is not None:
+        assert found == {0: clip / grid}
+
+
+@pytest.mark.parametrize("values", [[9, 5], [5, 999, 9], [0, 5, 1, 9]])
+def test_listed_values_are_counted_in_their_order(values: list[int]) -> None:
+    """As the whole histogram counts them, and another value nowhere."""
+    events = [(3, {"item": item}) for item in (5, 5, 9, 7, None)]
+    whole, listed = (
+        planned({"version": 1, "from": "visits", "select": [{"histogram": body}], "noise": {"sigma": 9}})
+        for body in ({"column": "item"}, {"column": "item", "values": values})
+    )
+    assert whole is not None
+    assert listed is not None
+    memory = memory_of({3: PERSON}, [events])
+    ((_, every),) = block_sums(whole, memory)
+    ((_, some),) = block_sums(listed, memory)
+    assert some == {place: every[value] for place, value in enumerate(values) if value in every}
+
+
+def block_sums(plan: Plan, memory: DatasetMemory) -> list[tuple[int, dict[int, int]]]:
+    """Each individual's slot and vector; entries at one coordinate add up."""
+    found = []
+    for block in contributions(plan, memory):
+        owners = np.arange(block.slots.size) if block.owners is None else block.owners
+        for place, slot in enumerate(block.slots.tolist()):
+            total: dict[int, int] = {}
+            own = owners == place
+            for coordinate, value in zip(block.coordinates[own].tolist(), block.values[own].tolist(), strict=True):
+                total[coordinate] = total.get(coordinate, 0) + value
+            found.append((slot, total))
+    return found
 
 
 def test_rows_that_cancel_touch_no_individual() -> None:

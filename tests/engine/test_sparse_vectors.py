@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.errors import BrokenInvariant
-from service.engine.sparse_vectors import Entries, folded
+from service.engine.sparse_vectors import Entries, RowEntries, folded, side_by_side
 
 DIMENSIONS = st.sampled_from([1, 2, 7, 2**20])
 OWNERS = st.lists(st.integers(0, 5), max_size=12).map(sorted)
@@ -94,3 +94,22 @@ def test_a_clip_that_cannot_bind_is_checked() -> None:
     """The charge must be for what is added, so a vector beyond the public bound stops everything."""
     with pytest.raises(BrokenInvariant):
         entries([1], [0], [4]).contributions(dimension=1, norm_squared_max=15, clip_binds=False)
+
+
+@given(data=st.data(), rows=st.integers(0, 6), parts=st.integers(1, 3))
+def test_parts_of_rows_come_together_row_by_row(data: st.DataObject, rows: int, parts: int) -> None:
+    """Each row's entries of the first part, then those of the second; none of them go to another row."""
+    owners = sorted(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
+    lists = [[data.draw(st.lists(st.integers(1, 99), max_size=3)) for _ in range(rows)] for _ in range(parts)]
+    made = [
+        RowEntries(
+            counts=np.array([len(row) for row in part], dtype=np.int64),
+            coordinates=np.array([entry for row in part for entry in row], dtype=np.int64),
+            values=np.array([-entry for row in part for entry in row], dtype=np.int64),
+        )
+        for part in lists
+    ]
+    found = side_by_side(made, np.array(owners, dtype=np.int64))
+    wanted = [(owners[row], entry) for row in range(rows) for part in lists for entry in part[row]]
+    assert list(zip(found.owners.tolist(), found.coordinates.tolist(), strict=True)) == wanted
+    assert found.values.tolist() == [-entry for _, entry in wanted]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from service.core.arrays import uniform
 from service.engine.errors import BrokenInvariant
 from service.engine.memory import DatasetMemory
-from service.engine.terms import Unit, Value, groups_of, stacked, terms_of
+from service.engine.terms import SingleTerm, Spread, Unit, Value, groups_of, stacked, terms_of
 from service.query.coding import Coding
-from service.query.plan import Plan
-from tests.engine.worlds import SCHEMA, planned
+from service.query.plan import Functionals, Plan
+from tests.engine.worlds import SCHEMA, matrix, planned
 
 CODINGS = DatasetMemory(SCHEMA).codings("people")
 ROWS = 3
@@ -27,6 +27,11 @@ def reconcile_plan(**fields: Any) -> Plan:
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 10.0}} | fields)
     assert plan is not None
     return plan
+
+
+def singles_of(plan: Plan) -> list[SingleTerm]:
+    """The terms of one entry each."""
+    return [term for term in terms_of(plan, CODINGS, rows_max=1) if not isinstance(term, Spread)]
 
 
 @given(
@@ -56,7 +61,7 @@ def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
     }
     bases = groups_of(plan, CODINGS).bases(columns, ROWS)
     assert bases.tolist() == [7, 28, 21]
-    terms = terms_of(plan, CODINGS, rows_max=1)
+    terms = singles_of(plan)
     places = [term.coordinates(columns, bases).tolist() for term in terms]
     assert places == [[7, 28, 21], [12, 29, 24], [13, 34, 27]]
     values = [term.values(columns, ROWS).tolist() for term in terms]
@@ -70,7 +75,7 @@ def test_coordinates_are_row_major_and_items_follow_each_other() -> None:
 def test_null_is_known_to_be_none() -> None:
     """A term without a column has no NULL, and one with a column has one: the code above the domain."""
     select = [{"count": {}}, {"histogram": {"column": "area"}}, {"sum": {"column": "level"}}]
-    stack = stacked(terms_of(reconcile_plan(select=select), CODINGS, rows_max=1), CODINGS)
+    stack = stacked(singles_of(reconcile_plan(select=select)), CODINGS)
     nulls = {name: np.array([0, CODINGS[name].null_code], dtype=CODINGS[name].dtype) for name in ("area", "level")}
     assert stack.known(stack.codes(nulls, 2)).tolist() == [[True, True], [True, False], [True, False]]
     swapped = nulls | {"area": nulls["area"][::-1]}
@@ -112,3 +117,80 @@ def test_a_grid_coarser_than_a_columns_steps_by_63_bits_is_refused() -> None:
     plan = replace(reconcile_plan(select=[{"sum": {"column": "spend"}}]), grid_log2=-30)
     with pytest.raises(BrokenInvariant, match="too coarse for the column"):
         terms_of(plan, codings, rows_max=1)
+
+
+def spread_of(plan: Plan, rows_max: int = 1) -> Spread:
+    """The term of a plan of one matrix."""
+    codings = {**CODINGS, **{name: column.coding for name, column in plan.columns.items()}}
+    (term,) = terms_of(plan, codings, rows_max=rows_max)
+    assert isinstance(term, Spread)
+    return term
+
+
+def test_a_row_has_the_entries_of_its_value_at_its_group() -> None:
+    """In the order of the functionals; a place that is NULL has none."""
+    select = [matrix("area", {4: 3, 1: 1}, {1: -2}, {1: 5, 0: 7})]
+    term = spread_of(reconcile_plan(select=select))
+    codes = {"linear(area) 0": np.array([2, 3, 1, 0, 1], dtype=np.uint8)}  # areas 4, NULL, 1, 0 and 1
+    found = term.entries(codes, np.array([0, 3, 6, 9, 0]))
+    assert found.counts.tolist() == [1, 0, 3, 1, 3]
+    assert found.coordinates.tolist() == [0, 6, 7, 8, 11, 0, 1, 2]
+    assert found.values.tolist() == [3, 1, -2, 5, 7, 1, -2, 5]
+    assert term.most == 3
+    assert term.entries(codes, uniform(0, 5)).coordinates.tolist() == [0, 0, 1, 2, 2, 0, 1, 2]
+
+
+@given(weights=st.lists(st.integers(-(2**22), 2**22), min_size=4, max_size=4), grid_log2=st.integers(-30, 1))
+def test_weights_are_rounded_half_up_and_zeros_are_gone(weights: list[int], grid_log2: int) -> None:
+    """On every grid: a weight that is zero there has no entry."""
+    exact = [Fraction(5), *(Fraction(weight, 2**20) for weight in weights)]
+    plan = reconcile_plan(select=[matrix("area", {area: float(weight) for area, weight in enumerate(exact)})])
+    term = spread_of(replace(plan, grid_log2=grid_log2))
+    wanted = [floor(weight / Fraction(2) ** grid_log2 + Fraction(1, 2)) for weight in exact if weight != 0]
+    found = [
+        term.entry_values[start : start + count].tolist() for start, count in zip(term.starts, term.counts, strict=True)
+    ]
+    assert found == [*([value] if value != 0 else [] for value in wanted), []]
+
+
+@pytest.mark.parametrize(
+    ("change", "rows_max", "message"),
+    [
+        ({"grid_log2": -59}, 1, r"2\^61"),
+        ({"grid_log2": -57}, 2, None),
+        ({"grid_log2": -57}, 9, r"2\^61"),
+        ({"grid_log2": 63}, 1, "too coarse for the weights"),
+    ],
+)
+def test_the_bounds_of_a_matrix_are_checked_on_public_numbers(
+    change: dict[str, Any], rows_max: int, message: str | None
+) -> None:
+    """Its largest weight is 7."""
+    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    if message is None:
+        assert spread_of(replace(plan, **change), rows_max).most == 2
+        return
+    with pytest.raises(BrokenInvariant, match=message):
+        spread_of(replace(plan, **change), rows_max)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_matrix_of_another_size_is_refused(size: int) -> None:
+    """It would reach into another item's coordinates."""
+    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    (item,) = plan.items
+    larger = replace(plan, items=(replace(item, size=size),))
+    if size >= 2:
+        assert spread_of(larger).most == 2
+        return
+    with pytest.raises(BrokenInvariant, match="not as large as it says"):
+        spread_of(larger)
+
+
+def test_a_matrix_of_other_values_is_refused() -> None:
+    """A value would have no place in it."""
+    plan = reconcile_plan(select=[matrix("area", {4: 7, 1: 1}, {1: -2})])
+    (item,) = plan.items
+    assert isinstance(item, Functionals)
+    with pytest.raises(BrokenInvariant, match="not as large as it says"):
+        spread_of(replace(plan, items=(replace(item, column="area"),)))

@@ -141,6 +141,22 @@ _GROUPS: dict[str, list[Any]] = {
         {"bucket": {"column": "people.born", "by": "year"}},
     ],
 }
+_LISTED: dict[str, list[tuple[str, list[Any]]]] = {
+    "people": [("country", ["DK", "NO"]), ("level", [3, -2, 0]), ("born", ["2000-01-02", "1999-12-30"])],
+    "visits": [("item", [999, 0, *range(5, 900)]), ("amount", [1]), ("people.member", [True, False])],
+}
+
+
+def matrix(column: str, *functionals: dict[Any, float]) -> dict[str, Any]:
+    """The item of functionals by the values of a column."""
+    starts = [0]
+    for functional in functionals:
+        starts.append(starts[-1] + len(functional))
+    values = [weight for functional in functionals for weight in functional.values()]
+    indices = [index for functional in functionals for index in functional]
+    return {"linear": {"column": column, "matrix": {"starts": starts, "indices": indices, "values": values}}}
+
+
 _COUNTS: list[dict[str, Any]] = [{"count": {}}, {"count_individuals": {}}]
 _ITEMS: dict[str, list[dict[str, Any]]] = {
     "people": _COUNTS
@@ -154,8 +170,13 @@ _ITEMS: dict[str, list[dict[str, Any]]] = {
             }
         },
         {"linear": {"column": "level", "weights": {"indices": [-2, 3], "values": [1, 1]}}},
+        matrix("level", {-2: 1, 3: -2}, {}, {0: 4}, {3: 1, 1: 0, -2: 7}),
+        matrix("born", {"1999-12-31": 0.5, "2000-01-02": -1.5}, {"2000-01-02": 2}),
+        matrix("area", {4: 3}, {1: 5}),
+        matrix("country", {"SE": 2, "DK": -1}),
     ]
-    + [{"histogram": {"column": name}} for name in ("area", "member", "born")],
+    + [{"histogram": {"column": name}} for name in ("area", "member", "born")]
+    + [{"histogram": {"column": name, "values": values}} for name, values in _LISTED["people"]],
     "visits": _COUNTS
     + [{"sum": {"column": name}} for name in ("amount", "cost", "people.level")]
     + [{"sum": {"of": value}} for value in _CALCULATED["visits"]]
@@ -164,7 +185,14 @@ _ITEMS: dict[str, list[dict[str, Any]]] = {
         {"linear": {"column": "item", "weights": {"indices": [998, 0, 2], "values": [-3, 2, 5]}}},
         {"linear": {"column": "item", "weights": {"indices": [1, 999], "values": [0.5, -0.25]}}},
     ]
-    + [{"histogram": {"column": "item"}}],
+    + [{"histogram": {"column": "item"}}]
+    + [
+        matrix("item", {998: 1, 0: 2}, {0: -2, 999: 1}, {1: 3}),
+        matrix("item", *({item: item % 3 - 0.75} for item in range(0, 1000, 2))),
+        matrix("people.country", {"NO": 1, "DK": 1}, {"DK": -1}),
+        matrix("amount", {-3: 1.25}, {0: 1, 1: 1}, {1: -1, 2: 2.5}),
+    ]
+    + [{"histogram": {"column": name, "values": values}} for name, values in _LISTED["visits"]],
 }
 
 Row = dict[str, Any]
@@ -251,8 +279,8 @@ def _vectors_of(block: Contributions) -> dict[int, Vector]:
     entries: list[dict[int, int]] = [{} for _ in block.slots]
     owners = range(block.slots.size) if block.owners is None else block.owners.tolist()
     for owner, coordinate, value in zip(owners, block.coordinates.tolist(), block.values.tolist(), strict=True):
-        assert coordinate not in entries[owner]
-        entries[owner][coordinate] = value
+        assert value != 0
+        entries[owner][coordinate] = entries[owner].get(coordinate, 0) + value  # a tally lists row by row
     return dict(zip(block.slots.tolist(), zip(block.norms_squared.tolist(), entries, strict=True), strict=True))
 
 

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from service.core.contribution import Contributions
 from service.core.release import Release, answer
 from service.engine import evaluate as engine
+from service.engine import tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from tests.core.injected import seeded
-from tests.engine.worlds import ROWS_MAX, VALUES, Row, memory_of, people, planned, queries, uploaded, visits
+from tests.engine.worlds import ROWS_MAX, VALUES, Row, matrix, memory_of, people, planned, queries, uploaded, visits
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,32 @@ TYPES: dict[str, dict[str, Any]] = {
         ],
         "group_by": ["online"],
         "per_individual": {"l2_clip": 4.0},
+    },
+    "matrix": {
+        "select": [matrix("level", {-2: 0.5, 0: 1, 3: 1}, {0: -2, 2: 1}, {1: 3, 3: -1.25}), {"count": {}}],
+        "group_by": ["member"],
+        "per_individual": {"l2_clip": 1.75},
+    },
+    "matrix_of_events": {
+        "from": "visits",
+        "select": [matrix("amount", *({n: 1, -n: n % 3 - 0.5, 0: 2} for n in range(1, 4)))],
+        "group_by": ["people.country"],
+        "per_individual": {"l2_clip": 4.5},
+    },
+    "matrices_of_events": {
+        "from": "visits",
+        "select": [
+            matrix("amount", {0: 1, 3: 1, -1: 3}, {1: -1, -3: 2, 2: 1}),
+            matrix("people.area", {4: 3}, {0: 1, 1: 1}),
+        ],
+        "per_individual": {"rows": 4},
+    },
+    "listed": {"select": [{"histogram": {"column": "area", "values": [4, 0, 1]}}]},
+    "listed_events": {
+        "from": "visits",
+        "select": [{"histogram": {"column": "amount", "values": [3, -1, 0]}}, {"sum": {"column": "cost"}}],
+        "group_by": ["online"],
+        "per_individual": {"l2_clip": 2.5},
     },
     "events_once": {
         "from": "visits",
@@ -158,6 +185,7 @@ def runs_of(rows: int | None) -> Iterator[None]:
         if rows is not None:
             patch.setattr(engine, "STRETCH_ROWS", rows)
             patch.setattr(engine, "rows_in_run", lambda **_: rows)
+            patch.setattr(tallies, "TALLY_ROWS", rows)
         yield
 
 

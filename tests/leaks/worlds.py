@@ -66,6 +66,25 @@ SESSION: list[dict[str, Any]] = [
         **CLIPPED,
     },
     {
+        "select": [
+            {
+                "linear": {
+                    "column": "item",
+                    "matrix": {"starts": [0, 2, 2, 5], "indices": [1, 7, 7, 2, 3], "values": [1, -0.5, 2, 1, 0.25]},
+                }
+            }
+        ],
+        "from": "visits",
+        "group_by": ["people.country"],
+        "noise": {"share": 0.001},
+        **CLIPPED,
+    },
+    {
+        "select": [{"histogram": {"column": "country", "values": ["SE"]}}, {"count": {}}],
+        "where": {"lt": [{"col": "age"}, 70]},
+        "noise": {"sigma": 30.0},
+    },
+    {
         "select": [{"sum": {"of": {"mul": [{"col": "age"}, {"abs": {"sub": [{"col": "spend"}, 250]}}]}}}],
         "where": {"or": [{"is_null": {"col": "country"}}, {"lt": [{"col": "age"}, {"col": "spend"}]}]},
         "group_by": [{"bin": {"column": "age", "edges": [0, 40, 120]}}],

@@ -67,6 +67,10 @@ CALCULATED: list[dict[str, Any]] = [
     {"mul": [{"col": "spend"}, {"sub": [AGE, 1.5]}]},
     {"abs": {"clip": [LEVEL, -1, 2]}},
 ]
+MATRICES: list[dict[str, Any]] = [
+    {"starts": [0, 2, 2, 3], "indices": [40, 41, 40], "values": [1, -3, 7]},
+    {"starts": [0, 1, 3], "indices": [7, 7, 8], "values": [0.5, 1e6, -2.25]},
+]
 COMPARED: list[dict[str, Any]] = [{"lt": [LEVEL, AGE]}, {"ne": [{"col": "country"}, {"col": "country"}]}]
 PARTS: list[dict[str, Any]] = [
     {"bin": {"column": "age", "edges": [0, 18, 65.5, 120]}},
@@ -149,6 +153,8 @@ def _queries_of_people() -> st.SearchStrategy[dict[str, Any]]:
         + [{"sum": {"of": value}} for value in CALCULATED]
         + [{"linear": {"column": "country", "weights": {"indices": ["SE", "DK"], "values": [1, -2.5]}}}]
         + [{"linear": {"column": "area", "weights": [{"indices": [n], "values": [n]} for n in (1, 4)]}}]
+        + [{"linear": {"column": "age", "matrix": matrix}} for matrix in MATRICES]
+        + [{"histogram": {"column": "country", "values": ["DK", "NO"]}}]
     )
     names = ["country", "member", "level", *PARTS]
     groups = st.lists(st.sampled_from(names), unique_by=lambda key: str(key).partition("edges")[0], max_size=3)
@@ -164,6 +170,8 @@ def _queries_of_visits() -> st.SearchStrategy[dict[str, Any]]:
             {"sum": {"column": "day"}},
             {"sum": {"column": "paid"}},
             {"histogram": {"column": "day"}},
+            {"histogram": {"column": "item", "values": [99_999, 0]}},
+            {"linear": {"column": "item", "matrix": MATRICES[1]}},
         ]
     )
     days = st.integers(-10, 400).map(lambda day: {"le": [{"col": "day"}, day]})

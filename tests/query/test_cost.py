@@ -115,6 +115,25 @@ def test_a_query_of_events_costs_more_where_more_rows_are_declared() -> None:
     assert few.time_ns + 9_000 * SPEED.leaf_row < many.time_ns
 
 
+VISITS_OF_DAYS: dict[str, Any] = {
+    "from_": "visits",
+    "select": [{"sum": {"column": "day"}}],
+    "per_individual": {"l2_clip": 1},
+}
+
+
+def matrix(column: str, *functionals: list[int]) -> dict[str, Any]:
+    """A query of visits: of each functional the values that weigh 1."""
+    starts = [sum(map(len, functionals[:number])) for number in range(len(functionals) + 1)]
+    indices = [index for functional in functionals for index in functional]
+    entries = {"starts": starts, "indices": indices, "values": [1] * len(indices)}
+    return {
+        "from_": "visits",
+        "select": [{"linear": {"column": column, "matrix": entries}}],
+        "per_individual": {"l2_clip": 1},
+    }
+
+
 MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("an item", {}, {"select": [{"count": {}}, {"sum": {"column": "age"}}]}),
     (
@@ -142,6 +161,13 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         "a functional",
         {"from_": "visits", "select": [{"sum": {"column": "day"}}]},
         {"from_": "visits", "select": [{"linear": {"column": "day", "weights": {"indices": [1], "values": [364]}}}]},
+    ),
+    ("a matrix", VISITS_OF_DAYS, matrix("day", [1, 2])),
+    ("another weight of a matrix", matrix("day", [1], [2]), matrix("day", [1], [2, 3])),
+    (
+        "listed values",
+        VISITS_OF_DAYS | {"select": [{"histogram": {"column": "day"}}]},
+        VISITS_OF_DAYS | {"select": [{"histogram": {"column": "day", "values": list(range(364))}}]},
     ),
     ("a bin", {"group_by": ["country"]}, {"group_by": ["country", {"bin": {"column": "age", "edges": [0, 9]}}]}),
     (
@@ -204,6 +230,7 @@ PRICED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a count in one group", VISITS | {"group_by": ["one"]}, {"entry"}),
     ("items of events", VISITS | {"select": [{"count": {}}, {"sum": {"column": "paid"}}]}, {"entry"}),
     ("a count of people", {}, set()),
+    ("listed values of people", {"select": [{"histogram": {"column": "age", "values": [1, 9]}}]}, {"scatter_entry"}),
     ("a histogram of people", {"select": [{"histogram": {"column": "age"}}]}, {"scatter_entry"}),
     ("items of people", {"select": [{"count": {}}, {"sum": {"column": "age"}}]}, {"entry"}),
 ]
@@ -221,6 +248,19 @@ def test_a_row_is_priced_by_what_the_engine_does_with_it(asked: dict[str, Any], 
         slower = cost(query(**asked), schema=schema, speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
         items = len(asked.get("select", [{}]))
         assert slower.time_ns - at_all == (rows * items if name in names else 0)
+
+
+@pytest.mark.parametrize(
+    ("functionals", "most"),
+    [([[1], [2, 3]], 1), ([[1, 2], [2]], 2), ([[1], [1], [1, 2]], 3), ([[n] for n in range(64)], 1)],
+)
+def test_a_row_of_a_matrix_is_priced_by_the_most_weights_of_one_value(functionals: list[list[int]], most: int) -> None:
+    """Whichever value it has; and each weight once more, for putting it into its place."""
+    asked = matrix("day", *functionals)
+    rows, weights = SCHEMA.table("visits").rows_max(CAPACITY), sum(map(len, functionals))
+    for name, count in (("entry", rows * most + weights), ("clipped_entry", rows * most)):
+        slower = cost(query(**asked), speed=replace(SPEED, **{name: getattr(SPEED, name) + 1}))
+        assert slower.time_ns - cost(query(**asked)).time_ns == count
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.query.formulas import Weighted
+from service.query.formulas import Placed, Weighted
+from service.query.layout import Functionals
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.predicate import All, Among, Conjunction, Disjunction, Predicate, Within
@@ -112,3 +113,166 @@ def test_a_query_has_a_bounded_number_of_functionals() -> None:
     asked = query(select=[{"count": {}}, {"linear": {"column": "area", "weights": weights}}])
     with pytest.raises(QueryProblem, match="more than 64 items and functionals"):
         compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+
+
+def compiled(*select: dict[str, Any], **more: Any) -> Plan:
+    """The plan of some items."""
+    asked = query(select=list(select), **more)
+    return compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+
+
+def matrix(column: str, starts: list[Any], indices: list[Any], values: list[Any]) -> dict[str, Any]:
+    """The item of a matrix."""
+    return {"linear": {"column": column, "matrix": {"starts": starts, "indices": indices, "values": values}}}
+
+
+def dense(item: Functionals, codes: tuple[int, ...]) -> dict[tuple[int, int], Fraction]:
+    """The weights that are not zero, by functional and code."""
+    found = {}
+    for number, code in enumerate(codes):
+        for place in range(item.matrix.starts[number], item.matrix.starts[number + 1]):
+            weight = item.matrix.steps[place] * Fraction(2) ** item.matrix.step_log2
+            found[item.matrix.functionals[place], code] = weight
+    return found
+
+
+WEIGHTS = st.dictionaries(
+    st.tuples(st.integers(0, 3), st.integers(0, 4)),
+    st.sampled_from([0.0, 1.0, -2.0, 7.0]) | st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-3),
+    min_size=1,
+).filter(lambda weights: any(weights.values()))
+
+
+@given(WEIGHTS)
+def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int, int], float]) -> None:
+    """The same weights by value, each within 2^-51 of the largest; the bound is the longest column and no more."""
+    ordered = sorted(weights)
+    starts = [sum(functional < number for functional, _ in ordered) for number in range(5)]
+    item = matrix("area", starts, [code for _, code in ordered], [weights[place] for place in ordered])
+    plan_ = compiled(item, noise={"share": 0.5})
+    (found,) = plan_.items
+    assert isinstance(found, Functionals)
+    formula = plan_.columns[found.column].formula
+    assert isinstance(formula, Placed)
+    exact = {place: Fraction(weight) for place, weight in weights.items() if weight != 0}
+    kept, largest = dense(found, formula.codes), max(abs(weight) for weight in exact.values())
+    assert list(formula.codes) == sorted({code for _, code in kept})
+    assert all(abs(kept.get(place, 0) - weight) <= largest / 2**52 for place, weight in exact.items())
+    squared = [sum(weight**2 for (_, at), weight in kept.items() if at == code) for code in range(5)]
+    assert plan_.l2_clip == pytest.approx(float(max(squared)) ** 0.5, rel=1e-15)
+    assert found.matrix.most == max(sum(at == code for _, at in kept) for code in range(5))
+    assert (found.size, plan_.dimension, plan_.has_one_norm) == (4, 4, False)
+
+
+def test_the_bound_is_the_longest_column_times_the_rows() -> None:
+    """Not the largest weight in every functional: of 64 functionals of different values a row is in one."""
+    disjoint = matrix("item", list(range(65)), list(range(64)), [3] * 64)
+    shared = matrix("item", list(range(65)), [7] * 64, [3] * 64)
+    for item, longest in ((disjoint, 3), (shared, 24)):
+        noise = {"rho": 0.01}
+        assert compiled(item, from_="visits", per_individual={"rows": 5}, noise=noise).l2_clip == 5 * longest
+
+
+def test_a_matrix_beside_other_items_adds_as_a_square() -> None:
+    """A column of (3, 4) and a count."""
+    both = compiled(matrix("area", [0, 1, 2], [2, 2], [3, 4]), {"count": {}})
+    assert both.l2_clip == 26**0.5
+    assert (both.grid_log2, both.clip_squared_steps) == (0, 26)
+    assert [label["select"] for label in both.labels] == ["linear(area)[0]", "linear(area)[1]", "count"]
+
+
+def test_rows_with_other_values_are_not_looked_at() -> None:
+    """The list of a matrix or of a histogram stands beside the conditions, unless another item or `rows` needs all."""
+    item = matrix("area", [0, 2, 3], [4, 1, 2], [1, 0, 2])
+    listed = {"histogram": {"column": "country", "values": ["DK", "NO"]}}
+    assert compiled(item).predicate == Among("area", (2, 4))
+    assert compiled(listed, where={"ge": [{"col": "age"}, 40]}).predicate == Conjunction(
+        (Within("age", 40, 120), Among("country", (0, 2)))
+    )
+    assert compiled(item, listed).predicate == Disjunction((Among("area", (2, 4)), Among("country", (0, 2))))
+    assert compiled(item, {"count": {}}).predicate == All()
+    assert compiled(listed, {"histogram": {"column": "country"}}).predicate == All()
+    visits = {"histogram": {"column": "day", "values": [5]}}
+    assert compiled(visits, from_="visits", per_individual={"rows": 5}).predicate == All()
+
+
+def test_a_listed_histogram_is_one_coordinate_a_value() -> None:
+    """In the order of the list, named as the schema names them."""
+    plan_ = compiled({"histogram": {"column": "age", "values": [40.0, 7]}}, group_by=["member"])
+    assert plan_.labels[:2] == [{"member": False, "select": "histogram(age)", "age": age} for age in (40, 7)]
+    assert (plan_.dimension, plan_.clip_squared_steps, plan_.has_one_norm) == (4, 1, True)
+
+
+def test_many_functionals_are_one_item() -> None:
+    """1,000 of them, in 100 groups beside 63 other items; more coordinates than 2^20 are refused."""
+    starts = list(range(1001))
+    many = matrix("age", starts, [n % 121 for n in range(1000)], [1] * 1000)
+    assert compiled(many, group_by=["level"]).dimension == 6000
+    with pytest.raises(QueryProblem, match="more than 1048576 coordinates"):
+        compiled(many, group_by=["level", {"bin": {"column": "spend", "width": 2}}])
+
+
+REFUSED_MATRICES: list[tuple[dict[str, Any], str, str]] = [
+    (matrix("area", [0, 2], [1, 5], [1, 1]), "linear.matrix.indices[1]", "must be an integer from 0 to 4"),
+    (matrix("area", [0, 1, 3], [1, 1, 1], [1, 1, 1]), "linear.matrix.indices[2]", "is listed a second time: 1"),
+    (matrix("age", [0, 1], [121], [1]), "linear.matrix.indices[0]", "is no value of the column"),
+    (matrix("age", [0, 1], [1.5], [1]), "linear.matrix.indices[0]", "is no value of the column"),
+    (matrix("spend", [0, 1], [1], [1]), "linear.column", "'spend' is a real column"),
+    (matrix("area", [0, 1], [1], [1, 2]), "linear.matrix", "must have as many values as indices"),
+    (matrix("area", [0, 1], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (matrix("area", [1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (matrix("area", [], [1], [1]), "linear.matrix", "must have starts from 0 to the number of indices"),
+    (matrix("area", [0, 2, 1, 2], [1, 2], [1, 2]), "linear.matrix", "must have starts that never decrease"),
+    (matrix("area", [0, -1, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be at least 0"),
+    (matrix("area", [0, 0.5, 2], [1, 2], [1, 2]), "linear.matrix.starts[1]", "must be a valid integer"),
+    (matrix("area", [0, 0], [], []), "linear.matrix.indices", "must not be empty"),
+    (matrix("area", [0, 1], [1], [0]), "linear.matrix.values", "must not all be zero"),
+    (matrix("area", [0, 1], [1], [1e31]), "linear.matrix.values[0]", "must be at most"),
+    (
+        matrix("area", [0, 1, 2], [1, 1], [0.1, 1e-16]),
+        "linear.matrix.values",
+        "of functional 1 would be lost in rounding beside the others",
+    ),
+    (
+        matrix("area", [0, 1, 2], [1, 1], [1000.5, 1e-9]),
+        "",
+        "would be lost in rounding beside the rest of select; ask it in a query of its own",
+    ),
+    ({"linear": {"column": "area"}}, "linear", "must have either weights or matrix"),
+    ({"histogram": {"column": "area", "values": []}}, "histogram.values", "must not be empty"),
+    ({"histogram": {"column": "area", "values": [1, 7]}}, "histogram.values[1]", "must be an integer from 0 to 4"),
+    ({"histogram": {"column": "age", "values": [1, 7, 1.0]}}, "histogram.values[2]", "is listed a second time"),
+    (
+        {"histogram": {"column": "country", "values": ["NO", "XX"]}},
+        "histogram.values[1]",
+        "must be a declared category",
+    ),
+    ({"histogram": {"column": "spend", "values": [1]}}, "histogram.column", "'spend' is a real column"),
+]
+
+
+@pytest.mark.parametrize(("item", "field", "message"), REFUSED_MATRICES)
+def test_a_matrix_or_list_that_does_not_fit_is_named(item: dict[str, Any], field: str, message: str) -> None:
+    """By its place."""
+    with pytest.raises(QueryProblem) as refused:
+        compiled(item)
+    error = refused.value.errors[0]
+    assert error.field == f"select[0].{field}".removesuffix(".")
+    assert message in error.message
+
+
+def test_a_functional_that_the_grid_would_lose_is_refused_and_a_weight_is_not() -> None:
+    """The first has 256 steps on no grid that the clip allows; a small weight beside a large one is only rounded."""
+    with pytest.raises(QueryProblem, match="would be lost in rounding"):
+        compiled(matrix("area", [0, 1, 2], [1, 1], [1000.5, 1e-5]))
+    assert compiled(matrix("area", [0, 2], [1, 2], [1000.5, 1e-5])).dimension == 1
+
+
+def test_a_canonical_form_is_no_larger_than_a_query_may_be() -> None:
+    """It is read again when an answer is verified; `1e20` is 21 digits there."""
+    indices = list(range(10_000))
+    long = {"linear": {"column": "item", "weights": {"indices": indices, "values": [1e20] * 10_000}}}
+    assert len(body(query(select=[long])).replace(b"1e+20", b"1e20")) < 2**17
+    with pytest.raises(QueryProblem) as refused:
+        compiled(long, from_="visits", per_individual={"l2_clip": 1e20}, noise={"rho": 0.01})
+    assert refused.value.errors[0].field == "body"

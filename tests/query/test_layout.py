@@ -2,8 +2,11 @@
 
 from itertools import product
 
-from service.query.layout import Count, Histogram, Layout, Sum, domain_of
+import numpy as np
+
+from service.query.layout import Count, Functionals, Histogram, Layout, ListedValues, Sum, domain_of, entries_of_row
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn
+from service.query.sparse_matrix import Triples, matrix_of
 
 COUNTRY = CategoryColumn(type="category", categories=("NO", "SE"))
 MEMBER = BooleanColumn(type="boolean")
@@ -62,6 +65,48 @@ def test_without_groups_there_is_one_block() -> None:
                 }
             ]
         }
+    ]
+
+
+def functionals(size: int, rows: list[int], codes: list[int]) -> Functionals:
+    """The item of a matrix of ones."""
+    places, values = np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64)
+    _, matrix = matrix_of(Triples(functionals=places, codes=values, weights=np.ones(len(rows))))
+    return Functionals(column="linear(item) 0", size=size, name="linear(item)", matrix=matrix)
+
+
+def test_functionals_are_named_by_their_numbers() -> None:
+    """Also those that weigh nothing; the axis has one line for all."""
+    layout = Layout(groups=(("member", MEMBER),), items=((Count(), None), (functionals(3, [0, 2], [5, 5]), None)))
+    names = ["count", "linear(item)[0]", "linear(item)[1]", "linear(item)[2]"]
+
+    assert layout.labels() == [{"member": member, "select": name} for member in (False, True) for name in names]
+    assert layout.axes()[1] == {
+        "select": [{"select": "count", "offset": 0, "size": 1}, {"select": "linear(item)", "offset": 1, "size": 3}]
+    }
+
+
+def test_a_row_has_as_many_entries_as_its_value_has_weights() -> None:
+    """At most those of the value that has most, and one for each other item."""
+    assert entries_of_row([Count(), Sum(column="spend")]) == 2
+    assert entries_of_row([functionals(9, [0, 2, 8, 1], [5, 5, 5, 4])]) == 3
+    assert entries_of_row([functionals(9, [0, 2], [5, 4]), Count()]) == 2
+
+
+def test_listed_values_are_in_their_own_order() -> None:
+    """In labels and, up to 1,000 of them, in the axis."""
+
+    def layout(values: tuple[int, ...]) -> Layout:
+        item = Histogram(column="histogram(item) 0", size=len(values), name="item")
+        return Layout(groups=(), items=((item, ListedValues(of=ITEM, values=values)),))
+
+    assert layout((2, 0)).labels() == [{"select": "histogram(item)", "item": item} for item in (2, 0)]
+    axis = {"select": "histogram(item)", "offset": 0, "size": 2}
+    assert layout((2, 0)).axes() == [
+        {"select": [axis | {"values": {"column": "item", "size": 2, "categories": [2, 0]}}]}
+    ]
+    assert layout(tuple(range(1001))).axes() == [
+        {"select": [axis | {"size": 1001, "values": {"column": "item", "size": 1001}}]}
     ]
 
 

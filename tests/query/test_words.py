@@ -85,6 +85,23 @@ def equal_to(column: str, value: int) -> dict[str, Any]:
             {"select": [{"linear": {"column": "item", "weights": {"indices": [1, 2], "values": [3, 4.5]}}}]},
             "weights of 2 values of item in visits, σ 18",
         ),
+        (
+            {
+                "select": [
+                    {
+                        "linear": {
+                            "column": "item",
+                            "matrix": {"starts": [0, 2, 2, 3], "indices": [1, 2, 1], "values": [3, 4.5, 1]},
+                        }
+                    }
+                ]
+            },
+            "3 functionals of item with 3 weights in visits, σ 18",
+        ),
+        (
+            {"select": [{"histogram": {"column": "item", "values": [1, 5]}}]},
+            "histogram of 2 values of item in visits, σ 18",
+        ),
         ({"select": [{"count_individuals": {}}]}, "individuals in visits, σ 18"),
         ({"per_individual": {"rows": 5}}, "count of visits, at most 5 rows per person, σ 18"),
         ({"per_individual": {"l2_clip": 3}}, "count of visits, clipped to 3 per person, σ 18"),

@@ -85,6 +85,17 @@ PAIRS = [{"add": [{"col": f"amount_{n}"}, {"col": f"amount_{n + 1}"}]} for n in 
 WIDE = {"add": [{"add": PAIRS[:2]}, {"mul": PAIRS[2:]}]}
 BINNED = {"bin": {"column": "age", "width": 0.5}}
 LISTS = {"or": [{"in": [{"col": "wide"}, list(range(start, 2000, 7))]} for start in range(4)]}
+AGES = list(range(60, 121))
+
+
+def matrix(column: str, functionals: int, values: list[int], weight: float = 0.5) -> dict[str, Any]:
+    """The item of functionals that all weigh the same values."""
+    starts = [number * len(values) for number in range(functionals + 1)]
+    entries = {"indices": values * functionals, "values": [weight] * starts[-1]}
+    return {"linear": {"column": column, "matrix": {"starts": starts} | entries}}
+
+
+MATRICES = [matrix("age", 32, AGES), matrix("age", 31, AGES, 1.5), {"count": {}}]
 WORST = {
     "count": Worst(people=300_000, rows_each=0, query={}),
     "sum": Worst(people=300_000, rows_each=0, query={"select": SUMS[:1]}),
@@ -115,6 +126,23 @@ WORST = {
             ],
         }
         | SHORT,
+    ),
+    "listed values": Worst(
+        people=300_000,
+        rows_each=0,
+        query={"select": [{"histogram": {"column": "age", "values": AGES[::-1]}}], "group_by": ["member"]},
+    ),
+    "a matrix": Worst(people=20_000, rows_each=0, query={"select": MATRICES[:1]}),
+    "a matrix of one functional": Worst(people=300_000, rows_each=0, query={"select": [matrix("age", 1, AGES)]}),
+    "matrices": Worst(people=20_000, rows_each=3, query={"select": MATRICES, "group_by": ["age"]} | SHORT),
+    "a large matrix": Worst(
+        people=2000, rows_each=0, query={"select": [matrix("wide", 3, list(range(7000)), 2), {"count": {}}]}
+    ),
+    "events, matrices": Worst(
+        people=20_000, rows_each=3, query={"from": "visits", "select": MATRICES, "group_by": ["age"]} | SHORT
+    ),
+    "one individual, matrices": Worst(
+        people=1, rows_each=2**15, query={"from": "visits", "select": MATRICES, "group_by": ["age"]} | SHORT
     ),
     "first rows": Worst(
         people=20_000,

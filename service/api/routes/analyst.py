@@ -10,12 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from service.api.auth import Caller, CurrentReplica, current_replica, guarded_router
 from service.api.middleware.fast_path import FastRoute, whole_body
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.api.query_bodies import read_query
 from service.api.query_requests import KEYED, KEYED_QUERY, SMALL_BODY_BYTES, Admitted, sent_key, submit, wait_for_answer
 from service.api.responses import ANSWER, JSON, respond
 from service.api.routes.batch import BATCH_ANSWERS, BATCH_BODY, answer_all, parse_batch
 from service.failpoints import reach
 from service.query.layout import LABELS_MAX
-from service.query.parse import parse_query
 from service.workflows.model.analyst_views import Allowance, ReleaseRow
 from service.workflows.model.views import Page
 
@@ -28,7 +28,7 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
     key, body = sent_key(request), await whole_body(request)
-    query = parse_query(body)
+    query = read_query(request.headers.get("content-type"), body)
     reach("validated")
     is_small = len(body) <= SMALL_BODY_BYTES
     pending = await submit(current_replica(request), caller, dataset, key, query, is_small=is_small)

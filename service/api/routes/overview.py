@@ -16,8 +16,7 @@ from starlette.routing import compile_path
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.exports import EXPORTED, exported
 from service.api.middleware.drain import DrainState
-from service.api.query_requests import QUERY_BODY
-from service.query.parse import parse_query
+from service.api.query_requests import QUERY_BODY, sent_query
 from service.workflows.model.views import BudgetSummary, Principal
 from service.workflows.overview import SummaryHistory, Verification
 from service.workflows.ports.summaries import BudgetAlarm
@@ -88,7 +87,7 @@ def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> R
 @router.post("/datasets/{dataset}/forecast", summary="Forecast more queries of one kind", openapi_extra=QUERY_BODY)
 async def make_forecast(request: Request, replica: CurrentReplica, dataset: str) -> Forecast:
     """How many more queries like this one the people it touches can pay for. Charges nothing and answers nothing."""
-    query = parse_query(await request.body())
+    query = await sent_query(request)
     return await run_in_threadpool(replica.overview.forecast, dataset, query)
 
 

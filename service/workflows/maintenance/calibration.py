@@ -42,6 +42,9 @@ MARGIN: Final = 1.3
 _HTTP_SHARE: Final = 2
 """The time of a small query with HTTP, its rows of the commit and its response, relative to its evaluation."""
 
+_KNOWN: Final[Mapping[str, Any]] = {"not": {"is_null": {"col": "item"}}}
+"""A condition that holds for every event: without one, the norms of a histogram are kept (`service.engine.tallies`)."""
+
 _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "count": {},
     "conditions": {"where": {"and": [{"le": [{"col": f"c{n}"}, 99]} for n in range(8)]}},
@@ -50,7 +53,7 @@ _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "spread": {"select": [{"histogram": {"column": "amount"}}]},
     "priced": {"select": [{"sum": {"column": "amount"}}]},
     "several": {"select": [{"sum": {"column": name}} for name in ("amount", "c0", "c1", "c2")]},
-    "events": {"from": "events", "select": [{"histogram": {"column": "item"}}]},
+    "events": {"from": "events", "select": [{"histogram": {"column": "item"}}], "where": _KNOWN},
     "clipped": {"from": "events", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 1.5}},
 }
 _SCALARS: Final[Mapping[str, Mapping[str, Any]]] = {

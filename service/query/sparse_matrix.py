@@ -1,0 +1,104 @@
+"""A sparse matrix of weights in whole steps, by the values that weigh anything, and the bounds that follow from it.
+
+A row of the table adds the entries of one value: a vector over the functionals. The longest of these vectors, and not
+the largest weight times the root of how many functionals there are, is what a row can cost.
+"""
+
+from dataclasses import dataclass
+from math import frexp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.query.coding import REAL_BITS
+from service.query.grid import STEPS_MIN, Extent
+from service.query.vectors import Vectors
+
+__all__ = ["SparseMatrix", "Triples", "is_whole", "matrix_of", "step_log2_of"]
+
+WHOLE_MAX = 2**53
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseMatrix:
+    """Weights by value: the n-th value has the entries `starts[n]` up to `starts[n + 1]`, at least one of them."""
+
+    starts: tuple[int, ...]
+    functionals: tuple[int, ...]  # of each entry; increasing within a value
+    steps: tuple[int, ...]  # of each entry; never zero
+    step_log2: int
+    is_whole: bool
+    most: int  # entries of one value
+    least: int  # the largest absolute step of the functional where that is smallest, of those that are not zero
+
+    @property
+    def extent(self) -> Extent:
+        """The vectors that one row may add."""
+        return Extent(
+            low=min(0, *self.steps),
+            high=max(0, *self.steps),
+            step_log2=self.step_log2,
+            integral=self.is_whole,
+            vectors=Vectors(starts=np.array(self.starts[:-1]), entries=np.array(self.steps)),
+            least=self.least,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Triples:
+    """The entries of a matrix (n of them) in any order, each in a place of its own, with the weights as asked."""
+
+    functionals: Integers  # (n,)
+    codes: Integers  # (n,) of the values
+    weights: NDArray[np.float64]  # (n,)
+
+
+def matrix_of(triples: Triples) -> tuple[tuple[int, ...], SparseMatrix]:
+    """The codes that weigh anything, increasing, and the matrix by them.
+
+    Whole weights are exact; others are rounded to steps of which the largest has more than 2^51. Raises ValueError if
+    nothing weighs anything, and for a functional that would be lost in that rounding beside the others.
+    """
+    step_log2 = step_log2_of(triples.weights)
+    steps = np.rint(np.ldexp(triples.weights, -step_log2)).astype(np.int64)
+    largest = _largest(triples.functionals, steps)
+    asked = np.unique(triples.functionals[triples.weights != 0])
+    if asked.size == 0:
+        raise ValueError("must not all be zero")
+    if not is_whole(triples.weights) and (lost := asked[largest[asked] < STEPS_MIN]).size > 0:
+        raise ValueError(f"of functional {lost[0]} would be lost in rounding beside the others")
+    order = np.lexsort((triples.functionals, triples.codes))
+    order = order[steps[order] != 0]
+    codes, starts = np.unique(triples.codes[order], return_index=True)
+    counts = np.diff(starts, append=order.size)
+    return tuple(codes.tolist()), SparseMatrix(
+        starts=(*starts.tolist(), order.size),
+        functionals=tuple(triples.functionals[order].tolist()),
+        steps=tuple(steps[order].tolist()),
+        step_log2=step_log2,
+        is_whole=is_whole(triples.weights),
+        most=int(counts.max()),
+        least=int(largest[asked].min()),
+    )
+
+
+def is_whole(weights: NDArray[np.float64]) -> bool:
+    """Whether all weights are whole numbers that a double holds exactly."""
+    return bool(np.all((np.rint(weights) == weights) & (np.abs(weights) < WHOLE_MAX)))
+
+
+def step_log2_of(weights: NDArray[np.float64]) -> int:
+    """0 for whole numbers; for others as of a real column with the largest of them as its bound."""
+    if is_whole(weights):
+        return 0
+    mantissa, exponent = frexp(float(np.abs(weights).max()))
+    return exponent - REAL_BITS - (mantissa == 0.5)
+
+
+def _largest(functionals: Integers, steps: Integers) -> Integers:
+    """The largest absolute step of each functional."""
+    largest = np.zeros(int(functionals.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(largest, functionals, np.abs(steps))
+    return largest
