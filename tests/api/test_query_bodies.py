@@ -16,6 +16,7 @@ from service.api.query_bodies import read_query
 from service.query.canonical import canonical_bytes
 from service.query.parse import BODY_BYTES_MAX, parse_query
 from service.query.problems import QueryProblem
+from tests.api.documented import DOCS, blocks
 from tests.api.world import World
 
 MENTIONED = {"starts": "@s", "indices": "@i", "values": "@v"}
@@ -236,3 +237,14 @@ async def test_both_forms_have_one_answer(world: World) -> None:
         assert (told[0].status_code, told[1].content) == (200, told[0].content)
     wrong = await world.ask("w", npz(asked, s=[0]), headers={"Content-Type": NPZ})
     assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "body.i")
+
+
+def test_the_example_of_the_page_is_read() -> None:
+    """The Python of docs/query-language.md makes a body that is the query with the lists in their places."""
+    page = (DOCS / "query-language.md").read_text(encoding="utf-8")
+    (block,) = [each for each in blocks(page) if each.language == "python"]
+    names: dict[str, Any] = {}
+    exec(compile(block.text, "page", "exec"), names)  # noqa: S102 - our own page
+    lists = {"starts": [0, 2, 3], "indices": [0, 2, 1], "values": [0.5, 2, 1]}
+    names["query"]["select"][0]["linear"]["matrix"] = lists
+    assert read_query(NPZ, names["body"].getvalue()) == parse_query(json.dumps(names["query"]).encode())

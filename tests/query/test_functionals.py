@@ -149,7 +149,11 @@ def test_a_matrix_is_what_its_functionals_are_one_by_one(weights: dict[tuple[int
     ordered = sorted(weights)
     starts = [sum(functional < number for functional, _ in ordered) for number in range(5)]
     item = matrix("area", starts, [code for _, code in ordered], [weights[place] for place in ordered])
-    plan_ = compiled(item, noise={"share": 0.5})
+    try:
+        plan_ = compiled(item, noise={"share": 0.5})
+    except QueryProblem as refusal:
+        assert "would be lost in rounding" in str(refusal)  # noqa: PT017 - a refusal is one of the two outcomes
+        return
     (found,) = plan_.items
     assert isinstance(found, Functionals)
     formula = plan_.columns[found.column].formula
