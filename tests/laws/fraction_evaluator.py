@@ -1,0 +1,278 @@
+"""The vector of one individual and the grid it is counted on, from a query's JSON and docs/query-language.md alone."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor, prod
+from typing import Any
+
+from tests.laws.fraction_values import (
+    EPOCH,
+    Extent,
+    FractionValues,
+    Near,
+    Row,
+    bounds,
+    domain,
+    nearest,
+    place_of,
+    point,
+)
+from tests.laws.functionals import Functional, functionals
+
+Steps = tuple[int, int]
+"""The lowest and the highest number of grid steps that the page allows: mostly one number."""
+
+DAY_S, HOUR_S = 86_400, 3600
+
+
+class FractionEvaluator(FractionValues):
+    """A query as JSON, and the tables of its dataset."""
+
+    # Which coordinate
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the answer has."""
+        return self.groups * self.block
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are, empty ones included."""
+        return prod(len(self.parts(key)) for key in self.keys())
+
+    @property
+    def block(self) -> int:
+        """How many numbers a group has."""
+        return sum(map(self.size, self.document["select"]))
+
+    def keys(self) -> list[Any]:
+        """Of group_by."""
+        return list(self.document.get("group_by", []))
+
+    def parts(self, key: Any) -> Sequence[Any]:
+        """The groups that a key makes, in order: values, intervals or parts of the calendar."""
+        if isinstance(key, str):
+            return domain(self.columns[key])
+        ((kind, body),) = key.items()
+        column = self.columns[body["column"]]
+        if kind == "bin":
+            return list(pairwise(self.edges(body, column)))
+        if body["by"] in {"hour", "weekday"}:
+            return range(24) if body["by"] == "hour" else range(1, 8)
+        day_s = DAY_S if column["type"] == "datetime" else 1
+        first, last = (int(end // day_s) for end in bounds(column))
+        return list(dict.fromkeys(self.calendar(body["by"], day, 0) for day in range(first, last + 1)))
+
+    def edges(self, cut: dict[str, Any], column: dict[str, Any]) -> list[Fraction]:
+        """As given, or the multiples of a width from the one at or below the lower bound to the first above all."""
+        low, high = bounds(column)
+        if "width" in cut:
+            width = Fraction(cut["width"])
+            return [number * width for number in range(floor(low / width), ceil(high / width) + 1)]
+        if column["type"] == "real":
+            return [self.real(edge, max(abs(low), abs(high))) for edge in cut["edges"]]
+        return [point(edge, column["type"]) if isinstance(edge, str) else Fraction(edge) for edge in cut["edges"]]
+
+    def part(self, key: Any, row: Row) -> int | None:
+        """The place of a row's group among those of a key, or None if it is in none."""
+        name = key if isinstance(key, str) else next(iter(key.values()))["column"]
+        value, parts = row[name], self.parts(key)
+        if value is None:
+            return None
+        if isinstance(key, str):
+            return place_of(value, self.columns[name])
+        if "bin" in key:
+            return self.interval(value.value, parts)
+        day, second = divmod(int(value.value), DAY_S) if self.columns[name]["type"] == "datetime" else (value.value, 0)
+        return parts.index(self.calendar(key["bucket"]["by"], int(day), second // HOUR_S))
+
+    def interval(self, value: Fraction, intervals: Sequence[Any]) -> int | None:
+        """An interval includes its lower end, the last one its upper end too."""
+        inside = (place for place, (low, high) in enumerate(intervals) if low <= value < high)
+        return next(inside, len(intervals) - 1 if value == intervals[-1][1] else None)
+
+    def calendar(self, by: str, days: int, hour: int) -> Any:
+        """The part of the calendar that a day and an hour of it are in."""
+        day: date = EPOCH.date() + timedelta(days=days)
+        year, week, weekday = day.isocalendar()
+        return {
+            "day": days,
+            "week": (year, week),
+            "month": (day.year, day.month),
+            "quarter": (day.year, (day.month + 2) // 3),
+            "year": day.year,
+            "weekday": weekday,
+            "hour": hour,
+        }[by]
+
+    def group(self, row: Row) -> int | None:
+        """The place of a row's group: the first key is the slowest."""
+        group = 0
+        for key in self.keys():
+            place = self.part(key, row)
+            if place is None:
+                return None
+            group = group * len(self.parts(key)) + place
+        return group
+
+    # Which numbers
+
+    def size(self, item: dict[str, Any]) -> int:
+        """How many numbers of each group are an item's."""
+        if "linear" in item:
+            return len(functionals(item))
+        return len(self.counted_values(item["histogram"])) if "histogram" in item else 1
+
+    def counted_values(self, histogram: dict[str, Any]) -> Sequence[Any]:
+        """The values that a histogram counts, in order: those of the schema, or those listed."""
+        of = {"col": histogram["column"]}
+        if "values" in histogram:
+            return [self.literal(each, of) for each in histogram["values"]]
+        return domain(self.columns[of["col"]])
+
+    def vector(self, rows: list[Row], grid: Fraction) -> dict[int, Steps]:
+        """The sum over the stored rows of an individual, before the clip; coordinates of zero are left out."""
+        total: dict[int, Steps] = {}
+        for row in self.counted(rows):
+            group = self.group(row)
+            if group is None:
+                continue
+            for offset, number, is_once in self.entries(row):
+                low, high = self.rounded(number, grid)
+                place = group * self.block + offset
+                before = (0, 0) if is_once else total.get(place, (0, 0))
+                total[place] = before[0] + low, before[1] + high
+        return {place: steps for place, steps in total.items() if steps != (0, 0)}
+
+    def rounded(self, number: Near, grid: Fraction) -> Steps:
+        """To the nearest multiple of the grid, halves up."""
+        low, high = (number.value - number.off) / grid, (number.value + number.off) / grid
+        return floor(low + Fraction(1, 2)), floor(high + Fraction(1, 2))
+
+    def counted(self, rows: list[Row]) -> list[Row]:
+        """The rows selected; of these, where there is a bound, the first in the order of their own contents."""
+        where = self.document.get("where")
+        chosen = rows if where is None else [row for row in rows if self.truth(where, row) is True]
+        return sorted(chosen, key=self.contents)[: self.bounded("rows") or len(chosen)]
+
+    def bounded(self, name: str) -> Any:
+        """A bound of per_individual, or None."""
+        return self.document.get("per_individual", {}).get(name)
+
+    def contents(self, row: Row) -> list[tuple[bool, Any]]:
+        """Column by column in alphabetical order, categories in the order of the schema, NULL last."""
+        own = sorted(self.tables[self.table]["columns"])
+        return [self.ordered(row[name], self.columns[name]) for name in own if name in row]
+
+    def ordered(self, value: Any, column: dict[str, Any]) -> tuple[bool, Any]:
+        """A value, to sort by."""
+        is_listed = value is not None and column["type"] == "category"
+        return value is None, 0 if value is None else place_of(value, column) if is_listed else value
+
+    def entries(self, row: Row) -> Iterator[tuple[int, Near, bool]]:
+        """Coordinate within the group, number, and whether it is added once to the group, for each item."""
+        offset = 0
+        for item in self.document["select"]:
+            is_once = "count_individuals" in item
+            yield from ((offset + place, number, is_once) for place, number in self.added(item, row))
+            offset += self.size(item)
+
+    def added(self, item: dict[str, Any], row: Row) -> Iterator[tuple[int, Near]]:
+        """What a row adds to an item's coordinates."""
+        ((kind, body),) = item.items()
+        if kind in {"count", "count_individuals"}:
+            yield 0, Near(Fraction(1))
+            return
+        value = self.value(body["of"], row) if "of" in body else row[body["column"]]
+        if value is None:
+            return
+        if kind == "sum":
+            yield 0, value
+        elif "values" in body:
+            yield from ((place, Near(Fraction(1))) for place in find(value, self.counted_values(body)))
+        elif kind == "histogram":
+            yield place_of(value, self.columns[body["column"]]), Near(Fraction(1))
+        else:
+            yield from enumerate(self.weight(weights, value, body["column"]) for weights in functionals(item))
+
+    def weight(self, functional: Functional, value: Any, name: str) -> Near:
+        """Of a value: whole weights are exact, others in steps of which the largest has more than 2^51."""
+        for place in find(value, [self.literal(each, {"col": name}) for each in functional.indices]):
+            weight = functional.weights[place]
+            return Near(weight if functional.is_whole else nearest(weight, functional.beside))
+        return Near(Fraction(0))
+
+    # On which grid
+
+    def natural_squared(self) -> Fraction:
+        """The square of the longest vector that the declared domains allow."""
+        rows = self.rows_max
+        return sum(
+            (
+                self.longest_squared(item) * (min(rows, self.groups) if "count_individuals" in item else rows**2)
+                for item in self.document["select"]
+            ),
+            Fraction(0),
+        )
+
+    @property
+    def rows_max(self) -> int:
+        """So many rows of an individual count."""
+        table = self.tables[self.table]
+        rows: int = table["rows_per_individual"] if table["kind"] == "events" else 1
+        return min(rows, self.bounded("rows") or rows)
+
+    def longest_squared(self, item: dict[str, Any]) -> Fraction:
+        """The square of the longest vector that a row adds to an item: of a matrix, the entries of one value."""
+        if "matrix" not in item.get("linear", {}):
+            return sum((extent.largest**2 for extent in self.extents(item)), Fraction(0))
+        squares: dict[Any, Fraction] = {}
+        for functional in functionals(item):
+            for index, weight in zip(functional.indices, functional.weights, strict=True):
+                value = self.literal(index, {"col": item["linear"]["column"]})
+                squares[value] = squares.get(value, Fraction(0)) + weight**2
+        return max(squares.values())
+
+    def extents(self, item: dict[str, Any]) -> Iterator[Extent]:
+        """The numbers that a row may add to each coordinate of an item."""
+        if "linear" in item:
+            yield from (functional.extent for functional in functionals(item))
+        elif "sum" in item:
+            body = item["sum"]
+            yield self.extent(body["of"] if "of" in body else {"col": body["column"]})
+        else:
+            yield self.extent(1)
+
+    def clip_squared(self) -> tuple[Fraction, bool]:
+        """The square of the bound on a vector, and whether a vector can be beyond it."""
+        natural, clip = self.natural_squared(), self.bounded("l2_clip")
+        binds = clip is not None and Fraction(clip) ** 2 < natural
+        return (Fraction(clip) ** 2, True) if binds else (natural, False)
+
+    def grid(self, sigma: float) -> Fraction:
+        """The power of two that numbers are rounded to: the first of the page's that suits all items, or 0."""
+        squared, binds = self.clip_squared()
+        extents = [extent for item in self.document["select"] for extent in self.extents(item)]
+        if all(extent.is_whole for extent in extents) and not binds and squared <= 2**60 and sigma <= 2**32:
+            return Fraction(1)
+        span = Fraction(1)
+        while span**2 < squared:
+            span *= 2
+        while (span / 2) ** 2 >= squared:
+            span /= 2
+        fine = [span / 2**s for s in range(30, 17, -1) if sigma <= 2**28 * span / 2**s]
+        coarse = [span / 2**s for s in range(18, 31) if sigma <= 2**32 * span / 2**s]
+        kept = (grid for grid in fine + coarse if all(self.suits(extent, grid) for extent in extents))
+        return next(kept, Fraction(0))
+
+    def suits(self, extent: Extent, grid: Fraction) -> bool:
+        """Whether a grid leaves an item its own steps or 256, and its sum within 2^61; the page gives no numbers."""
+        is_lost = extent.step < grid and 0 < extent.largest < 256 * grid
+        return not is_lost and extent.largest * self.rows_max <= 2**61 * grid
+
+
+def find(value: Any, listed: Sequence[Any]) -> list[int]:
+    """The places of a value in a list: one or none."""
+    return [place for place, each in enumerate(listed) if each == value]

@@ -1,0 +1,186 @@
+"""Bytes made of valid queries by every kind of damage: a QueryProblem, or the very query that they say.
+
+Any bytes at all are the subject of test_parse.py; most are refused at once. These get far: tokens of valid queries are
+deleted, repeated, swapped, spliced from others, nested, given twice and replaced by odd ones, and bytes by any.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from pydantic import ValidationError
+
+from service.query.canonical import canonical_bytes, query_hash
+from service.query.language import Query
+from service.query.parse import BODY_BYTES_MAX, DEPTH_MAX, parse_query
+from service.query.plan import Plan, compile_query
+from service.query.problems import QueryProblem
+from tests.query.damaged_bytes import DAMAGES, Damage, damaged, deleted, drawn
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, depth
+
+Parse = Callable[[bytes], Query]
+
+
+def outcome_of(raw: bytes, parse: Parse = parse_query) -> str:
+    """Whether some bytes are refused, or read as what they say and then refused for the schema, or planned."""
+    try:
+        query = parse(raw)
+    except QueryProblem as problem:
+        assert problem.errors  # noqa: PT017 - what is raised is the claim
+        json.dumps([error.field + error.message for error in problem.errors]).encode()
+        return "refused"
+    canonical = canonical_bytes(query)
+    assert meaning(strictly(canonical)) == meaning(strictly(raw))
+    assert canonical_bytes(parse(canonical)) == canonical
+    plan = planned(query)
+    if plan is None:
+        return "read"
+    again = planned(parse(plan.canonical))
+    assert again is not None
+    assert (again.canonical, again.query_hash, again.dimension) == (plan.canonical, plan.query_hash, plan.dimension)
+    assert query_hash(plan.canonical) == plan.query_hash
+    return "planned"
+
+
+def planned(query: Query) -> Plan | None:
+    """The plan, or None where the query is refused for the schema."""
+    try:
+        return compile_query(query, SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+    except QueryProblem:
+        return None
+
+
+def strictly(raw: bytes) -> Any:
+    """The document, of JSON about which no two readers disagree."""
+    assert len(raw) <= BODY_BYTES_MAX
+    document = json.loads(raw.decode(), object_pairs_hook=members, parse_constant=refuse)
+    assert depth(document) <= DEPTH_MAX
+    json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    return document
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members, each key once."""
+    found = dict(pairs)
+    assert len(found) == len(pairs)
+    return found
+
+
+def refuse(name: str) -> None:
+    """NaN and Infinity are not JSON."""
+    raise AssertionError(name)
+
+
+def meaning(node: Any) -> Any:
+    """A document without defaults, in which numbers are doubles and 1 is not true."""
+    if isinstance(node, dict):
+        kept = {name: meaning(part) for name, part in node.items() if part is not None}
+        return {name: part for name, part in kept.items() if (name, part) not in DEFAULTS and name != "reuse"}
+    if isinstance(node, list):
+        return [meaning(part) for part in node]
+    return ("boolean", node) if isinstance(node, bool) else float(node) if isinstance(node, int) else node
+
+
+DEFAULTS: Final[list[Any]] = [("group_by", []), ("per_individual", {}), ("rule", "skip")]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(raw=damaged(tuple(DAMAGES)))
+@example(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":1e400}}')
+@example(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":1,"sigma":2}}')
+@example(b'{"version":1,"select":[{"count":{}}],"noise":{"sigma":1},"from":"\\ud800"}')
+def test_damaged_bytes_are_refused_or_read_as_they_are(raw: bytes) -> None:
+    """And what is read is planned or refused, and is the same query in its canonical form."""
+    assert outcome_of(raw) in {"refused", "read", "planned"}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_kind_of_damage_goes_some_way(damage: Damage) -> None:
+    """Some of its bytes are JSON, so that more than the reader of JSON is tried."""
+    found = Counter(is_json(raw) for raw in drawn(damaged((damage,)), 2))
+
+    assert found[True] >= (0 if damage is deleted else 5)
+
+
+def is_json(raw: bytes) -> bool:
+    """Whether the most lenient reader reads it."""
+    try:
+        json.loads(raw)
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def examples() -> list[bytes]:
+    """Fixed ones of every kind of damage."""
+    return [raw for damage in DAMAGES for raw in drawn(damaged((damage,)), 3)]
+
+
+def test_every_outcome_occurs() -> None:
+    """Neither is all refused nor all read."""
+    found = Counter(map(outcome_of, examples()))
+
+    assert min(found[outcome] for outcome in ("refused", "read", "planned")) > len(examples()) // 50
+
+
+# Mistakes of a parser are found
+
+
+def _read(document: Any) -> Query:
+    try:
+        return Query.model_validate(document)
+    except ValidationError as error:
+        raise QueryProblem.of("body", str(error)) from None
+
+
+def the_last_of_two_keys(raw: bytes) -> Query:
+    """As most readers of JSON do."""
+    return _read(json.loads(parsed_text(raw)))
+
+
+def parsed_text(raw: bytes) -> str:
+    """Text that is JSON."""
+    try:
+        json.loads(raw)
+    except ValueError as error:
+        raise QueryProblem.of("body", str(error)) from None
+    return raw.decode()
+
+
+def without_unknown_fields(raw: bytes) -> Query:
+    """As a model does that does not forbid them."""
+    document = json.loads(parsed_text(raw), object_pairs_hook=dict)
+    known = {field.alias or name for name, field in Query.model_fields.items()}
+    return _read({name: part for name, part in document.items() if name in known} if isinstance(document, dict) else 0)
+
+
+def with_errors_of_its_own(raw: bytes) -> Query:
+    """What is wrong leaves as another exception."""
+    return Query.model_validate_json(raw)
+
+
+def with_one_for_true(raw: bytes) -> Query:
+    """As Python compares them."""
+    return parse_query(raw.replace(b"true", b"1"))
+
+
+@pytest.mark.parametrize(
+    "mistaken", [the_last_of_two_keys, without_unknown_fields, with_errors_of_its_own, with_one_for_true]
+)
+def test_a_mistaken_parser_is_found(mistaken: Parse) -> None:
+    """The law fails for one that reads what was not said, or raises what it does not say."""
+    assert any(fails(raw, mistaken) for raw in examples())
+
+
+def fails(raw: bytes, parse: Parse) -> bool:
+    """Whether the law fails, if need be with another exception."""
+    try:
+        outcome_of(raw, parse)
+    except (AssertionError, ValueError):
+        return True
+    return False
