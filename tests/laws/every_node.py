@@ -145,7 +145,7 @@ def _with(leaf: st.SearchStrategy[Json], other: st.SearchStrategy[Json]) -> st.S
 
 
 def _alike(column: Json, table: str) -> st.SearchStrategy[Json]:
-    """What a column may be compared with."""
+    """The values that a column may be compared with."""
     if column["type"] in {"integer", "real"}:
         return st.sampled_from([{"col": name} for name in names(table, "integer", "real")]) | calculated(table)
     domain_of = [column.get(part) for part in ("categories", "size")]
@@ -162,7 +162,7 @@ def _junction(kind: str, parts: list[Json]) -> Json:
 
 @cache
 def items(table: str) -> st.SearchStrategy[Json]:
-    """What to select."""
+    """The items that may be selected."""
     listable = st.sampled_from(names(table, *COUNTABLE))
     return st.one_of(
         st.sampled_from([{"count": {}}, {"count_individuals": {}}]),

@@ -180,7 +180,7 @@ class FractionEvaluator(FractionValues):
             offset += self.size(item)
 
     def added(self, item: dict[str, Any], row: Row) -> Iterator[tuple[int, Near]]:
-        """What a row adds to an item's coordinates."""
+        """The numbers that a row adds to an item's coordinates."""
         ((kind, body),) = item.items()
         if kind in {"count", "count_individuals"}:
             yield 0, Near(Fraction(1))

@@ -160,7 +160,7 @@ def without_unknown_fields(raw: bytes) -> Query:
 
 
 def with_errors_of_its_own(raw: bytes) -> Query:
-    """What is wrong leaves as another exception."""
+    """A wrong document leaves as another exception."""
     return Query.model_validate_json(raw)
 
 
