@@ -173,7 +173,8 @@ def overlooked(text: str, document: Json) -> list[tuple[str, Any]]:
     """The words, literals and signs that one of the two has and the other has not.
 
     The table may stand before its columns, and + before anything. A minus is a difference, the sign of a literal, or
-    before a value a difference from a zero that is not in the text. sqlglot overlooks ALL and an AS without a name, and that a BETWEEN has no AND.
+    before a value a difference from a zero that is not in the text. sqlglot overlooks ALL and an AS without a name, and
+    that a BETWEEN has no AND.
     """
     asked, found = told(text), said(document)
     minus, differences = asked.pop(("sign", "-"), 0), found.pop(("sign", "-"), 0)
