@@ -219,7 +219,8 @@ def _unit(grid_log2: int, rows_max: int) -> int:
 
 
 def _value(column: str, coding: Coding, offset: int, grid_log2: int, rows_max: int) -> Value:
-    shift = coding.step_log2 - grid_log2
+    # Zero times anything is zero on every grid, however small the steps of the product are.
+    shift = 0 if coding.offset == coding.span == 0 else coding.step_log2 - grid_log2
     for bound in (coding.offset, coding.offset + coding.span):
         _checked(_steps(bound, shift), rows_max)
     if shift < -_SHIFT_MAX:

@@ -1,6 +1,7 @@
 """The columns that one query may read, found by name or calculated, with their codings; all of it public."""
 
 from fractions import Fraction
+from typing import Final
 
 from service.query.arithmetic import Amount, clipped, difference, product, total, without_sign
 from service.query.calendar import days_of, seconds_of
@@ -13,6 +14,8 @@ from service.query.values_ast import Abs, Add, Clip, ColumnRef, Mul, Operand, Ro
 __all__ = ["DataTable", "RowColumns", "position_of"]
 
 DataTable = IndividualsTable | EventsTable
+EXACT_SPAN: Final = 2**32
+"""A calculated real of fewer steps is compared exactly: it is made of whole numbers and short fractions alone."""
 
 
 class RowColumns:
@@ -118,8 +121,9 @@ class RowColumns:
 def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fraction:
     """Where a literal lies on the scale of codes; outside the domain it may be negative or above `span`.
 
-    Exact on a column of whole numbers, where 39.5 lies between two codes. On a real column a literal is rounded to the
-    column's step as the data were, so that `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
+    Exact on a column of whole numbers, where 39.5 lies between two codes, and on a calculated one whose few steps are
+    all of its values. On any other real column a literal is rounded to the column's step as the data were, so that
+    `eq 0.1` finds the rows that were uploaded as 0.1. Raises QueryProblem.
     """
     coding = column.coding
     match column.kind:
@@ -134,6 +138,8 @@ def position_of(literal: Value, column: QueryColumn, field: str) -> int | Fracti
         case _:
             if isinstance(literal, (bool, str)):
                 raise QueryProblem.of(field, f"must be a number, as the column is numeric; got {quoted(literal)}")
+            if column.kind == "real" and column.formula is not None and coding.span < EXACT_SPAN:
+                return Fraction(literal) / Fraction(2) ** coding.step_log2 - coding.offset
             if column.kind == "real":
                 return coding.code_of(literal)
             return (literal if isinstance(literal, int) else Fraction(literal)) - coding.offset

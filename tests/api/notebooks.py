@@ -26,6 +26,7 @@ def run(path: Path) -> nbformat.NotebookNode:
     """The notebook with the outputs of its cells, run in its own folder. Raises what a cell raises."""
     notebook: nbformat.NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     mpl.use("Agg")
+    plt.close("all")  # figures of other tests are none of the notebook's
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.chdir(path.parent):
         for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), start=1):

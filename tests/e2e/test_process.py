@@ -77,7 +77,8 @@ def test_a_signal_at_any_instant_of_a_start_leaves_nothing_and_says_nothing(home
             begun = children_of(process.pid)
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=60)
-        assert (process.returncode in {0, -signal.SIGTERM}, said) == (True, "")
+        complaints = [line for line in said.splitlines() if "run `sparing calibrate`" not in line]  # of a busy disk
+        assert (process.returncode in {0, -signal.SIGTERM}, complaints) == (True, [])
         assert living(begun) == set()
         assert (attach_postgres(home), attach_valkey(home)) == (None, None)
         instants += 1

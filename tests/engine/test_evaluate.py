@@ -417,3 +417,13 @@ def arrays(block: Contributions) -> tuple[Any, ...]:
         block.coordinates.tobytes(),
         block.values.tobytes(),
     )
+
+
+def test_nothing_times_a_value_is_nothing_beside_a_count() -> None:
+    """The steps of the product are far below the grid, and all of its values are zero."""
+    zero = {"mul": [{"col": "balance"}, {"mul": [{"col": "balance"}, 0]}]}
+    query = {"version": 1, "select": [{"sum": {"of": zero}}, {"count": {}}], "noise": {"sigma": 9}}
+    plan = planned(query)
+    assert plan is not None
+    found = vectors(plan, memory_of({3: PERSON}, []))
+    assert [vector for _, vector in found.values()] == [{1: 1 << -plan.grid_log2 if plan.grid_log2 < 0 else 1}]

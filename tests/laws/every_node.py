@@ -3,6 +3,7 @@
 Calculated values and conditions are made of each other, not taken from a list.
 """
 
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate, chain
 from typing import Any
@@ -78,14 +79,15 @@ def _calculated(inner: st.SearchStrategy[Json], table: str) -> st.SearchStrategy
     return st.one_of(
         st.builds(lambda kind, body: {kind: list(body)}, st.sampled_from(["add", "sub", "mul"]), two),
         inner.map(lambda value: {"abs": value}),
-        st.builds(lambda value, ends: {"clip": [value, *_whole(value, ends, table)]}, inner, ends),
+        st.builds(lambda value, ends: {"clip": [value, *_in_steps(value, ends, table)]}, inner, ends),
     )
 
 
-def _whole(value: Json, ends: list[Any], table: str) -> list[Any]:
-    """The bounds of a clip: whole ones for a whole number."""
-    is_whole = FractionEvaluator({"from": table}, TABLES).extent(value).is_whole
-    return [int(end) for end in ends] if is_whole else ends
+def _in_steps(value: Json, ends: list[Any], table: str) -> list[Any]:
+    """The bounds of a clip in steps of the value, so that nothing is rounded: whole ones for a whole number."""
+    step = FractionEvaluator({"from": table}, TABLES).extent(value).step
+    rounded = [round(Fraction(end) / step) * step for end in ends]
+    return [int(end) if end.denominator == 1 else float(end) for end in rounded]
 
 
 @cache

@@ -1,14 +1,15 @@
 """Valid queries as bytes, and every kind of damage to them: of tokens, of whole values and of single bytes."""
 
+import json
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.query.samples import body, queries
+from tests.query.samples import body, query
 
 Tokens = list[str]
 Damage = Callable[[Tokens, int, int, Tokens], Tokens]
@@ -164,16 +165,21 @@ def drawn(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
     return found
 
 
-@cache
-def valid() -> list[Tokens]:
-    """The tokens of some valid queries of every kind."""
-    return [TOKEN.findall(body(each).decode()) for each in drawn(queries(), 1)]
+def _examples() -> Iterator[bytes]:
+    """The queries of docs/query-language.md, and its conditions as queries."""
+    page = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+    for kind, text in re.findall(r"^```json (query|selection)\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL):
+        document = json.loads(text)
+        yield body(document if kind == "query" else query(where=document["where"], group_by=["country"]))
+
+
+VALID: Final[list[Tokens]] = [TOKEN.findall(each.decode()) for each in _examples()]
 
 
 @st.composite
 def damaged(draw: st.DrawFn, kinds: tuple[Damage, ...]) -> bytes:
     """A valid query after one damage or two, and now and then a few bytes that are any."""
-    tokens, other = draw(st.sampled_from(valid())), draw(st.sampled_from(valid()))
+    tokens, other = draw(st.sampled_from(VALID)), draw(st.sampled_from(VALID))
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2)):
         tokens = tokens or ["{", "}"]
         at = draw(st.sampled_from(range(len(tokens))))

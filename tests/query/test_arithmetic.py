@@ -13,10 +13,13 @@ from service.engine.row_view import TableRows
 from service.query.arithmetic import BITS_MAX, Amount, clipped, difference, product, total, without_sign
 from service.query.coding import Coding
 from service.query.formulas import QueryColumn
+from service.query.parse import parse_query
+from service.query.plan import compile_query
+from service.query.predicate import Nothing, Predicate, Within
 from service.query.problems import QueryProblem
 from service.query.row_columns import RowColumns, position_of, text_of
 from service.query.values_ast import ColumnRef, Row
-from tests.query.samples import SCHEMA
+from tests.query.samples import BUDGET_UNITS, CAPACITY, SCHEMA, body, query
 
 ROW: TypeAdapter[Row] = TypeAdapter(Row)
 
@@ -169,3 +172,19 @@ def test_different_values_have_different_texts(operands: list[Any], data: st.Dat
 
     one, other = ROW.validate_python(made()), ROW.validate_python(made())
     assert (text_of(one) == text_of(other)) == (one == other)
+
+
+def test_a_calculated_value_of_few_steps_is_compared_exactly() -> None:
+    """40.5 is not 40.6, though a literal beside a stored real is rounded to its steps."""
+    half = {"add": [{"col": "age"}, 0.5]}
+
+    def within(where: dict[str, Any]) -> Predicate:
+        asked = query(where=where)
+        compiled = compile_query(parse_query(body(asked)), SCHEMA, capacity=CAPACITY, budget_units=BUDGET_UNITS)
+        return compiled.predicate
+
+    name = "(age + 0.5)"
+    assert within({"eq": [half, 40.6]}) == Nothing()
+    assert within({"eq": [half, 40.5]}) == Within(name, 80, 80)
+    assert within({"lt": [half, 40.6]}) == Within(name, 0, 80)
+    assert within({"ge": [{"mul": [{"col": "age"}, 0.5]}, 20.2]}) == Within("(age * 0.5)", 41, 120)

@@ -91,6 +91,10 @@ def test_two_ways_to_write_one_query(one: str, other: str, client: Client) -> No
 
 COUNT = "SELECT COUNT(*) FROM p"
 REFUSED = [
+    "SELECT COUNT(*) FROM p WHERE a = 1e",
+    "SELECT COUNT(*) FROM p WHERE a = .5.5",
+    "SELECT COUNT(*) FROM p WHERE a = 1e99999999999999999999",
+    "SELECT COUNT(*) FROM p WHERE a = 1e400",
     *(f"{COUNT} {rest}" for rest in ("q", "AS q", ", q", "JOIN q ON TRUE", "LIMIT 5", "OFFSET 1", "ORDER BY a")),
     *(
         f"{COUNT} {rest}"

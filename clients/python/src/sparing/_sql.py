@@ -4,8 +4,9 @@ The text is parsed by sqlglot and translated node by node. A node that is not tr
 any part of a translated node that has no meaning here: at the end every node of the tree must have been used.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from sparing._expressions import Condition, Group, Item
@@ -293,12 +294,13 @@ def _is_literal(node: "Expression") -> bool:
 
 
 def _number(text: str) -> int | float:
-    number = Decimal(text)
-    return (
-        int(number)
-        if number == number.to_integral_value() and "e" not in text.lower() and "." not in text
-        else float(number)
-    )
+    try:
+        number = int(text) if text.isdecimal() else float(Decimal(text))
+    except (InvalidOperation, ValueError):
+        raise SQLError(f"{text!r} is not a number") from None
+    if math.isinf(number):
+        raise SQLError(f"{text!r} is too large for a double")
+    return number
 
 
 def _text(node: "Expression") -> str:
