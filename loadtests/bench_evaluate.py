@@ -9,21 +9,16 @@ sum by `count_nonzero`, are harder and given as well: the accounts alone are six
 """
 
 import json
-import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.release import Release, answer
-from service.engine.evaluate import contributions
+from loadtests.in_process import asked, medians_ms
+from service.core.release import Release
 from service.engine.memory import DatasetMemory
 from service.query.coding import coding_of
-from service.query.parse import parse_query
-from service.query.plan import compile_query
 from service.query.schema import Schema
 
 PEOPLE = 1_000_000
@@ -103,18 +98,8 @@ def make_people() -> People:
 
 
 def ask(people: People, query: Mapping[str, object]) -> Callable[[], Release]:
-    """The query as the service evaluates it: contributions, charges, filter, sum, noise."""
-    body = {"version": 1, "noise": {"sigma": 20.0}} | dict(query)
-    plan = compile_query(
-        parse_query(json.dumps(body).encode()), people.memory.schema, capacity=2**20, budget_units=2**40
-    )
-    return lambda: answer(
-        contributions(plan, people.memory),
-        people.memory.accounts,
-        dimension=plan.dimension,
-        sigma_steps=plan.sigma_steps,
-        entropy=_entropy,
-    )
+    """A query of these people."""
+    return asked(people.memory, query, sigma=20.0, capacity=2**20, budget_units=2**40)
 
 
 def _counts(people: People) -> dict[str, float]:
@@ -129,7 +114,7 @@ def _counts(people: People) -> dict[str, float]:
             _summed(wide[name]),
             _counted(small[name]),
         )
-        served_ms, small_ms, wide_ms, counted_ms = _medians_ms(*calls, rounds=ROUNDS)
+        served_ms, small_ms, wide_ms, counted_ms = medians_ms(*calls, rounds=ROUNDS)
         figures |= {
             f"count_{name}_ms": served_ms,
             f"count_{name}_bare_ms": small_ms,
@@ -155,7 +140,7 @@ def _others(people: People) -> dict[str, float]:
     }
     figures: dict[str, float] = {}
     for name, (query, bare) in kinds.items():
-        served_ms, bare_ms = _medians_ms(ask(people, query), bare, rounds=ROUNDS // 6)
+        served_ms, bare_ms = medians_ms(ask(people, query), bare, rounds=ROUNDS // 6)
         figures |= {f"{name}_ms": served_ms, f"{name}_bare_ms": bare_ms, f"{name}_ratio": served_ms / bare_ms}
     return figures
 
@@ -178,21 +163,6 @@ def _summed(mask: Mask) -> Callable[[], object]:
 
 def _counted(mask: Mask) -> Callable[[], object]:
     return lambda: np.count_nonzero(mask())
-
-
-def _medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:
-    """The median processor time of each call, all of them in turn."""
-    times_ms: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds + 1):
-        for call, taken in zip(calls, times_ms, strict=True):
-            start = time.thread_time()
-            call()
-            taken.append((time.thread_time() - start) * 1000)
-    return [median(taken[1:]) for taken in times_ms]  # the first one warms up
-
-
-def _entropy(count: int) -> NDArray[np.uint64]:
-    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
 if __name__ == "__main__":
