@@ -42,15 +42,15 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     block, if the plan's public bounds do not keep everything within int64, and at any block that does not keep to them.
     """
     query = prepared(plan, memory)
-    tallied = _tallied_columns(query)
-    if tallied is not None and memory.events(plan.table).admits_tally(tallied[1]):
-        return _tallied(query, memory, *tallied)
+    count = _tallied_count(query)
+    if count is not None and memory.events(plan.table).admits_tally(count[1]):
+        return _tallied(query, memory, *count)
     pieces = _of_events(query, memory) if query.is_of_events else _of_individuals(query, memory)
     rows_max = rows_in_run(entries=query.entries_of_row, is_of_events=query.is_of_events)
     return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
 
 
-def _tallied_columns(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
+def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
     """One count and the columns by which it counts all events, each stored, where no clip binds; None for others."""
     plan, (item, *others) = query.plan, query.plan.items
     if not query.is_of_events or others or not isinstance(item, Count | Histogram):
@@ -72,7 +72,8 @@ def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: froz
             first_slot=number * PAGE_SLOTS,
             groups=query.groups,
             term=term,
-            clip=(query.plan.clip_squared_steps, query.plan.dimension),
+            dimension=query.plan.dimension,
+            norm_squared_max=query.plan.clip_squared_steps,
         )
 
 

@@ -63,13 +63,16 @@ def tally_of(owners: NDArray[np.uint16], columns: Mapping[str, Codes], codings: 
 
 
 def blocks_of(
-    tally: Tally, columns: Mapping[str, Codes], *, first_slot: int, groups: Groups, term: Unit, clip: tuple[int, int]
+    tally: Tally,
+    columns: Mapping[str, Codes],
+    *,
+    first_slot: int,
+    groups: Groups,
+    term: Unit,
+    dimension: int,
+    norm_squared_max: int,
 ) -> Iterator[Contributions]:
-    """The vectors of a page's individuals. `clip` is the squared norm that none exceeds, and the dimension.
-
-    Raises BrokenInvariant for a vector beyond the clip.
-    """
-    norm_squared_max, dimension = clip
+    """The vectors of a page's individuals. Raises BrokenInvariant for one that is longer than the clip."""
     norms = tally.norms_squared * term.value**2
     if int(norms.max(initial=0)) > norm_squared_max:
         raise BrokenInvariant("a vector is longer than the declared bounds allow")
