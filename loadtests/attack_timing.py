@@ -1,6 +1,6 @@
 """A timing attack: what durations tell an analyst about one person, for every pair of neighbours and every probe.
 
-    python -m loadtests.attack_timing [--people 300000] [--tries 500] [--workers 2] [--json attack.json]
+    python -m loadtests.attack_timing [--people 300000] [--tries 500] [--workers 2] [--probes batches] [--quick]
 
 For each pair two datasets that differ in one person are in one fresh server (`loadtests.neighbours`), made in random
 order. The tries of both are shuffled, and each begins at a random phase of the release slot. A try yields
@@ -9,56 +9,41 @@ best feature tells the worlds apart is judged on tries that did not choose it (`
 that hold for all pairs together at 99 %. With several workers, one dataset is polled while an individual acts or does
 not.
 
+A late answer leaves at twice its delay, or four times, or eight: its doublings are a feature as well.
+
+--quick takes some twenty minutes at 5,000 people; at 300,000 the batches alone take an hour and a half.
+
 The exit status is 1 if the lower end of an interval exceeds 0.55, or the server itself counts late answers more often
-in one world than in the other, and 2 if a control fails: two equal datasets must not
-be told apart, and a delay of two milliseconds planted in one of them must be.
+in one world than in the other, and 2 if a control fails: two equal datasets must not be told apart; a delay of two
+milliseconds planted in one of them must be, and so must work planted in a server (`loadtests.leaky_service`).
 """
 
-import argparse
 import json
 import os
 import random
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import Protocol, TypeVar
 
 import httpx
 import numpy as np
 from scipy.stats import fisher_exact
 
-from loadtests.neighbours import EQUAL, NEIGHBOURS, PLANTED, Neighbours, World, make
+from loadtests.attack_options import CONTROL_PROBES, POLL, Options, chosen, parsed, probes_of, tries_of
+from loadtests.neighbours import CONTROLS, EQUAL, NEIGHBOURS, Neighbours, World, make
 from loadtests.polling import ACTS, Acting, polled
-from loadtests.probes import PROBES, Features, Probe, Side, pause_before
+from loadtests.probes import Features, Side, pause_before
 from loadtests.rig import Rig, serving, throw_away_home
 from loadtests.separating import Separation, separation
 
 LIMIT = 0.55
 FAMILY_ERROR = 0.01
-CONTROL_PROBES = ("count", "sum", "list")
-POLL = "poll"
+LAST_MS = "answer last ms"
 _OVERRUNS = re.compile(r"^sparing_slot_overruns_total (\S+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The target of an attack, the number of tries, and the settings."""
-
-    people: int
-    tries: int
-    heavy_tries: int
-    workers: int
-    slot_ms: int
-    neighbours: Sequence[str]
-    probes: Sequence[str]
-    seed: int
-    json: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +70,15 @@ class Cell:
             f"{auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]  {guess.value:.3f} [{guess.low:.3f}, {guess.high:.3f}]"
         )
         medians = f"{self.medians[0]:9.2f} {self.medians[1]:9.2f}"
+        late = f"{self.late[0]:4} {self.late[1]:4}"
+        late = f"{self.late[0]:4} {self.late[1]:4}"
         verdict = "OPEN" if self.is_open else ""
-        return (
-            f"{self.neighbours:22}{self.probe:15}{self.tries:6}  {figures}  {medians}  {self.found.feature} {verdict}"
-        )
+        found = f"{figures}  {medians}  {late}  {self.found.feature} {verdict}"
+        return f"{self.neighbours:22}{self.probe:22}{self.tries:6}  {found}"
 
 
 HEADER = (
-    f"{'neighbours':22}{'probe':16}{'tries':>6}  {'AUC':21}  {'right guesses':21}  {'medians':>19}  {'late':>9}"
+    f"{'neighbours':22}{'probe':22}{'tries':>6}  {'AUC':21}  {'right guesses':21}  {'medians':>19}  {'late':>9}"
     "  feature"
 )
 
@@ -100,7 +86,7 @@ HEADER = (
 def main() -> int:
     """Attack, print a row for each pair as it completes, and keep all figures."""
     options = parsed(sys.argv[1:])
-    pairs = [*chosen(NEIGHBOURS, options.neighbours), *chosen((EQUAL, PLANTED), options.neighbours)]
+    pairs = [pair for pair in chosen((*NEIGHBOURS, *CONTROLS), options.neighbours) if probes_of(pair, options)]
     acts = chosen(ACTS, options.neighbours) if POLL in options.probes else []
     count = sum(len(probes_of(pair, options)) for pair in pairs) + len(acts)
     print(f"{options.people:,} people, {options.workers} worker(s), slot {options.slot_ms} ms, {count} pairs\n{HEADER}")
@@ -115,7 +101,7 @@ def main() -> int:
 
 def verdict(cells: Sequence[Cell]) -> int:
     """The exit status: 2 if a control fails, 1 if any pair is open."""
-    if any(cell.is_open != (cell.neighbours == PLANTED.name) for cell in cells if is_control(cell)):
+    if any(cell.is_open != (cell.neighbours != EQUAL.name) for cell in cells if is_control(cell)):
         print("a control failed: these figures say nothing")
         return 2
     opened = [cell for cell in cells if (cell.is_open or is_late(cell, cells)) and not is_control(cell)]
@@ -130,7 +116,7 @@ def is_late(cell: Cell, cells: Sequence[Cell]) -> bool:
 
 def is_control(cell: Cell) -> bool:
     """Whether the cell tests the instrument and not the service."""
-    return cell.neighbours in {EQUAL.name, PLANTED.name}
+    return cell.neighbours in CONTROL_PROBES
 
 
 # Attacks
@@ -139,14 +125,14 @@ def is_control(cell: Cell) -> bool:
 def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]:
     """Attack a pair of datasets of its own with every probe."""
     source = random.Random(f"{options.seed} {pair.name}")
-    with served(options) as (rig, late):
+    with served(options, pair.service) as (rig, late):
         sides = both(rig, pair, options, source)
         for probe in probes_of(pair, options):
             for side in source.sample(sides, 2):
                 probe.prepare(side)
                 for _ in range(3):
                     probe.attempt(side)
-            tries = options.heavy_tries if probe.is_heavy else options.tries
+            tries = tries_of(probe, options)
             attempts = [partial(probe.attempt, side) for side in sides]
             yield judged(pair.name, probe.name, Tries(attempts, tries, late), options, error)
         for side in sides:
@@ -193,6 +179,8 @@ def judged(name: str, probe: str, tries: Tries, options: Options, error: float) 
         before = now
     worlds = np.array(order, dtype=np.bool_)
     features = {feature: np.array([row[feature] for row in rows]) for feature in rows[0]}
+    if LAST_MS in features:
+        features["doublings"] = np.rint(np.log2(features[LAST_MS] / features[LAST_MS].min()))
     found = separation(worlds, features, error=error, source=np.random.default_rng(options.seed))
     best = features[found.feature]
     late = tuple(int(np.array(were_late)[worlds == world].sum()) for world in (False, True))
@@ -228,7 +216,7 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
 
 
 @contextmanager
-def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
+def served(options: Options, service: str = "service") -> Iterator[tuple[Rig, Callable[[], int]]]:
     """A fresh server under the settings asked for, and a reader of its count of late answers."""
     environment = {
         "SPARING_RELEASE_SLOT_MS": str(options.slot_ms),
@@ -236,7 +224,10 @@ def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
         "SPARING_DRAIN_NOTICE_MS": "0",
         "SPARING_METRICS_PORT": "0",
     }
-    with throw_away_home() as home, serving(home, environment=environment) as rig:
+    with throw_away_home() as home, ExitStack() as served_until:
+        if options.speed is not None:
+            (home / "speed.json").write_text(options.speed.read_text())
+        rig = served_until.enter_context(serving(home, environment=environment, service=service))
         said = [rig.process.stdout.readline() if rig.process.stdout else "" for _ in range(options.workers)]
         urls = [line.split()[1] for line in said]
 
@@ -247,61 +238,14 @@ def served(options: Options) -> Iterator[tuple[Rig, Callable[[], int]]]:
         yield rig, late
 
 
-# Options and figures
-
-
-def parsed(arguments: Sequence[str]) -> Options:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="loadtests.attack_timing", description="Tell neighbours apart by time.")
-    parser.add_argument("--people", type=int, default=5000)
-    parser.add_argument("--tries", type=int, default=500, help="of each world, for probes of one request")
-    parser.add_argument("--heavy-tries", type=int, default=100, help="of each world, for crowds, batches and polls")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--slot-ms", type=int, default=10)
-    names = [*(pair.name for pair in (*NEIGHBOURS, EQUAL, PLANTED)), *(acting.name for acting in ACTS)]
-    probes = [*(probe.name for probe in PROBES), POLL]
-    parser.add_argument("--neighbours", nargs="*", choices=names, default=names)
-    parser.add_argument(
-        "--probes", nargs="*", choices=probes, default=None, help="all; with several workers, the polls"
-    )
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    parser.add_argument("--json", type=Path, default=None, help="a file for the figures")
-    options = parser.parse_args(arguments)
-    if options.probes is None:
-        options.probes = probes if options.workers == 1 else [POLL]
-    if options.workers > 1 and options.probes != [POLL]:
-        # Two datasets may belong to two workers, and a forwarded answer leaves 0.14 ms later, whatever is in them.
-        parser.error("with several workers only the probe 'poll', on one dataset, says something of people")
-    return Options(**vars(options))
-
-
-class Named(Protocol):
-    """The chosen names."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-
-Thing = TypeVar("Thing", bound=Named)
-
-
-def chosen(every: Sequence[Thing], names: Sequence[str]) -> list[Thing]:
-    """The items of these names."""
-    return [each for each in every if each.name in names]
-
-
-def probes_of(pair: Neighbours, options: Options) -> list[Probe]:
-    """The probes of a pair; controls have the lightest."""
-    probes = chosen(PROBES, options.probes)
-    return [probe for probe in probes if probe.name in CONTROL_PROBES] if pair in (EQUAL, PLANTED) else probes
+# Figures
 
 
 def keep(cells: Sequence[Cell], options: Options) -> None:
     """Write the figures to the file asked for."""
     if options.json is None:
         return
-    settings = {**asdict(replace(options, json=None)), "processors": os.cpu_count()}
+    settings = {**asdict(replace(options, json=None, speed=None)), "processors": os.cpu_count()}
     rows = [{**asdict(cell), "low": cell.found.low, "is_open": cell.is_open} for cell in cells]
     options.json.write_text(json.dumps({"settings": settings, "pairs": rows}, indent=2) + "\n")
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from loadtests.in_process import asked, medians_ms
 from service.core.release import Release
+from service.core.units import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.coding import coding_of
 from service.query.schema import Schema
@@ -91,7 +92,7 @@ def make_people() -> People:
         "district": district,
         "spend": np.rint(np.ldexp(spend, -step_log2)).astype(np.uint64),
     }
-    memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, 2**40))
+    memory.add_individuals(np.arange(PEOPLE), codes, np.full(PEOPLE, LIMIT_UNITS_MAX))
     item = random.integers(0, ITEMS, EVENTS).astype(np.uint32)
     memory.add_events("visits", random.integers(0, PEOPLE, EVENTS), {"item": item})
     return People(memory=memory, age=age, district=district, spend=spend, item=item)

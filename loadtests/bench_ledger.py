@@ -111,7 +111,7 @@ def entry(head: Head, told: Quantities) -> LedgerEntry:
         values=bytes(8),
         asked_at=AT,
         salt=salt,
-        pieces=pieces_of(told, slots=PEOPLE, salt=salt),
+        pieces=pieces_of(told.blocks(), told.measure, amount_max=2**40, slots=PEOPLE, salt=salt),
         charged_count=told.touched.size,
         left_out_count=0,
         charged_units=0,

@@ -154,7 +154,10 @@ def application(policy: str) -> ASGIApp:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
         await send({"type": "http.response.body", "body": b"done"})
 
-    slots, held = Slots(length_ns=SLOT_MS * 1_000_000), HeldRoutes(paths=[re.compile(".*")], slots=1)
+    slots, held = (
+        Slots(length_ns=SLOT_MS * 1_000_000),
+        HeldRoutes(paths=[re.compile(".*")], held_ns=SLOT_MS * 1_000_000),
+    )
     policies: Mapping[str, Callable[[], ASGIApp]] = {
         "no slot": lambda: evaluate,
         "asyncio.sleep": lambda: Sleeping(evaluate),

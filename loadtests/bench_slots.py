@@ -1,38 +1,102 @@
-"""Sparse counts under the default slots: throughput over 64 connections, and the latency of a single one.
+"""Sparse counts under the default slots, of this checkout and of another one: one connection, and 64.
 
-    python -m loadtests.bench_slots
+    git worktree add ../before <commit>
+    python -m loadtests.bench_slots --people 100000 --before ../before
 
-At a capacity of a hundred thousand and of a million, each filled: waiting for slots is part of the time.
+A capacity that is filled, and each checkout with the constants that its first start measures, or both with those of a
+file (`--speed`): on a machine with other work two measurements differ more than the checkouts. The load alternates
+between the checkouts in short rounds; a round has half a second of single counts and two seconds of 64 connections.
+Waiting for slots is part of the time.
 """
 
-import json
+import argparse
 import os
+import shutil
 import statistics
-import sys
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from loadtests.bench_hot_path import measured, ours, sparse
 from loadtests.rig import DATASET, Rig, arrow_bytes, people, serving, throw_away_home
 
-CAPACITIES = (100_000, 1_000_000)
+PEOPLE = (100_000, 1_000_000)
 CONNECTIONS = 64
-ROUNDS = 7
-ALONE = 100
+ALONE_S = 0.5
 
 
-def run() -> dict[str, float]:
-    """Medians."""
-    figures: dict[str, float] = {}
-    for capacity in CAPACITIES:
-        with throw_away_home() as home, serving(home) as rig:
-            register(rig, capacity)
-            for number in range(10):
-                ask_ms(rig, number)
-            figures[f"alone_ms_at_{capacity}"] = statistics.median(ask_ms(rig, number) for number in range(ALONE))
-            measured(ours(rig), CONNECTIONS)
-            rates = [measured(ours(rig), CONNECTIONS).per_s for _ in range(ROUNDS)]
-            figures[f"per_s_at_{capacity}"] = statistics.median(rates)
-    return figures
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A served checkout, and what was measured of it."""
+
+    name: str
+    rig: Rig
+    alone_ms: list[float] = field(default_factory=list)
+    per_s: list[float] = field(default_factory=list)
+
+    def measure(self) -> None:
+        """One round."""
+        until_s = time.perf_counter() + ALONE_S
+        while time.perf_counter() < until_s:
+            self.alone_ms.append(ask_ms(self.rig, len(self.alone_ms)))
+        self.per_s.append(measured(ours(self.rig), CONNECTIONS).per_s)
+
+    @property
+    def doubled(self) -> float:
+        """The share of single counts that took at least one and a half times as long as most: late ones."""
+        return sum(each > 1.5 * statistics.median(self.alone_ms) for each in self.alone_ms) / len(self.alone_ms)
+
+    def report(self, capacity: int) -> str:
+        """A line with the medians, the spread of the rounds, and the public cost."""
+        alone = sorted(self.alone_ms)
+        rates = sorted(self.per_s)
+        return (
+            f"{self.name:7} {capacity:>9,} people: alone {statistics.median(alone):6.1f} ms "
+            f"(90 % {alone[int(0.9 * len(alone))]:.1f}, {self.doubled:.1%} late), "
+            f"{CONNECTIONS} connections {statistics.median(rates):6.0f} /s "
+            f"({rates[0]:.0f} to {rates[-1]:.0f}), public cost {public_cost_ms(self.rig)} ms"
+        )
+
+
+def main() -> None:
+    """Measure at each number of people, and print a line for each checkout."""
+    parser = argparse.ArgumentParser(prog="loadtests.bench_slots")
+    parser.add_argument("--people", type=int, nargs="+", default=PEOPLE)
+    parser.add_argument("--before", type=Path, help="another checkout")
+    parser.add_argument("--speed", type=Path, help="a speed.json for both")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    checkouts = [("before", options.before.resolve())] if options.before else []
+    for capacity in options.people:
+        with ExitStack() as stack:
+            sides = [
+                side(stack, name, checkout, capacity, options.speed) for name, checkout in [*checkouts, ("now", None)]
+            ]
+            compare(sides, options.rounds)
+            for each in sides:
+                print(each.report(capacity), flush=True)
+
+
+def side(stack: ExitStack, name: str, checkout: Path | None, capacity: int, speed: Path | None) -> Side:
+    """A checkout that serves a dataset, and is warm."""
+    home = stack.enter_context(throw_away_home())
+    if speed is not None:
+        shutil.copy(speed, home / "speed.json")
+    rig = stack.enter_context(serving(home, checkout=checkout))
+    register(rig, capacity)
+    for number in range(10):
+        ask_ms(rig, number)
+    measured(ours(rig), CONNECTIONS)
+    return Side(name=name, rig=rig)
+
+
+def compare(sides: Sequence[Side], rounds: int) -> None:
+    """Alternating rounds; each checkout begins half of them."""
+    for number in range(rounds):
+        for each in sides if number % 2 else reversed(sides):
+            each.measure()
 
 
 def register(rig: Rig, capacity: int) -> None:
@@ -53,6 +117,14 @@ def ask_ms(rig: Rig, number: int) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
+def public_cost_ms(rig: Rig) -> str:
+    """The public cost of one count, and the slots that it has alone."""
+    preview = rig.analyst.post(
+        "/v1/datasets/million/queries/preview", content=sparse(0), headers={"Content-Type": "application/json"}
+    )
+    cost = preview.raise_for_status().json()["public_cost"]
+    return f"{cost['time_ms']:.2f} in {cost['delay_ms']:.0f}"
+
+
 if __name__ == "__main__":
-    json.dump(run(), sys.stdout, indent=2)
-    print()
+    main()

@@ -19,17 +19,21 @@ from service.query.plan import compile_query
 def asked(
     memory: DatasetMemory, query: Mapping[str, object], *, sigma: float, capacity: int, budget_units: int
 ) -> Callable[[], Release]:
-    """A query, compiled once: contributions, charges, filter, sum and noise. `sigma` is for a query without noise."""
+    """A query, compiled once: contributions, charges, filter, debits, sum and noise. `sigma` is where it has none."""
     body = {"version": 1, "noise": {"sigma": sigma}} | dict(query)
     plan = compile_query(
         parse_query(json.dumps(body).encode()), memory.schema, capacity=capacity, budget_units=budget_units
     )
+    contributions(plan, memory)  # asks for its indexes and tallies, which no query makes
+    memory.prepare()
+    memory.take_prepared()
     return lambda: answer(
         contributions(plan, memory),
         memory.accounts,
         dimension=plan.dimension,
         sigma_steps=plan.sigma_steps,
-        entropy=_entropy,
+        norm_squared_max=plan.clip_squared_steps,
+        entropy=drawn,
     )
 
 
@@ -44,5 +48,6 @@ def medians_ms(*calls: Callable[[], object], rounds: int) -> list[float]:
     return [median(taken[1:]) for taken in times_ms]  # the first one warms up
 
 
-def _entropy(count: int) -> NDArray[np.uint64]:
+def drawn(count: int) -> NDArray[np.uint64]:
+    """Random words of the operating system."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

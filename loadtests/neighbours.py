@@ -1,7 +1,9 @@
 """Pairs of datasets that are equal but for one person.
 
-Every other person has k = 1, one row of events and an age below 119; the one person is 119. All queries asked of them
-cost each person one unit or a few, so that only the one person's account is ever near its limit.
+Every other person has k = 1, one row of events and an age from 1 to 118; the one person is 119. So a query of all ages
+from 1 on is of consecutive slots, unless the one person is missing. Exactly as many others have an even code as an
+inverted index is read for; one more, and all rows are looked at. All queries asked of them cost each person one unit or
+a few, so that only the one person's account is ever near its limit.
 """
 
 from collections.abc import Callable
@@ -11,11 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from loadtests.rig import Rig, arrow_bytes
+from service.engine.pages import PAGE_SLOTS, pages_for
+from service.query.working_memory import SCAN_WORTH
 
 AGE = 119
 ROWS_MAX = 4096
+CODES = 4096
+"""Values of the column `code`; half of them are even."""
 SPARE = 2000
 """Slots for people that join while an attack is under way."""
 
@@ -44,6 +51,7 @@ class Person:
     age: int | None = AGE
     limit: str | None = None
     rows: int = 1
+    code: int = 1
     place: Literal["middle", "last"] = "middle"
 
 
@@ -65,11 +73,15 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second."""
+    """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second.
+
+    `service` is the module that serves them.
+    """
 
     name: str
     worlds: tuple[World, World]
     planted_ms: float = 0.0
+    service: str = "service"
 
 
 def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -125,9 +137,15 @@ NEIGHBOURS: tuple[Neighbours, ...] = (
     Neighbours(name="resumed", worlds=(_ONE, World(act=pause_and_resume))),
     Neighbours(name="erased", worlds=(_ONE, World(act=erase))),
     Neighbours(name="joined", worlds=(_NONE, World(person=None, act=join))),
+    Neighbours(name="absent", worlds=(_ONE, _NONE)),
+    Neighbours(name="listed", worlds=(_ONE, World(person=Person(code=2)))),
 )
 EQUAL = Neighbours(name="control: equal", worlds=(_ONE, _ONE))
 PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
+PLANTED_WORK = Neighbours(
+    name="control: planted work", worlds=(_ONE, World(act=pause)), service="loadtests.leaky_service"
+)
+CONTROLS = (EQUAL, PLANTED, PLANTED_WORK)
 
 
 # Making them
@@ -150,6 +168,7 @@ def registration(dataset: str, count: int) -> dict[str, Any]:
         VALUE: {"type": "integer", "lower": 0, "upper": 2},
         "age": {"type": "integer", "lower": 0, "upper": 120},
         "country": {"type": "category", "size": 50},
+        "code": {"type": "category", "size": CODES},
         "limit_rho": {"type": "budget"},
     }
     return {
@@ -174,17 +193,27 @@ def people(others: int, person: Person | None) -> pa.Table:
     columns: dict[str, list[Any]] = {
         "person_id": [f"p{n}" for n in range(others)],
         VALUE: [1] * others,
-        "age": source.integers(0, AGE, others).tolist(),
+        "age": source.integers(1, AGE, others).tolist(),
         "country": source.integers(0, 50, others).tolist(),
+        "code": codes(others, source).tolist(),
         "limit_rho": [None] * others,
         **{letter: source.integers(0, 2, others).tolist() for letter in LETTERS},
     }
     if person is not None:
-        row = {"person_id": "the-one", VALUE: person.k, "age": person.age, "country": 7, "limit_rho": person.limit}
+        row = {"person_id": "the-one", VALUE: person.k, "age": person.age, "country": 7, "code": person.code}
+        row |= {"limit_rho": person.limit}
         place = others if person.place == "last" else others // 2
         for name, values in columns.items():
             values.insert(place, row.get(name, 1))
     return pa.table({name: pa.array(values, type=_TYPES.get(name, pa.int64())) for name, values in columns.items()})
+
+
+def codes(others: int, source: np.random.Generator) -> NDArray[np.int64]:
+    """Even codes of exactly one in SCAN_WORTH of the rows in memory, scattered, and odd ones of the others."""
+    drawn = 2 * source.integers(0, CODES // 2, others) + 1
+    even = min(pages_for(others + 1) * PAGE_SLOTS // SCAN_WORTH, others)
+    drawn[source.choice(others, even, replace=False)] -= 1
+    return drawn
 
 
 def visits(others: int, rows: int) -> pa.Table:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtests.neighbours import COUNT, EVENTS, HISTOGRAMS, SUM, SUMS, query
+from loadtests.neighbours import COUNT, EVENTS, SUM, query
 from loadtests.wires import PeerConnection, Reply, together
 
 Features = Mapping[str, float]
@@ -19,8 +19,6 @@ Features = Mapping[str, float]
 CONNECTIONS = 4
 CROWD = 64
 LISTED = 20
-BATCH_MS = 2000.0
-COUNT_ITEM: list[dict[str, Any]] = [{"count": {}}]
 
 
 @dataclass(kw_only=True)
@@ -56,14 +54,14 @@ class Side:
         headers = {"Idempotency-Key": key or self.fresh_key()}
         return wire.request("POST", f"/v1/datasets/{self.dataset}/queries", encoded(query(question)), headers)
 
-    def affordable(self, question: dict[str, Any]) -> int:
-        """The number of such queries that take `BATCH_MS` together by their public cost, at least one."""
+    def affordable(self, question: dict[str, Any], work_ms: float) -> int:
+        """The number of such queries that take `work_ms` together by their public cost, at least one."""
         known = encoded(question)
         if known not in self._affordable:
             (wire,) = self.wires(1)
             path = f"/v1/datasets/{self.dataset}/queries/preview"
             cost = json.loads(answered(wire.exchange(wire.request("POST", path, known))).body).get("public_cost", {})
-            self._affordable[known] = max(int(BATCH_MS / cost.get("time_ms", 1.0)), 1)
+            self._affordable[known] = max(int(work_ms / cost.get("time_ms", 1.0)), 1)
         return self._affordable[known]
 
     def fresh_key(self) -> str:
@@ -80,6 +78,7 @@ class Probe:
     attempt: Callable[[Side], Features]
     prepare: Callable[[Side], None] = lambda _: None
     is_heavy: bool = False
+    is_batch: bool = False
 
 
 class Refused(Exception):
@@ -201,29 +200,6 @@ def crowd(question: dict[str, Any]) -> Callable[[Side], Features]:
     return attempt
 
 
-def batch(select: list[dict[str, Any]], *, queries_max: int) -> Callable[[Side], Features]:
-    """A batch about the one age, and a count that is asked while it is worked on.
-
-    It is as large as a body may be, and no larger than what takes two seconds by its public cost.
-    """
-    question = query({**COUNT, "select": select})
-
-    def attempt(side: Side) -> Features:
-        many, one = side.wires(2)
-        queries = min(queries_max, side.affordable(question))
-        entries = [{"idempotency_key": side.fresh_key(), "query": question} for _ in range(queries)]
-        path = f"/v1/datasets/{side.dataset}/queries/batch"
-        requests = [many.request("POST", path, encoded({"queries": entries})), side.post(one, COUNT)]
-        whole, single = together([many, one], requests, pause_s=side.source.uniform(0.02, 0.2))
-        answers = json.loads(answered(whole).body)["answers"]
-        before = sum(answer.get("sequence", 0) < sequence_of(single) for answer in answers)
-        refused = sum("sequence" not in answer for answer in answers)
-        places = {"answers before the count": float(before), "refused": float(refused)}
-        return {**instants(side, whole), **instants(side, single, "count"), **places}
-
-    return attempt
-
-
 PROBES: Sequence[Probe] = (
     Probe(name="count", attempt=asking(COUNT)),
     Probe(name="sum", attempt=asking(SUM)),
@@ -235,9 +211,6 @@ PROBES: Sequence[Probe] = (
     Probe(name="beside", attempt=beside),
     Probe(name="crowd", attempt=crowd(COUNT), is_heavy=True),
     Probe(name="crowd of sums", attempt=crowd(SUM), is_heavy=True),
-    Probe(name="batch of counts", attempt=batch(COUNT_ITEM, queries_max=256), is_heavy=True),
-    Probe(name="batch of 32s", attempt=batch([*SUMS, *HISTOGRAMS[:5]], queries_max=256), is_heavy=True),
-    Probe(name="batch of 54s", attempt=batch([*SUMS, *HISTOGRAMS], queries_max=160), is_heavy=True),
 )
 
 

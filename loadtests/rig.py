@@ -72,16 +72,23 @@ def throw_away_home() -> Iterator[Path]:
     """A folder that an unprivileged account can pass through, deleted at the end."""
     home = Path(tempfile.mkdtemp(prefix="sparing-bench-"))
     home.chmod(0o711)
-    yield home
-    shutil.rmtree(home, ignore_errors=True)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager
-def serving(home: Path, *, environment: dict[str, str] | None = None, checkout: Path | None = None) -> Iterator[Rig]:
-    """`sparing serve` on a free port, with keys for both roles; of another checkout of the service, if one is given."""
+def serving(
+    home: Path, *, environment: dict[str, str] | None = None, checkout: Path | None = None, service: str = "service"
+) -> Iterator[Rig]:
+    """`sparing serve` on a free port, with keys for both roles; of another checkout of the service, if one is given.
+
+    `service` is the module that is served.
+    """
     env = {**os.environ, **(environment or {})}
     command = [sys.executable, "-m", "service"]
-    serve = [*command, "serve", "--home", str(home), "--port", "0"]
+    serve = [sys.executable, "-m", service, "serve", "--home", str(home), "--port", "0"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=env, cwd=checkout) as process:
         try:
             url = (process.stdout.readline() if process.stdout else "").split()[1]

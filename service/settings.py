@@ -154,7 +154,7 @@ class Settings(BaseSettings):
     )
     release_slot_ms: _Number = Field(
         validation_alias="SPARING_RELEASE_SLOT_MS",
-        default=10,
+        default=2,
         ge=0,
         description="The length of a time slot in milliseconds; "
         "queries begin and their answers leave at whole multiples of it. 0 delays nothing.",

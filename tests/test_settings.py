@@ -41,7 +41,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     """And an empty variable is as good as none."""
     empty = Settings.of(dict.fromkeys(VARIABLES, ""), home=HOME)
     assert empty == Settings.of({}, home=HOME)
-    assert (empty.release_slot_ms, empty.request_deadline_ms, empty.metrics_port) == (10, 30_000, None)
+    assert (empty.release_slot_ms, empty.request_deadline_ms, empty.metrics_port) == (2, 30_000, None)
     assert (empty.preload, empty.metrics_host, empty.database_url) == (True, "127.0.0.1", None)
     assert (empty.home, empty.witness, empty.migrations) == (HOME, HOME / "witness", ROOT / "migrations")
 

@@ -22,7 +22,8 @@ from service.core.units import UNITS_PER_RHO
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.coding import coding_of
-from service.query.parse import parse_query
+from service.query.kept_plans import KeptPlans
+from service.query.parse import kept_query
 from service.query.plan import compile_query
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
@@ -57,21 +58,21 @@ def engine(columns: Columns) -> Ask:
     """Parser, plan, charges and exact noise in this process: what a library would be. No HTTP, no database."""
     schema = Schema.model_validate(_TABLES)
     memories = {people: _memory(schema, columns, people) for people in {task.people for task in TASKS.values()}}
+    budget_units = BUDGET_RHO * UNITS_PER_RHO
+    plans = KeptPlans[Schema](partial(compile_query, capacity=PEOPLE, budget_units=budget_units))
 
     def ask(name: str) -> Answered:
         task = TASKS[name]
         memory, began = memories[task.people], time.perf_counter()
-        plan = compile_query(
-            parse_query(query_of(task)), schema, capacity=PEOPLE, budget_units=BUDGET_RHO * UNITS_PER_RHO
-        )
+        plan = plans.of(kept_query(query_of(task), "analyst"), schema)
         release = answer(
             contributions(plan, memory),
             memory.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
+            norm_squared_max=plan.clip_squared_steps,
             entropy=system_entropy,
         )
-        memory.accounts.debit(release.charged, release.charges)
         return Answered(ms=1000 * (time.perf_counter() - began), values=release.values.tolist())
 
     return ask

@@ -135,17 +135,20 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
     ]
 
 
-OWN_SLOTS = 5
-"""A read or an act of an individual or auditor leaves after so many slots. It is in no analyst's schedule."""
+HELD_NS = 10_000_000
+"""How long a response to an analyst is held for which no slots were reserved."""
+
+OWN_HELD_NS = 50_000_000
+"""A read or an act of an individual or auditor leaves after so long a time. It is in no analyst's schedule."""
 
 
 def _held(options: HttpOptions) -> list[Middleware]:
     """Release slots on every path of an analyst, an individual or an auditor."""
     if options.slots is None:
         return []
-    analysts = HeldRoutes(paths=_paths(analyst.router, session.router), slots=1)
-    shared = HeldRoutes(paths=_paths(datasets.router), slots=1, but={"PATCH", "DELETE"})
-    others = HeldRoutes(paths=_paths(individual.router, auditor.router), slots=OWN_SLOTS)
+    analysts = HeldRoutes(paths=_paths(analyst.router, session.router), held_ns=HELD_NS)
+    shared = HeldRoutes(paths=_paths(datasets.router), held_ns=HELD_NS, but={"PATCH", "DELETE"})
+    others = HeldRoutes(paths=_paths(individual.router, auditor.router), held_ns=OWN_HELD_NS)
     clock = options.clock or system_clock()
     return [
         Middleware(

@@ -55,6 +55,11 @@ def first(array: NDArray[np.int64]) -> int:
     return int(array[0]) if array.size > 0 else 0
 
 
+def narrowest(largest: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The narrowest unsigned type, of 1, 2, 4 or 8 bytes, that holds all numbers from 0 to `largest`."""
+    return np.dtype(np.min_scalar_type(largest))
+
+
 def kept(mask: NDArray[np.bool_], elements: NDArray[np.int64]) -> NDArray[np.int64]:
     """elements[mask], (k,): a view where all or none are kept. Uniform stays uniform, and nothing else becomes so."""
     count = int(np.count_nonzero(mask))

@@ -18,32 +18,53 @@ from service.core.units import CHARGE_UNITS_MAX, UNITS_PER_RHO
 
 _SIGMA_RANGE: Final = (2.0**-64, 2.0**64)
 # A float estimate est = fl(fl(norm) * fl(price)) carries three roundings of 2^-53 each: |est - true| < est * 2^-51.
-_SLACK: Final = 2.0**-50
 _SATURATED: Final = 2.0**62 * (1 + 2.0**-49)
-# A candidate is off by at most 2^62 * (2^-49 + 2^-51) + 1, so that times a denominator below this it stays below 2^63.
-_DENOMINATOR_MAX: Final = 2**49
+_HALF_OFF: Final = 2**50
+"""Below this, an estimate is off by less than a half, and the nearest integer to it by less than one."""
+_OFF_MAX: Final = 2.0**12
+_DENOMINATOR_NARROW: Final = 2**62
+_WORD: Final = 2**64
+_HALF_BITS, _HALF = np.uint64(32), np.uint64(2**32 - 1)
+Words = NDArray[np.uint64]
 
 
-def charge_units(norms_squared: NDArray[np.int64], sigma_steps: float) -> NDArray[np.int64]:
+def charge_units(
+    norms_squared: NDArray[np.int64], sigma_steps: float, *, norm_squared_max: int | None = None
+) -> NDArray[np.int64]:
     """Each individual's charge for a query: ceil(norm^2 * 2^40 / (2 sigma^2)), exactly, saturated at CHARGE_UNITS_MAX.
 
     `norms_squared` (k,), int64, squared grid steps, not negative; `sigma_steps` in grid steps. Returns (k,) int64
-    units. Raises TypeError for norms that are not int64, ValueError for a negative norm and for a sigma outside
-    [2^-64, 2^64].
+    units. With `norm_squared_max`, which no norm exceeds, the way of computing depends on that and sigma alone. Raises
+    TypeError for norms that are not int64, ValueError for a norm that is negative or exceeds the largest, and for a
+    sigma outside [2^-64, 2^64].
     """
     price = _price_of_one(sigma_steps)
     if norms_squared.dtype != np.int64 or norms_squared.ndim != 1:
-        raise TypeError(
-            f"norms_squared must be a row of int64, got {norms_squared.dtype} in {norms_squared.ndim} dimensions"
-        )
-    if norms_squared.min(initial=0) < 0:
-        raise ValueError("a squared norm must not be negative")
+        raise TypeError(f"norms_squared must be a row of int64, got {norms_squared.dtype} {norms_squared.shape}")
+    largest = int(norms_squared.max(initial=0)) if norm_squared_max is None else norm_squared_max
+    if norms_squared.min(initial=0) < 0 or norms_squared.max(initial=0) > largest:
+        raise ValueError("a squared norm must not be negative, nor above the largest")
+    if largest * price <= 1:
+        return np.greater(norms_squared, 0).astype(np.int64)
     estimates = norms_squared.astype(np.float64)
     estimates *= float(price)
-    by = _by_remainder if price.denominator < _DENOMINATOR_MAX else _by_estimate
-    charges = by(norms_squared, price, estimates)
+    rounds = wide_rounds(largest, sigma_steps)
+    if rounds == 0:
+        return _narrowly(norms_squared, price, estimates)
+    charges = _widely(norms_squared, price, estimates, rounds)
     charges[estimates > _SATURATED] = CHARGE_UNITS_MAX
     return np.minimum(charges, CHARGE_UNITS_MAX, out=charges)
+
+
+def wide_rounds(norm_squared_max: int, sigma_steps: float) -> int:
+    """How often 128 bits are needed to charge a norm up to the largest: 0, 1 or 2, a public fact of a query.
+
+    Each time takes three times as long as a charge that needs none. Raises ValueError for a sigma out of range.
+    """
+    price = _price_of_one(sigma_steps)
+    if norm_squared_max * price >= _HALF_OFF:
+        return 2
+    return int(norm_squared_max * price > 1 and price.denominator >= _DENOMINATOR_NARROW)
 
 
 def worst_case_units(norm_squared: int, sigma_steps: float) -> int:
@@ -69,36 +90,62 @@ def _ceiling(norm_squared: int, price: Fraction) -> int:
     return -(-norm_squared * price.numerator // price.denominator)
 
 
-def _by_remainder(
-    norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Exact ceilings when the price has a small denominator, which is when many charges are whole numbers.
+def _narrowly(norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Exact ceilings below 2^50: the nearest integer c to the estimate, or c + 1 where the true charge is above c.
 
-    For a candidate c, norm * numerator - c * denominator is known modulo 2^64; being below 2^63 in size it is known.
-    Saturated entries come out as anything at all; the caller overwrites them.
+    The estimate is off by less than 1/2 and c by less than 1, so that c * denominator - norm * numerator is known from
+    its value modulo 2^64, and its sign says on which side of c the true charge is.
     """
-    candidates = np.minimum(estimates, CHARGE_UNITS_MAX).astype(np.int64)
-    products = norms_squared.view(np.uint64) * np.uint64(price.numerator % 2**64)
-    products -= candidates.view(np.uint64) * np.uint64(price.denominator)
-    remainders = products.view(np.int64)
-    candidates -= np.floor_divide(np.negative(remainders, out=remainders), price.denominator, out=remainders)
-    return candidates
-
-
-def _by_estimate(
-    norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Exact ceilings when whole charges are rare: the float decides, except near an integer, where integers do."""
-    below = np.floor(np.minimum(estimates, CHARGE_UNITS_MAX))
-    above_floor = estimates - below
-    slack = estimates * _SLACK
-    charges = below.astype(np.int64)
-    charges += 1
-    undecided = (above_floor <= slack) | (1 - above_floor <= slack)
-    undecided &= estimates <= _SATURATED
-    doubtful = np.flatnonzero(undecided)
-    norms, positions = np.unique(norms_squared[doubtful], return_inverse=True)
-    # An equal norm is priced once; saturation is the caller's, but what does not fit an int64 must not reach one.
-    exact = [min(_ceiling(norm, price), CHARGE_UNITS_MAX) for norm in norms.tolist()]
-    charges[doubtful] = np.array(exact, dtype=np.int64)[positions]
+    charges = np.rint(estimates, out=estimates).astype(np.int64)
+    excess = charges * np.int64(price.denominator)
+    excess -= norms_squared * np.array(price.numerator % _WORD, dtype=np.uint64).view(np.int64)
+    np.right_shift(excess, 63, out=excess)  # -1 where the true charge is above c
+    charges -= excess
     return charges
+
+
+def _widely(
+    norms_squared: NDArray[np.int64], price: Fraction, estimates: NDArray[np.float64], rounds: int
+) -> NDArray[np.int64]:
+    """Exact ceilings for any price, in 128 bits; the same steps for every norm. Saturated ones come out as anything.
+
+    The denominator is below 2^106: the odd part of sigma^2 is, and a power of two beside it only divides prices above
+    2^-62. An estimate of 2^62 is off by 2^11; then c is corrected by the quotient of the excess, which is off by less
+    than 1/2 + 2^-39.
+    """
+    charges = np.rint(np.minimum(estimates, _SATURATED)).astype(np.int64)
+    norms = norms_squared.view(np.uint64)
+    if rounds > 1:
+        high, low = _excess(charges.view(np.uint64), norms, price)
+        high += low >> np.uint64(63)  # the low word is read as signed: of a small excess no digit is lost
+        quotients = (high.view(np.int64) * float(_WORD) + low.view(np.int64)) / float(price.denominator)
+        charges -= np.rint(np.clip(quotients, -_OFF_MAX, _OFF_MAX)).astype(np.int64)
+    high, _ = _excess(charges.view(np.uint64), norms, price)
+    charges -= np.right_shift(high.view(np.int64), 63)
+    return charges
+
+
+def _excess(charges: Words, norms_squared: Words, price: Fraction) -> tuple[Words, Words]:
+    """Charges * denominator - norms^2 * numerator modulo 2^128, (k,), in two words: high and low."""
+    high, low = _product(charges, price.denominator)
+    other_high, other_low = _product(norms_squared, price.numerator)
+    high -= other_high
+    high -= low < other_low
+    low -= other_low
+    return high, low
+
+
+def _product(numbers: Words, factor: int) -> tuple[Words, Words]:
+    """Numbers * factor modulo 2^128, (k,), in two words: high and low. By halves of 32 bits, as on paper."""
+    factor_high, factor_low = np.uint64(factor // _WORD % _WORD), np.uint64(factor % _WORD)
+    left, right = numbers >> _HALF_BITS, numbers & _HALF
+    upper, lower = factor_low >> _HALF_BITS, factor_low & _HALF
+    middle = left * lower
+    middle += (right * lower) >> _HALF_BITS
+    cross = right * upper
+    cross += middle & _HALF
+    high = left * upper
+    high += middle >> _HALF_BITS
+    high += cross >> _HALF_BITS
+    high += numbers * factor_high
+    return high, numbers * factor_low

@@ -29,12 +29,12 @@ SIGMA_STEPS_MAX: Final = 2.0**32
 _CHUNK: Final = 2**16
 _FEW: Final = 8  # pairs that are drawn sooner one by one than side by side
 
-# For _W1_MIN <= w1 < _W1_END the float z is within _ERROR of the true one, if log, cos and sin err by less than 64
+# For _W1_MIN <= w1 < _W1_END the float z is within ERROR of the true one, if log, cos and sin err by less than 64
 # units in the last place (their authors promise fewer than 4). With u = U1, R = sqrt(-2 ln u), 2^-8 < R < 5.27, due to
 #   log, cos, sin at 2^-46 each and the angle's three roundings:   R (2^-47 + 2^-46 + 2^-49.7)    < 2^-42.7
 #   undrawn bits of u, 2^-65, and its roundings, 2^-52 u:            (2^-65 + 2^-52 u) / (u R)      < 2^-43.9
 #   sqrt, the two products and the distance to an integer:           4 * 2^-53 (1 + R)              < 2^-48
-_ERROR: Final = 2.0**-42
+ERROR: Final = 2.0**-42
 _W1_MIN: Final = 2**44
 _W1_END: Final = 2**64 - 2**47
 
@@ -94,7 +94,7 @@ def _pairs(pairs: int, sigma_steps: float, entropy: Entropy) -> NDArray[np.int64
     nearest = np.rint(scaled)
     draws = nearest.astype(np.int64)
     scaled -= nearest
-    near_a_half = np.abs(scaled, out=scaled) >= 0.5 - sigma_steps * _ERROR
+    near_a_half = np.abs(scaled, out=scaled) >= 0.5 - sigma_steps * ERROR
     undecided = near_a_half.any(axis=0)
     undecided |= (first < _W1_MIN) | (first >= _W1_END)
     for pair in np.flatnonzero(undecided).tolist():
@@ -117,7 +117,7 @@ def _pair(first: int, second: int, sigma_steps: float, entropy: Entropy) -> tupl
         angle = (second - (second >> 63 << 64)) * (pi * 2.0**-63)
         scaled = cos(angle) * radius, sin(angle) * radius
         nearest = round(scaled[0]), round(scaled[1])
-        if max(abs(scaled[0] - nearest[0]), abs(scaled[1] - nearest[1])) < 0.5 - sigma_steps * _ERROR:
+        if max(abs(scaled[0] - nearest[0]), abs(scaled[1] - nearest[1])) < 0.5 - sigma_steps * ERROR:
             return nearest
     return _refined(first, second, Decimal(sigma_steps), entropy)
 

@@ -1,20 +1,37 @@
 """The answer to one query: the exact sum over the active individuals, plus noise, and the charge of each.
 
-Feldman and Zrnic (2021), Algorithm 2, one round. Nothing is debited here: the caller commits the charges and the answer
-together, and only then lets the answer go.
+Feldman and Zrnic (2021), Algorithm 2, one round. Accounts are debited block by block, while a block is in cache; the
+caller commits charges and answer together before the answer leaves, or takes the charges back.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform, kept, uniform
+from service.core.arrays import first, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.contribution import Contributions
 from service.core.noise import Entropy, rounded_gaussian
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
+
+__all__ = ["Participants", "Release", "answer", "exact_sum"]
+
+_HALF_BITS = 32
+_SUMMED_MAX = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Participants:
+    """One block of a release: the individuals touched, those of them who are active, and the norms that price them."""
+
+    touched: Touched
+    active: NDArray[np.bool_]  # (p,) False where not touched; no other is charged
+    norms_squared: NDArray[np.integer[Any]]  # (p,) squared grid steps, as narrow as the largest norm needs
+    count: int  # of the individuals touched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,72 +39,73 @@ class Release:
     """An answer and its price. Only `values` may leave; the rest is the ledger's."""
 
     values: NDArray[np.int64]  # (dimension,) exact sum + noise, grid steps
-    touched: NDArray[np.int64]  # (k,) slots with a vector other than zero, strictly increasing
-    active: NDArray[np.bool_]  # (k,) which of them can pay; no other is charged
-    norms_squared: NDArray[np.int64]  # (k,) squared grid steps of all touched; a view of one under `one_norm`
-    charged: NDArray[np.int64]  # (a,) the slots of the active, strictly increasing
-    charges: NDArray[np.int64]  # (a,) units
+    blocks: tuple[Participants, ...]  # in increasing slots
     one_norm: bool  # whether the query gives every individual the same norm, whatever the data
+    charged_count: int
+    left_out_count: int
+    charged_units: int
 
 
 def answer(
-    contributions: Iterable[Contributions], accounts: Accounts, *, dimension: int, sigma_steps: float, entropy: Entropy
+    contributions: Iterable[Contributions],
+    accounts: Accounts,
+    *,
+    dimension: int,
+    sigma_steps: float,
+    norm_squared_max: int,
+    entropy: Entropy,
 ) -> Release:
     """Answer sum_i q(x_i) over the active set, plus round(N(0, sigma^2)) in each of the `dimension` coordinates.
 
-    `sigma_steps` in grid steps, `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots. If the
-    charges are debited before the next call, the transcript is B-zCDP and sqrt(2 B)-GDP for an individual with limit B
-    (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises ValueError before reading any contribution when sigma or
-    the dimension is out of range, and for blocks that do not fit the query or each other.
+    `sigma_steps` in grid steps, `entropy` as in `rounded_gaussian`, blocks of contributions in increasing slots, no
+    squared norm above `norm_squared_max`. Every active individual is debited its charge, so that the transcript is
+    B-zCDP and sqrt(2 B)-GDP for an individual with limit B (Corollary 4.7; Koskela et al. 2023, Theorem 12). Raises
+    ValueError before reading any contribution when sigma or the dimension is out of range, and for blocks that do not
+    fit the query or each other; blocks before such a one stay debited.
     """
     values = rounded_gaussian(dimension, sigma_steps, entropy)
-    touched, masks, norms, charged, charges = [], [], [], [], []
-    one_norm = True
+    blocks, one_norm, touched, charged, units = [], True, 0, 0, 0
+    narrow = narrowest(norm_squared_max)
     for block in _in_order(contributions, dimension):
-        charge = _charges(block, sigma_steps)
-        one_norm = one_norm and block.one_norm
-        active = accounts.active(block.slots, charge)
+        charges = _charges(block, sigma_steps, norm_squared_max)
+        active = accounts.active(block.touched, charges)
         block.add_to(values, active)
-        touched.append(block.slots)
-        masks.append(active)
-        norms.append(block.norms_squared)
-        charged.append(kept(active, block.slots))
-        charges.append(kept(active, charge))
-    active = np.concatenate(masks) if masks else np.empty(0, dtype=np.bool_)
-    all_norms = _joined(norms)
+        debited = accounts.debit(block.touched, active, charges)
+        norms = block.norms_squared if block.one_norm else block.norms_squared.astype(narrow)
+        count, active_count = block.touched.count, int(np.count_nonzero(active))
+        blocks.append(Participants(touched=block.touched, active=active, norms_squared=norms, count=count))
+        one_norm = one_norm and block.one_norm
+        touched, charged = touched + count, charged + active_count
+        units += first(charges) * active_count if block.one_norm else exact_sum(debited)
     return Release(
         values=values,
-        touched=_joined(touched),
-        active=active,
-        norms_squared=all_norms,
-        charged=_joined(charged),
-        charges=_joined(charges),
-        one_norm=one_norm and is_uniform(all_norms),
+        blocks=tuple(blocks),
+        one_norm=one_norm,
+        charged_count=charged,
+        left_out_count=touched - charged,
+        charged_units=units,
     )
 
 
-def _charges(block: Contributions, sigma_steps: float) -> NDArray[np.int64]:
-    """The charge of each individual of the block (k,); a charge that is one by the query is worked out once."""
+def exact_sum(units: NDArray[np.int64]) -> int:
+    """The sum of non-negative `units` (n,) as a Python int: many near 2^62 do not fit 64 bits."""
+    if int(units.max(initial=0)) * units.size < _SUMMED_MAX:
+        return int(units.sum())
+    return (int((units >> _HALF_BITS).sum()) << _HALF_BITS) + int((units & (2**_HALF_BITS - 1)).sum())
+
+
+def _charges(block: Contributions, sigma_steps: float, norm_squared_max: int) -> NDArray[np.int64]:
+    """The charge by place of the block (p,); a charge that is one by the query is worked out once."""
     if block.one_norm:
-        return uniform(worst_case_units(first(block.norms_squared), sigma_steps), block.slots.size)
-    return charge_units(block.norms_squared, sigma_steps)
+        return uniform(worst_case_units(first(block.norms_squared), sigma_steps), block.touched.size)
+    return charge_units(block.norms_squared, sigma_steps, norm_squared_max=norm_squared_max)
 
 
 def _in_order(contributions: Iterable[Contributions], dimension: int) -> Iterator[Contributions]:
     """The blocks, refused if an individual could be in two of them: each would be let through on the same balance."""
     end = 0
     for block in contributions:
-        if block.dimension != dimension or (block.slots.size > 0 and block.slots[0] < end):
+        if block.dimension != dimension or (block.touched.size > 0 and block.touched.begin < end):
             raise ValueError("blocks must have the query's dimension and come in increasing slots")
-        end = int(block.slots[-1]) + 1 if block.slots.size > 0 else end
+        end = max(end, block.touched.end)
         yield block
-
-
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """One array of all parts; parts that are all broadcasts of one number stay so, those that hold none of it too."""
-    if len(parts) == 1:
-        return parts[0]
-    numbers = {first(part) for part in parts if part.size > 0}
-    if parts and len(numbers) <= 1 and all(is_uniform(part) for part in parts):
-        return uniform(max(numbers, default=0), sum(part.size for part in parts))
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

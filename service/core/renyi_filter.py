@@ -7,14 +7,14 @@ Gaussian. A paused individual is left out as well, whatever is left; the limit, 
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import is_uniform
+from service.core.arrays import first, is_uniform
+from service.core.touched import Touched
 from service.core.units import LIMIT_UNITS_MAX
-
-DENSE = 8  # a stretch of slots is read whole if at least every eighth is touched; it decides speed alone
 
 
 class FilterViolation(Exception):
@@ -23,72 +23,118 @@ class FilterViolation(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Accounts:
-    """The spent total and the limit of every individual, and whether it has paused, by slot.
+    """The limit of every individual, the room that is left below it, and whether it has paused, by slot.
 
-    `spent` and `limit` (n,), int64 units in [0, LIMIT_UNITS_MAX]. A spent total above its limit is allowed: a limit may
-    be lowered. `paused` (n,) decides in `active` alone. Raises ValueError for arrays of other shapes, types or ranges.
+    `limits` and `room` (n,) are int64 units; `limits` are in [0, LIMIT_UNITS_MAX], and so are the spent totals, which
+    are `limits - room`: the filter then reads and writes one number for each individual. Room below zero is allowed: a
+    limit may be lowered below the spent total. `paused` (n,) decides in `active` alone. Raises ValueError for arrays
+    of other shapes, types or ranges.
     """
 
-    spent: NDArray[np.int64]
-    limit: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    room: NDArray[np.int64]
     paused: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
         """Refuse accounts on which the filter's arithmetic could go wrong."""
-        shapes = {self.spent.shape, self.limit.shape, self.paused.shape}
-        if len(shapes) > 1 or self.spent.ndim != 1 or self.paused.dtype != np.bool_:
+        shapes = {self.room.shape, self.limits.shape, self.paused.shape}
+        if len(shapes) > 1 or self.room.ndim != 1 or self.paused.dtype != np.bool_:
             raise ValueError(f"one limit and one pause for each spent total, got shapes {shapes}")
-        for units in (self.spent, self.limit):
-            if units.dtype != np.int64 or (units.size > 0 and (units.min() < 0 or units.max() > LIMIT_UNITS_MAX)):
-                raise ValueError("spent totals and limits are int64 units between 0 and LIMIT_UNITS_MAX")
+        if not self.room.dtype == self.limits.dtype == np.int64:
+            raise ValueError("limits and room are int64 units")
+        _refuse_outside("limits", self.limits)
+        _refuse_outside("spent totals", self.spent)
+
+    @classmethod
+    def of(cls, *, spent: NDArray[np.int64], limits: NDArray[np.int64], paused: NDArray[np.bool_]) -> Self:
+        """Accounts from spent totals (n,) in units. Raises ValueError as the class does."""
+        if spent.shape != limits.shape or spent.dtype != np.int64:
+            raise ValueError("one int64 spent total for each limit")
+        _refuse_outside("spent totals", spent)
+        return cls(limits=limits, room=limits - spent, paused=paused)
+
+    @property
+    def size(self) -> int:
+        """The number of slots."""
+        return self.room.size
+
+    @property
+    def spent(self) -> NDArray[np.int64]:
+        """The spent total of every individual, (n,) units: a copy."""
+        return self.limits - self.room
+
+    def spent_of(self, slots: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+        """The spent totals of some slots (k,), (k,) units: a copy."""
+        spent: NDArray[np.int64] = self.limits[slots] - self.room[slots]
+        return spent
+
+    def set_limits(self, slots: NDArray[np.int64] | slice | int, units: NDArray[np.int64] | int) -> None:
+        """Give some slots (k,) limits (k,); their spent totals stay. Raises ValueError for units out of range."""
+        _refuse_outside("limits", np.asarray(units))
+        self.room[slots] += units - self.limits[slots]
+        self.limits[slots] = units
+
+    def set_spent(self, slots: NDArray[np.int64] | slice, units: NDArray[np.int64] | int) -> None:
+        """Give some slots (k,) spent totals (k,), of a load. Raises ValueError for units out of range."""
+        _refuse_outside("spent totals", np.asarray(units))
+        self.room[slots] = self.limits[slots] - units
 
     def first(self, size: int) -> "Accounts":
         """The accounts of the first `size` slots, in the same memory; of sound accounts any part is sound."""
         part = object.__new__(Accounts)
-        object.__setattr__(part, "spent", self.spent[:size])
-        object.__setattr__(part, "limit", self.limit[:size])
-        object.__setattr__(part, "paused", self.paused[:size])
+        for name in ("limits", "room", "paused"):
+            object.__setattr__(part, name, getattr(self, name)[:size])
         return part
 
-    def active(self, slots: NDArray[np.int64], charges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def active(self, touched: Touched, charges: NDArray[np.int64]) -> NDArray[np.bool_]:
         """The active individuals: spent + charge <= limit, equality included (Algorithm 2, line 3), and not paused.
 
-        `slots` (k,) strictly increasing, `charges` (k,) units in [0, CHARGE_UNITS_MAX]. Returns (k,) booleans.
-        Raises IndexError for slots out of order or out of range.
+        `charges` (p,) by place of `touched`, units in [0, CHARGE_UNITS_MAX]. Returns (p,) booleans, False where not
+        touched. Raises IndexError for slots beyond the accounts.
         """
-        reach = self._reach(slots)
-        if isinstance(reach, slice) or not is_uniform(charges) or DENSE * slots.size < slots[-1] - slots[0]:
-            totals: NDArray[np.int64] = self.spent[reach] + charges
-            can_pay: NDArray[np.bool_] = np.less_equal(totals, self.limit[reach])
-            return np.greater(can_pay, self.paused[reach], out=can_pay)  # true and not paused
-        # Many pay alike: reading the whole stretch in order is quicker than picking two numbers for each of them.
-        stretch = slice(int(slots[0]), int(slots[-1]) + 1)
-        room = self.limit[stretch] - self.spent[stretch]
-        if room.min() >= charges[0] and not self.paused[stretch].any():
-            return np.ones(slots.shape, dtype=np.bool_)
-        active: NDArray[np.bool_] = np.greater(room >= charges[0], self.paused[stretch]).take(slots - stretch.start)
-        return active
+        self._refuse_beyond(touched)
+        active: NDArray[np.bool_] = np.greater_equal(self.room[touched.index], charges)
+        np.greater(active, self.paused[touched.index], out=active)  # true and not paused
+        return active if touched.marks is None else np.logical_and(active, touched.marks, out=active)
 
-    def debit(self, slots: NDArray[np.int64], charges: NDArray[np.int64]) -> None:
-        """Spend the charges: all of them or, when one of them is above a limit or negative, none.
+    def debit(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Spend the charges of the active: all of them or, when one of them is above a limit or negative, none.
 
-        Checked again although `active` has let them through: that the sum is within the limit on every path is the
-        theorem's one premise about the ledger. A pause does not count here: what was charged before it is replayed
-        after it, and a burn charges paused individuals too. Shapes and IndexError as in `active`; raises
-        FilterViolation.
+        `active` and `charges` (p,) by place of `touched`. Returns the units that each place has spent, (p,), zero
+        where not active. Checked again although `active` has let them through: that the sum is within the limit on
+        every path is the theorem's one premise about the ledger. A pause does not count here: what was charged before
+        it is replayed after it, and a burn charges paused individuals too. Raises IndexError for slots beyond the
+        accounts, FilterViolation.
         """
-        reach = self._reach(slots)
-        totals = self.spent[reach] + charges
-        if not ((charges >= 0) & (totals <= self.limit[reach])).all():
+        self._refuse_beyond(touched)
+        debited = active.astype(np.int64)
+        debited *= charges
+        room = self.room[touched.index]
+        room -= debited
+        is_beyond = np.less(room, 0)
+        is_negative = first(charges) < 0 if is_uniform(charges) else (charges < 0).any()
+        if is_negative or np.logical_and(is_beyond, active, out=is_beyond).any():
+            room += debited  # of a stretch, it is the accounts' own memory
             raise FilterViolation("a charge is negative or goes beyond its individual's limit")
-        self.spent[reach] = totals
+        if not isinstance(touched.index, slice):
+            self.room[touched.index] = room
+        return debited
 
-    def _reach(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-        """The slots as an index: a slice where they are consecutive, which numpy reads without copying.
+    def take_back(self, touched: Touched, active: NDArray[np.bool_], charges: NDArray[np.int64]) -> None:
+        """Undo a debit that never became durable. Raises FilterViolation for more than was spent, IndexError."""
+        self._refuse_beyond(touched)
+        debited = active.astype(np.int64)
+        debited *= charges
+        room = self.room[touched.index] + debited
+        if debited.min(initial=0) < 0 or (room > self.limits[touched.index]).any():
+            raise FilterViolation("more is taken back than was spent")
+        self.room[touched.index] = room
 
-        A repeated slot would be let through twice and debited once, and a negative one would be another individual's.
-        """
-        first, last = (int(slots[0]), int(slots[-1])) if slots.size > 0 else (0, -1)
-        if first < 0 or last >= self.spent.size or not (slots[1:] > slots[:-1]).all():
-            raise IndexError("slots must be strictly increasing and within the accounts")
-        return slice(first, last + 1) if last - first + 1 == slots.size else slots
+    def _refuse_beyond(self, touched: Touched) -> None:
+        if touched.end > self.room.size:
+            raise IndexError("slots must be within the accounts")
+
+
+def _refuse_outside(name: str, units: NDArray[np.int64]) -> None:
+    if units.size > 0 and (units.min() < 0 or units.max() > LIMIT_UNITS_MAX):
+        raise ValueError(f"{name} are between 0 and LIMIT_UNITS_MAX")

@@ -18,6 +18,7 @@ Integers = NDArray[np.int64]
 Rows = NDArray[np.unsignedinteger]
 Indexes = Mapping[Listing, InvertedPages]
 
+_LISTS_MAX: Final = 64  # a list of more values is looked up in a table: each would be read page by page
 _CHOICE_MAX: Final = 4  # of so many conditions with the most values a pair is chosen
 
 
@@ -39,7 +40,7 @@ def covers(predicate: Predicate, codings: Mapping[str, Coding], listed: Callable
     match predicate:
         case Within(column, low, high) if listed((column,)):
             return ((CodeRange((column,), low, high),),)
-        case Among(column, codes) if listed((column,)):
+        case Among(column, codes) if listed((column,)) and len(codes) <= _LISTS_MAX:
             return (tuple(CodeRange((column,), code, code) for code in codes),)
         case Conjunction(parts):
             return _of_any(tuple(_narrowed(parts)), codings, listed)

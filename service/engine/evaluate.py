@@ -6,7 +6,7 @@ tests/laws/test_separability.py). Where one block ends and the next begins depen
 decides about memory alone. Floats occur only in `service.engine.clipping`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isqrt
 
 import numpy as np
@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 
 from service.core.arrays import take, uniform
 from service.core.contribution import Contributions
+from service.core.touched import Touched
 from service.engine.access_paths import candidates, listings_of, shortest
 from service.engine.errors import BrokenInvariant
 from service.engine.events import EventPage
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.engine.prepared import PreparedPlan, prepared
-from service.engine.row_view import TableRows
+from service.engine.row_view import RowView, TableRows
 from service.engine.runs import ChosenRows, Run, cuts, runs
 from service.engine.selection import selects_nulls
 from service.engine.sparse_vectors import Entries, folded
 from service.engine.tallies import blocks_of
-from service.engine.terms import Spread, Unit
+from service.engine.terms import Unit
 from service.query.plan import Count, Histogram, Plan
 from service.query.predicate import All
 from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
@@ -45,9 +46,17 @@ def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     count = _tallied_count(query)
     if count is not None and memory.events(plan.table).admits_tally(count[1]):
         return _tallied(query, memory, *count)
-    pieces = _of_events(query, memory) if query.is_of_events else _of_individuals(query, memory)
-    rows_max = rows_in_run(entries=query.entries_of_row, is_of_events=query.is_of_events)
-    return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
+    if query.is_of_events:
+        return _in_runs(query, _of_events(query, memory))
+    table = TableRows(stored=memory.individuals, columns=plan.columns, tables=query.tables)
+    listed = _looked_up(query, memory, table)
+    if listed is not None:
+        return _in_runs(query, [ChosenRows(table=table, rows=listed, slots=listed)])
+    stretches = _scanned(query, memory, table)
+    if query.adds_once:
+        return (_of_one_row(query, view, touched) for view, touched in stretches)
+    chosen = (touched.slots() for _, touched in stretches)
+    return _in_runs(query, (ChosenRows(table=table, rows=slots, slots=slots) for slots in chosen))
 
 
 def _tallied_count(query: PreparedPlan) -> tuple[Unit, frozenset[str]] | None:
@@ -77,27 +86,22 @@ def _tallied(query: PreparedPlan, memory: DatasetMemory, term: Unit, names: froz
         )
 
 
+def _in_runs(query: PreparedPlan, pieces: Iterable[ChosenRows]) -> Iterator[Contributions]:
+    """The individuals of chosen rows, listed."""
+    rows_max = rows_in_run(entries=query.entries_of_row, is_of_events=query.is_of_events)
+    return (_vectors(query, run, rows_max) for run in runs(pieces, rows_max))
+
+
 def _vectors(query: PreparedPlan, run: Run, rows_max: int) -> Contributions:
     """The vectors of the individuals of one run."""
     if query.is_of_events:
         return _summed(query, run, rows_max)
-    if len(query.terms) == 1:
-        return _alone(query, run)
+    if query.adds_once:
+        return _of_one_row(query, run.codes(query.added), Touched(run.slots))
     entries = _entries(query, run)
-    return _together(query, entries.kept(entries.values != 0))
-
-
-def _of_individuals(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
-    table = TableRows(stored=memory.individuals, columns=query.plan.columns, tables=query.tables)
-    listed = _looked_up(query, memory, table)
-    if listed is not None:
-        yield ChosenRows(table=table, rows=listed, slots=listed)
-        return
-    chooser = _Chooser(min(BLOCK_ROWS, memory.present.size))
-    for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
-        block = slice(start, min(start + BLOCK_ROWS, memory.present.size))
-        slots = _scanned(query, memory, table.at(block), block, chooser)
-        yield ChosenRows(table=table, rows=slots, slots=slots)
+    entries = entries.kept(entries.values != 0)
+    is_single = len(query.terms) == 1 and query.entries_of_row == 1
+    return _single(query, entries) if is_single else _together(query, entries)
 
 
 def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Integers | None:
@@ -111,16 +115,17 @@ def _looked_up(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> 
     return query.among(table, candidates(cover, indexes, page_rows=PAGE_SLOTS), cover)
 
 
-def _scanned(
-    query: PreparedPlan, memory: DatasetMemory, columns: Mapping[str, Codes], block: slice, chooser: "_Chooser"
-) -> Integers:
-    """The chosen slots of a block of individuals by looking at every one."""
-    chosen = chooser.mask(block.stop - block.start)
-    query.choose(columns, chosen)
+def _scanned(query: PreparedPlan, memory: DatasetMemory, table: TableRows) -> Iterator[tuple[RowView, Touched]]:
+    """All individuals, looked at one by one: each stretch of slots with its columns, at least one."""
     # An empty slot looks like a record of NULLs; only where such a record counts does it matter that the slot is empty.
-    if selects_nulls(query.plan.predicate) and not query.required:
-        np.logical_and(chosen, memory.present[block], out=chosen)
-    return _moved(chooser.rows(chosen), block.start)
+    tests_presence = selects_nulls(query.plan.predicate) and not query.required
+    for start in range(0, max(memory.slots_used, 1), BLOCK_ROWS):
+        stretch = slice(start, min(start + BLOCK_ROWS, memory.slots_used))
+        view, chosen = table.at(stretch), np.empty(stretch.stop - start, dtype=np.bool_)
+        query.choose(view, chosen)
+        if tests_presence:
+            np.logical_and(chosen, memory.present[stretch], out=chosen)
+        yield view, Touched(stretch, chosen)
 
 
 def _of_events(query: PreparedPlan, memory: DatasetMemory) -> Iterator[ChosenRows]:
@@ -179,42 +184,43 @@ def _counted_once(query: PreparedPlan, entries: Entries) -> Entries:
     return Entries(owners=entries.owners, coordinates=entries.coordinates, values=values)
 
 
-def _alone(query: PreparedPlan, run: Run) -> Contributions:
-    """Contributions of individuals with one row each, of one item.
+def _of_one_row(query: PreparedPlan, columns: Mapping[str, Codes], touched: Touched) -> Contributions:
+    """Contributions of individuals with one row each, and one entry of each row.
 
     A count or a histogram adds the same for every individual: norms are one number by the plan, not by chance.
     """
-    (term,) = query.terms
-    if not isinstance(term, Unit):
-        entries = _entries(query, run)
-        entries = entries.kept(entries.values != 0)
-        return _together(query, entries) if isinstance(term, Spread) and term.most > 1 else _single(query, entries)
-    columns, slots = run.codes(query.added), run.slots
-    coordinates = term.coordinates(columns, query.groups.bases(columns, slots.size))
-    size_max = isqrt(query.plan.clip_squared_steps)
-    if not query.plan.clip_binds:
-        _check_size(term.value, size_max)
-    size = min(term.value, size_max)
+    (term,) = query.singles
+    coordinates = term.coordinates(columns, query.groups.bases(columns, touched.size))
+    if isinstance(term, Unit):
+        size = int(_within_clip(query, np.array([term.value]))[0])
+        return Contributions(
+            touched=touched,
+            norms_squared=uniform(size**2, touched.size),
+            dimension=query.plan.dimension,
+            owners=None,
+            coordinates=coordinates,
+            values=uniform(size, touched.size),
+            one_norm=True,
+        )
+    values = term.values(columns, touched.size)
+    if touched.marks is not None:
+        values *= touched.marks.astype(np.int64)  # a NULL is a code beyond the column's bounds
+    values = _within_clip(query, values)
     return Contributions(
-        slots=slots,
-        norms_squared=uniform(size**2, slots.size),
+        touched=Touched(touched.index, touched.among(values != 0)),
+        norms_squared=np.square(values),
         dimension=query.plan.dimension,
         owners=None,
         coordinates=coordinates,
-        values=uniform(size, slots.size),
-        one_norm=True,
+        values=values,
     )
 
 
 def _single(query: PreparedPlan, entries: Entries) -> Contributions:
     """Contributions of one entry each, none zero: the norm is the entry's size, and need not be searched for."""
-    size_max, values = isqrt(query.plan.clip_squared_steps), entries.values
-    if query.plan.clip_binds:
-        values = np.clip(values, -size_max, size_max)
-    else:
-        _check_size(max(int(values.max(initial=0)), -int(values.min(initial=0))), size_max)
+    values = _within_clip(query, entries.values)
     return Contributions(
-        slots=entries.owners,
+        touched=Touched(entries.owners),
         norms_squared=np.square(values),
         dimension=query.plan.dimension,
         owners=None,
@@ -223,10 +229,14 @@ def _single(query: PreparedPlan, entries: Entries) -> Contributions:
     )
 
 
-def _check_size(size: int, size_max: int) -> None:
-    """Refuse an entry beyond a clip that cannot bind."""
-    if size > size_max:
+def _within_clip(query: PreparedPlan, values: Integers) -> Integers:
+    """Entries (k,), each an individual's only one, clipped. Raises BrokenInvariant beyond a clip that cannot bind."""
+    size_max = isqrt(query.plan.clip_squared_steps)
+    if query.plan.clip_binds:
+        return np.clip(values, -size_max, size_max)
+    if int(values.max(initial=0)) > size_max or int(values.min(initial=0)) < -size_max:
         raise BrokenInvariant("a vector is longer than the declared bounds allow")
+    return values
 
 
 def _together(query: PreparedPlan, entries: Entries) -> Contributions:
@@ -241,27 +251,3 @@ def _moved(places: Integers, by: int) -> Integers:
     if by != 0:
         np.add(places, by, out=places)
     return places
-
-
-class _Chooser:
-    """A mask for one block after another, and the places where it is True.
-
-    numpy looks for the True ones of a sparse mask with a branch for each, and around 5 % that costs three times as much
-    as writing every place down and keeping some. An eighth of True ones behind the block makes it do the latter.
-    """
-
-    def __init__(self, size_max: int) -> None:
-        self._padded = np.empty(size_max + size_max // 8, dtype=np.bool_)
-
-    def mask(self, size: int) -> Mask:
-        """A mask (size,) of anything, to be written."""
-        return self._padded[:size]
-
-    def rows(self, mask: Mask) -> Integers:
-        """Where the mask last given is True, in order."""
-        count = int(np.count_nonzero(mask))
-        if not mask.size // 128 <= count <= mask.size // 8:
-            return np.flatnonzero(mask)
-        padded = self._padded[: mask.size + mask.size // 8]
-        padded[mask.size :] = True
-        return np.flatnonzero(padded)[:count]

@@ -3,6 +3,9 @@
 A page is rewritten when rows are added to it or erased from it, and no other page is touched: an append costs what its
 pages hold. The new page is built beside the old one and indexed by the same columns, so that putting it in the old
 one's place takes no time and no later query has to index it.
+
+No query makes an index or a tally: it does without those that are not made, and what it asked for is prepared beside
+the queries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,15 +40,12 @@ class EventPage:
     _tallies: dict[frozenset[str], Tally] = field(default_factory=dict)
 
     @property
-    def indexed(self) -> tuple[Listing, ...]:
-        """The listings whose indexes are made."""
-        return tuple(self._inverted)  # atomic: a query may ask for another one meanwhile
+    def made(self) -> tuple[Listing | frozenset[str], ...]:
+        """The listings whose indexes are made, and the sets of columns whose tallies are."""
+        return *self._inverted, *self._tallies
 
     def inverted(self, listings: Iterable[Listing], codings: Mapping[str, Coding]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings, each over PAGE_SLOTS rows after the other.
-
-        They are made when they are first asked for.
-        """
+        """The inverted indexes of some listings, each over PAGE_SLOTS rows after the other; made where they are not."""
         for listing in listings:
             if listing not in self._inverted:
                 codes, coding = listed_codes(listing, self.columns, codings), listed_coding(listing, codings)
@@ -54,13 +54,8 @@ class EventPage:
                 self._inverted[listing] = InvertedPages(made)
         return {listing: self._inverted[listing] for listing in listings}
 
-    @property
-    def tallied(self) -> tuple[frozenset[str], ...]:
-        """The sets of columns whose tallies are made."""
-        return tuple(self._tallies)
-
     def tally(self, names: frozenset[str], codings: Mapping[str, Coding]) -> Tally:
-        """The tally by some columns, made when it is first asked for."""
+        """The tally by some columns; made where it is not."""
         made = self._tallies.get(names)
         if made is None:
             columns = {name: self.columns[name] for name in sorted(names)}
@@ -129,7 +124,9 @@ class EventTable:
         self._codings = codings
         self._rows_per_individual = rows_per_individual
         self._pages: dict[int, EventPage] = {}
+        self._listed: set[Listing] = set()
         self._tallied: set[frozenset[str]] = set()
+        self._ready: set[Listing | frozenset[str]] = set()
 
     @property
     def rows(self) -> int:
@@ -141,14 +138,39 @@ class EventTable:
         for number in sorted(self._pages) or [0]:
             yield number, self._pages.get(number) or self._empty_page()
 
-    def admits_tally(self, names: frozenset[str]) -> bool:
-        """Whether rows are tallied by these columns: the first TALLIES_MAX sets that are asked for.
+    def admits(self, listing: Listing) -> bool:
+        """Whether the index by a column is made on every page; from now on it is wanted."""
+        self._listed.add(listing)
+        return self._is_ready(listing)
 
-        It depends on what was asked, on no data.
+    def admits_tally(self, names: frozenset[str]) -> bool:
+        """Whether the tally by these columns is made on every page.
+
+        From now on it is wanted, if it is of the first TALLIES_MAX sets that are asked for.
         """
         if len(self._tallied) < TALLIES_MAX:
             self._tallied.add(names)
-        return names in self._tallied
+        return self._is_ready(names)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all that is wanted is made."""
+        return all(map(self._is_ready, tuple(self._listed))) and all(map(self._is_ready, tuple(self._tallied)))
+
+    def prepare(self) -> None:
+        """Make what is wanted, on pages as they are now. May run beside queries."""
+        for page in tuple(self._pages.values()):
+            self._prepare(page)
+
+    def _prepare(self, page: EventPage) -> None:
+        page.inverted(tuple(self._listed), self._codings)  # atomic: a query may ask for another one meanwhile
+        for names in tuple(self._tallied):
+            page.tally(names, self._codings)
+
+    def _is_ready(self, wanted: Listing | frozenset[str]) -> bool:
+        if wanted not in self._ready and all(wanted in page.made for page in self._pages.values()):
+            self._ready.add(wanted)
+        return wanted in self._ready
 
     def counts_with(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each of `slots` (n,): the rows it would hold, (n,), if these n rows were added."""
@@ -190,6 +212,7 @@ class EventTable:
     def put(self, pages: Mapping[int, EventPage]) -> None:
         """Put pages that were `changed` in the place of those that they were made from."""
         self._pages.update(pages)
+        self._ready.clear()
 
     def _changed_page(
         self,
@@ -206,9 +229,7 @@ class EventTable:
         new = page.changed(gone, owners, {name: columns[name][rows] for name in self._codings})
         if owners.size > 0 and new.rows_max(owners) > self._rows_per_individual:
             raise ValueError("an individual would hold more than rows_per_individual rows")
-        new.inverted(page.indexed, self._codings)
-        for names in page.tallied:
-            new.tally(names, self._codings)
+        self._prepare(new)
         return new
 
     def _empty_page(self) -> EventPage:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.inverted import PAIRS_MAX, Inverted, InvertedPages, Listing, listed_codes, listed_coding
-from service.engine.pages import PAGE_SLOTS, pages_for
 from service.query.coding import Coding
 
 PAIRED_MAX: Final = 8
@@ -35,7 +34,7 @@ class Built:
 
 
 class Indexes:
-    """Made page by page when first asked for, by a query or ahead of it; a change brings those of its pages."""
+    """Made page by page beside the queries, once one has asked or ahead of it; a change brings those of its pages."""
 
     def __init__(self, codings: Mapping[str, Coding], columns: frozenset[str]) -> None:
         """`columns` are those that can have an index."""
@@ -44,24 +43,38 @@ class Indexes:
         self._pages: dict[Listing, dict[int, Inverted]] = {}
 
     def admit(self, listing: Listing) -> bool:
-        """Whether rows can be listed by these columns; the first pairs asked for are given their place by that.
+        """Whether rows are listed by these columns now; from then on they are wanted, if they can be listed.
 
-        It depends on what was declared and what was asked, on no data.
+        The first pairs asked for are given their place by that: it depends on what was declared and asked, on no data.
         """
-        if not self._columns.issuperset(listing):
-            return False
-        if len(listing) > 1 and listing not in self._pages and self._has_room_for(listing):
-            self._pages[listing] = {}
-        return len(listing) == 1 or listing in self._pages
+        if listing in self._made:
+            return True
+        if self._columns.issuperset(listing) and (len(listing) == 1 or self._has_room_for(listing)):
+            self._pages.setdefault(listing, {})
+        return False
 
-    def of(
-        self, listings: Iterable[Listing], columns: Mapping[str, NDArray[np.unsignedinteger]]
-    ) -> dict[Listing, InvertedPages]:
-        """The indexes of some listings over whole `columns` (n,).
+    def of(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
+        """The indexes of some listings that are made.
 
         Erasing makes none anew: a list may name a slot whose individual is gone (`service.engine.inverted`).
         """
-        return {listing: self._made.get(listing) or self._make(listing, columns) for listing in listings}
+        return {listing: self._made[listing] for listing in listings}
+
+    @property
+    def missing(self) -> tuple[Listing, ...]:
+        """The listings that are wanted, and whose indexes are not made."""
+        return tuple(listing for listing in tuple(self._pages) if listing not in self._made)
+
+    def want(self, listings: Iterable[Listing]) -> None:
+        """From now on have the indexes of these listings."""
+        for listing in listings:
+            self._pages.setdefault(listing, {})
+
+    def take(self, built: Mapping[Listing, Built]) -> None:
+        """Take indexes that were built of the columns as they are."""
+        for listing, index in built.items():
+            self._pages.setdefault(listing, {}).update(index.pages)
+            self._made[listing] = index.whole
 
     @property
     def made(self) -> tuple[Listing, ...]:
@@ -91,14 +104,12 @@ class Indexes:
 
         Another listing, which a query has asked for since, is made again on those pages when it is next asked for.
         """
-        for listing, made in self._pages.items():
+        for listing, made in tuple(self._pages.items()):  # atomic: a forecast may ask for another one meanwhile
             if listing not in built:
                 self._made.pop(listing, None)
                 for page in pages:
                     made.pop(page, None)
-        for listing, index in built.items():
-            self._pages.setdefault(listing, {}).update(index.pages)
-            self._made[listing] = index.whole
+        self.take(built)
 
     def _page(
         self,
@@ -117,17 +128,3 @@ class Indexes:
     def _has_room_for(self, pair: Listing) -> bool:
         paired = sum(len(listing) > 1 for listing in self._pages)
         return paired < PAIRED_MAX and listed_coding(pair, self._codings).span < PAIRS_MAX
-
-    def _make(self, listing: Listing, columns: Mapping[str, NDArray[np.unsignedinteger]]) -> InvertedPages:
-        """Index those pages that are not indexed."""
-        pages = self._pages.setdefault(listing, {})
-        count = pages_for(columns[listing[0]].size)
-
-        def page_of(name: str, page: int) -> NDArray[np.unsignedinteger]:
-            return columns[name][page * PAGE_SLOTS : (page + 1) * PAGE_SLOTS]
-
-        for page in range(count):
-            if page not in pages:
-                pages[page] = self._page(listing, page, page_of)
-        self._made[listing] = InvertedPages([pages[page] for page in range(count)])
-        return self._made[listing]

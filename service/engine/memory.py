@@ -2,7 +2,7 @@
 
 Slots are given by the caller and never re-packed, so that no individual's place, and nothing that is computed in it,
 depends on the other individuals (theory: separability). An empty slot holds null codes, and no individual is present in
-it. Per individual: 17 bytes of account, eight of counters, one of presence, the codes, and two to four for each
+it. Per individual: 17 bytes of account, ten of counters, one of presence, the codes, and two to four for each
 inverted index.
 
 Records change in two steps. `changed` builds new objects and touches nothing that a query reads, so that it may run on
@@ -20,6 +20,7 @@ from service.core.renyi_filter import Accounts
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.counters import Counters
 from service.engine.events import EventPage, EventTable
+from service.engine.indexes import Built
 from service.engine.inverted import InvertedPages, Listing, is_indexed
 from service.engine.pages import PAGE_SLOTS, pages_for, union
 from service.engine.people import Codes, Integers, People, PeopleChange, Placed
@@ -56,6 +57,7 @@ class DatasetMemory:
         self._codings = {name: _codings(table) for name, table in schema.tables.items()}
         name = schema.individuals_name
         self._people = People(schema.tables[name], self._codings[name])
+        self._prepared: tuple[int, dict[Listing, Built]] = 0, {}
         self._indexed = {
             name: frozenset(column for column, declared in table.columns.items() if is_indexed(declared))
             for name, table in schema.tables.items()
@@ -77,20 +79,43 @@ class DatasetMemory:
         return self._people.columns
 
     def admits(self, table: str, listing: Listing) -> bool:
-        """Whether rows of a table can be listed by these columns: events by one, individuals by one or some two."""
+        """Whether rows of a table are listed by these columns now: events by one, individuals by one or some two.
+
+        Where they can be and are not, `prepare` makes the index: no query does.
+        """
         if table == self.schema.individuals_name:
             return self._people.indexes.admit(listing)
-        return len(listing) == 1 and listing[0] in self._indexed[table]
+        return len(listing) == 1 and listing[0] in self._indexed[table] and self._events[table].admits(listing)
 
     def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings of individuals."""
-        return self._people.inverted(listings)
+        """The inverted indexes of some listings of individuals that are made."""
+        return self._people.indexes.of(listings)
+
+    def prepare(self) -> None:
+        """Make the indexes and tallies that queries have asked for. May run beside queries, one call at a time.
+
+        Those of individuals wait for `take_prepared`.
+        """
+        version = self.version
+        self._prepared = version, self._people.prepared()
+        for table in self._events.values():
+            table.prepare()
+
+    def take_prepared(self) -> bool:
+        """Take the indexes that were made beside the queries, unless individuals' records have changed meanwhile.
+
+        Whether nothing is missing that a query has asked for. For the thread that changes the records, and no other.
+        """
+        (version, built), self._prepared = self._prepared, (self.version, {})
+        if version == self.version and built:
+            self._people.indexes.take(built)
+        return self._people.is_prepared and all(table.is_prepared for table in self._events.values())
 
     def index_categories(self) -> None:
         """Index every category column of individuals where it is not indexed: after a load.
 
-        So no query waits for an index of categories, whether or not the column was queried before. Whole
-        numbers, pairs and events are indexed when first asked for: they take as much room, and many are never asked.
+        Whole numbers, pairs and events are indexed by `prepare` when first asked for: they take as much room, and many
+        are never asked.
         """
         self._people.index_categories()
 
@@ -128,7 +153,7 @@ class DatasetMemory:
         ):
             raise ValueError("one limit for each slot, between 0 and LIMIT_UNITS_MAX")
         self.put(self.changed(added={self.schema.individuals_name: (slots, codes)}))
-        self.accounts.limit[slots] = limits
+        self.accounts.set_limits(slots, limits)
 
     def add_events(self, table: str, slots: Integers, codes: Mapping[str, Codes]) -> None:
         """Add rows (n of them) to the individuals in `slots`, in any order.
@@ -179,7 +204,7 @@ class DatasetMemory:
 
         They are zero before and after. May run beside queries; what the reserved room does not hold is left to `put`.
         """
-        for values in (self._room.spent, self._room.limit, self._room.paused):
+        for values in (self._room.limits, self._room.room, self._room.paused):
             values[self.slots_used : slots] = 0
         self.counters.make_room(slice(self.slots_used, slots))
 
@@ -196,14 +221,14 @@ class DatasetMemory:
 
     def _grow_accounts(self, size: int) -> None:
         """The accounts of `size` slots: more of the room, or of a larger room."""
-        if size > self._room.spent.size:
-            room, added = self._room, _no_accounts(size - self._room.spent.size)
+        if size > self._room.size:
+            room, added = self._room, _no_accounts(size - self._room.size)
             self._room = Accounts(
-                spent=np.concatenate([room.spent, added.spent]),
-                limit=np.concatenate([room.limit, added.limit]),
+                limits=np.concatenate([room.limits, added.limits]),
+                room=np.concatenate([room.room, added.room]),
                 paused=np.concatenate([room.paused, added.paused]),
             )
-        if size > self.accounts.spent.size:
+        if size > self.accounts.size:
             self.accounts = self._room.first(size)
             self.counters.grow(size)
 
@@ -232,5 +257,5 @@ def _codings(table: Table) -> dict[str, Coding]:
 
 
 def _no_accounts(size: int) -> Accounts:
-    spent, limit = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    return Accounts(spent=spent, limit=limit, paused=np.zeros(size, dtype=np.bool_))
+    limits, room = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    return Accounts(limits=limits, room=room, paused=np.zeros(size, dtype=np.bool_))

@@ -5,7 +5,7 @@ written into the columns; for many, or where the columns must grow, whole new co
 reference, so that setting them in place takes no longer for a million records than for a thousand.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.indexes import Built, Indexes
-from service.engine.inverted import InvertedPages, Listing, is_indexed
+from service.engine.inverted import Listing, is_indexed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
 from service.query.coding import Coding
 from service.query.schema import CategoryColumn, Table
@@ -65,14 +65,21 @@ class People:
         """Make the columns `size` slots long; the new slots are empty."""
         self.present, self.columns = self._copied(size)
 
-    def inverted(self, listings: Iterable[Listing]) -> dict[Listing, InvertedPages]:
-        """The inverted indexes of some listings."""
-        return self.indexes.of(listings, self.columns)
-
     def index_categories(self) -> None:
         """Index every category column where it is not indexed."""
-        if self.present.size:
-            self.inverted(self._categories)
+        self.indexes.want(self._categories)
+        self.indexes.take(self.prepared())
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all indexes are made that are wanted; there are none of nobody."""
+        return self.present.size == 0 or not self.indexes.missing
+
+    def prepared(self) -> dict[Listing, Built]:
+        """The indexes that are wanted and not made, of the columns as they are. Changes nothing."""
+        columns = self.columns
+        count = self.present.size // PAGE_SLOTS
+        return self.indexes.built(self.indexes.missing, _page_of(columns), {}, count=count) if count else {}
 
     def holds_any(self, slots: Integers, *, but: Integers) -> bool:
         """Whether one of `slots`, other than those `but`, holds a record."""

@@ -77,6 +77,11 @@ class PreparedPlan:
         """The terms of one entry for each row."""
         return tuple(term for term in self.terms if not isinstance(term, Spread))
 
+    @property
+    def adds_once(self) -> bool:
+        """Whether each row is an individual's only one, and adds one entry."""
+        return not self.is_of_events and len(self.terms) == len(self.singles) == 1
+
     @cached_property
     def stack(self) -> Stack:
         """These as one."""

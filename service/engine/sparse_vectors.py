@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import first, kept, uniform
 from service.core.contribution import Contributions
+from service.core.touched import Touched
 from service.engine.clipping import clipped, norms_squared
 from service.engine.errors import BrokenInvariant
 
@@ -105,7 +106,7 @@ class Entries:
                 raise BrokenInvariant("a vector is longer than the declared bounds allow")
         entries = Entries(owners=self.owners, coordinates=self.coordinates, values=values).kept(values != 0)
         return Contributions(
-            slots=self.owners[firsts][norms > 0],
+            touched=Touched(self.owners[firsts][norms > 0]),
             norms_squared=norms[norms > 0],
             dimension=dimension,
             owners=np.cumsum(_begins(entries.owners)) - 1,

@@ -1,8 +1,8 @@
 """Tallies of events: for some columns, how often each individual has each combination of values, as squared norms.
 
 A count of all events in groups, or a histogram of all, is charged by these norms alone. They are kept by page and made
-when they are first asked for, as indexes are, so that no query sorts the rows again to find them. What the query adds
-are the rows themselves, one by one: entries of an individual at one coordinate add up.
+beside the queries once one has asked, as indexes are, so that queries need not sort the rows to find them. What the
+query adds are the rows themselves, one by one: entries of an individual at one coordinate add up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from service.core.arrays import uniform
 from service.core.contribution import Contributions
+from service.core.touched import Touched
 from service.engine.errors import BrokenInvariant
 from service.engine.terms import Groups, Unit
 from service.query.coding import Coding
@@ -82,7 +83,7 @@ def blocks_of(
         codes = {name: column[part] for name, column in columns.items()}
         lengths = np.diff(tally.starts[start : stop + 1])
         yield Contributions(
-            slots=tally.owners[start:stop].astype(np.int64) + first_slot,
+            touched=Touched(tally.owners[start:stop].astype(np.int64) + first_slot),
             norms_squared=norms[start:stop],
             dimension=dimension,
             owners=np.repeat(np.arange(stop - start), lengths),

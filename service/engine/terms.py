@@ -75,7 +75,9 @@ class Value:
         """As in Unit, of their own."""
         steps = columns[self.column].astype(np.int64)
         steps += self.coding_offset
-        if self.shift >= 0:
+        if self.shift == 0:
+            return steps
+        if self.shift > 0:
             return np.left_shift(steps, self.shift, out=steps)
         steps += 1 << (-self.shift - 1)
         return np.right_shift(steps, -self.shift, out=steps)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
+from service.core.arrays import narrowest
+from service.core.charge import wide_rounds
+from service.core.noise import ERROR
 from service.query.formulas import Intervals, OwnColumn, Placed, Weighted, listed
 from service.query.layout import (
     CATEGORIES_SHOWN_MAX,
@@ -38,9 +41,11 @@ _NUMBER_BYTES = 24  # the longest number in JSON, with its comma
 _SHAPES_MAX = 256
 _SHAPE_BYTES_MAX = 4096  # plans of a longer text are not kept
 _PIECES_BYTES = 2**8  # the smallest piece of an entry
-_SLOTS_A_BYTE = 2**6  # header, digest and seal of each piece
-_LOOKED_UP = 4  # conditions: an individual's own column of an event
-_CALCULATED = 16  # a calculation in whole numbers
+_SLOTS_A_BYTE = 2**8  # header, digest, seal and row of each piece
+_LOOKED_UP = 16  # conditions: an individual's own column of an event
+_CALCULATED = 64  # a calculation in whole numbers
+_TABLE_LOOKED_UP = 8  # a list of values, in a table
+_CONDITION = 16  # values of a list
 _COPIES = 3  # of committed bytes: encoded, packed for the database, and the reply
 
 
@@ -69,15 +74,20 @@ class Speed:
     """
 
     query: float = 1_000_000  # parsing, the entry, the reply, its hash and its rows
-    leaf_row: float = 2.0  # one condition or group on one row
+    literal: float = 2_000  # one value of a list of values; a condition is made ready in the time of _CONDITION values
+    leaf_row: float = 0.5  # one condition on one row, on a column of one byte
     searched_row: float = 12.0  # one step of the search of one row in a sorted list of values
-    individual: float = 14.0  # selecting, charging, filtering, adding, encoding and debiting at equal charges
-    priced_individual: float = 75.0  # the same where charges may differ
-    scatter_entry: float = 8.0  # adding at one of several coordinates
+    individual: float = 4.0  # selecting, charging, filtering, adding, encoding and debiting at equal charges
+    priced_individual: float = 20.0  # the same where charges may differ
+    wide_charge: float = 25.0  # one charge in 128 bits, beside that (`service.core.charge.wide_rounds`)
+    listed_individual: float = 75.0  # the same of an individual in a list: of events, or of several select items
+    scatter_entry: float = 8.0  # adding at one of several coordinates, and each group that leads to it
     scalar_entry: float = 8.0  # one event row of one count or sum, clipped or not, beside its priced individual
     entry: float = 75.0  # one vector entry of any other event row, or of several select items
     clipped_entry: float = 25.0  # scaling it
     coordinate: float = 300.0  # noise and JSON of one number
+    refined_coordinate: float = 400_000  # noise of one number, where doubles do not decide it
+    label: float = 1_000  # the label of one number, where each has one
     committed_byte: float = 9.0  # hashing, sending and storing it durably
     commit: float = 4_000_000  # one transaction and its witness
     read: float = 3_000_000  # one small read of the database
@@ -88,15 +98,17 @@ def cost_of(plan: Plan, table: IndividualsTable | EventsTable, *, capacity: int,
     rows = table.rows_max(capacity)
     touched = min(rows, capacity)
     entries = rows * entries_of_row(plan.items)
-    time_ns = speed.query + rows * speed.leaf_row * (1 + _leaves(plan.predicate) + len(plan.group_by))
+    time_ns = speed.query + speed.literal * _literals(plan.predicate) + speed.searched_row * _table_steps(plan)
+    time_ns += rows * speed.leaf_row * (1 + _leaves(plan.predicate, plan))
     time_ns += rows * speed.searched_row * (_steps(plan.predicate, plan) + _sought_steps(plan))
     time_ns += rows * speed.leaf_row * _calculations(plan)
     time_ns += entries * _entry_ns(plan, table, speed) + _made_ready_ns(plan, speed)
     if plan.rows_kept is not None:
         time_ns += rows * speed.entry * (1 + len(table.columns))  # sorting all selected rows by their contents
-    time_ns += touched * (speed.individual if plan.has_one_norm else speed.priced_individual)
+    time_ns += touched * _individual_ns(plan, table, speed)
     committed = _committed_bytes(plan, touched, capacity)
-    time_ns += plan.dimension * speed.coordinate + committed * speed.committed_byte
+    time_ns += plan.dimension * _coordinate_ns(plan, speed)
+    time_ns += committed * speed.committed_byte
     return PublicCost(
         time_ns=ceil(time_ns),
         kept_bytes=_COPIES * committed,
@@ -122,6 +134,8 @@ class Costs:
             plan.group_by,
             _shape(plan.predicate),
             plan.clip_binds,
+            plan.clip_squared_steps,
+            plan.sigma_steps,
             len(plan.canonical),
         )
         if plan.rows_kept is not None:
@@ -150,6 +164,22 @@ def total_cost(costs: Sequence[PublicCost]) -> PublicCost:
     )
 
 
+def _coordinate_ns(plan: Plan, speed: Speed) -> float:
+    """Of the noise, the number and the label of one coordinate; a draw near a half is refined whatever is counted."""
+    labelled = speed.label if plan.dimension <= LABELS_MAX else 0.0
+    return speed.coordinate + labelled + speed.refined_coordinate * 4 * plan.sigma_steps * ERROR
+
+
+def _individual_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
+    """Of charging and debiting, for each individual touched."""
+    if plan.has_one_norm:
+        return speed.individual
+    is_one = len(plan.items) == 1 and not isinstance(plan.items[0], Functionals)
+    is_alone = is_one and isinstance(table, IndividualsTable)
+    rounds = wide_rounds(plan.clip_squared_steps, plan.sigma_steps)
+    return (speed.priced_individual if is_alone else speed.listed_individual) + rounds * speed.wide_charge
+
+
 def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -> float:
     """Of adding up and clipping, for each entry of a row."""
     if isinstance(table, EventsTable) and _adds_one_number(plan):
@@ -157,7 +187,7 @@ def _entry_ns(plan: Plan, table: IndividualsTable | EventsTable, speed: Speed) -
     clipped = speed.clipped_entry if plan.clip_binds else 0.0
     if isinstance(table, EventsTable) or entries_of_row(plan.items) > 1:
         return speed.entry + clipped
-    return clipped + (speed.scatter_entry if plan.dimension > 1 else 0.0)
+    return clipped + (speed.scatter_entry * (1 + len(plan.group_by)) if plan.dimension > 1 else 0.0)
 
 
 def _adds_one_number(plan: Plan) -> bool:
@@ -173,7 +203,7 @@ def _made_ready_ns(plan: Plan, speed: Speed) -> float:
 def _committed_bytes(plan: Plan, touched: int, capacity: int) -> int:
     """The bytes stored of one query: touched and active slots, norms, the released numbers twice, labels, the text."""
     slots = 2 * (-(-capacity // 8)) + _PIECES_BYTES + capacity // _SLOTS_A_BYTE
-    norms = 0 if plan.has_one_norm else 8 * touched
+    norms = 0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize * touched
     names = _labels_bytes(plan.layout) + _axes_bytes(plan.layout)
     return slots + norms + (8 + _NUMBER_BYTES) * plan.dimension + names + 2 * len(plan.canonical)
 
@@ -195,17 +225,33 @@ def _shape(predicate: Predicate) -> Hashable:
             return repr(predicate)
 
 
-def _leaves(predicate: Predicate) -> int:
-    """How many conditions a predicate has; a list of values counts more, by its length."""
+def _leaves(predicate: Predicate, plan: Plan) -> float:
+    """The conditions of a predicate, in those on a column of one byte; a list of values counts more, by its length."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return sum(map(_leaves, parts))
-        case Among(_, codes):
-            return 2 + len(codes) // 1024
-        case Within() | Null():
-            return 1
+            return sum(_leaves(part, plan) for part in parts)
+        case Among(column, codes):
+            return _width(column, plan) * (min(len(codes), RUNS_MAX) if len(codes) <= RUNS_MAX else _TABLE_LOOKED_UP)
+        case Within(column, _, _) | Null(column):
+            return _width(column, plan)
         case All() | Nothing():
             return 0
+
+
+def _width(column: str, plan: Plan) -> float:
+    """One condition on a column, in those on one of one byte: it passes eight bytes in four times the time of one."""
+    return (1 + plan.columns[column].coding.dtype.itemsize) / 2
+
+
+def _literals(predicate: Predicate) -> int:
+    """The work of making conditions ready before the first row is looked at, in values of a list."""
+    match predicate:
+        case Conjunction(parts) | Disjunction(parts):
+            return sum(map(_literals, parts))
+        case Among(_, codes):
+            return _CONDITION + len(codes)
+        case Within() | Null() | All() | Nothing():
+            return _CONDITION
 
 
 def _calculations(plan: Plan) -> int:
@@ -222,6 +268,17 @@ def _sought_steps(plan: Plan) -> int:
             span_max = TABLE_SPAN_MAX if isinstance(column.formula, Placed) else CODE_TABLE_SPAN_MAX
             is_wide = plan.columns[column.formula.column].coding.span > span_max
             steps += 2 * listed(column.formula).bit_length() if is_wide else 0
+    return steps
+
+
+def _table_steps(plan: Plan) -> int:
+    """The steps in which the tables of intervals and weights are made, by which rows are then looked up."""
+    steps = 0
+    for column in plan.columns.values():
+        if isinstance(column.formula, (Intervals, Weighted)):
+            span = plan.columns[column.formula.column].coding.span
+            is_table = span <= CODE_TABLE_SPAN_MAX
+            steps += (span + 2) * (1 + listed(column.formula).bit_length()) if is_table else 0
     return steps
 
 

@@ -7,6 +7,7 @@ is bounded by the capacity and the dimension.
 
 from typing import Final
 
+from service.core.arrays import narrowest
 from service.query.formulas import Intervals, Placed, QueryColumn, Weighted, listed
 from service.query.layout import Count, CountIndividuals, Functionals, entries_of_row
 from service.query.plan import Plan
@@ -24,19 +25,22 @@ __all__ = [
     "STRETCH_ROWS",
     "TABLE_SPAN_MAX",
     "rows_in_run",
+    "values_bytes",
     "working_bytes",
 ]
 
-BLOCK_ROWS: Final = 2**19
-"""So many individuals are looked at at a time, and worked on at a time where each has one entry."""
+BLOCK_ROWS: Final = 2**16
+"""So many individuals, a page of slots, are looked at at a time, and worked on at a time where each has one entry: they
+stay in cache from the condition to the debit, and the calls of one block cost less than a tenth of its arithmetic."""
 STRETCH_ROWS: Final = 2**18
 """So many rows of events are looked at at a time, or one individual's if these are more."""
 RUN_ENTRIES: Final = 2**18
 """So many entries of vectors, rows times the most entries of a row, are worked on at a time."""
 LISTED_MAX: Final = 2**20
 """So many rows are looked up through an index at a time; for more, all rows are looked at."""
-SCAN_WORTH: Final = 16
-"""All rows are looked at unless so many times as many as are listed: picking one costs as much as passing so many."""
+SCAN_WORTH: Final = 64
+"""All rows are looked at unless so many times as many as are listed: picking one costs as much as passing half of that,
+so that the price of looking at all covers both ways."""
 CODE_TABLE_SPAN_MAX: Final = 2**16
 """The interval or weight of a value of a column with so many codes is looked up in a table of eight bytes a code."""
 RUNS_MAX: Final = 8
@@ -58,7 +62,8 @@ _LOOKED_UP_ROW: Final = 40  # numbers of rows and their codes, before and after 
 _EQUAL_ENTRY: Final = 24  # of individuals with one entry each, the same for all: slot and coordinate
 _SINGLE_ENTRY: Final = 80  # of individuals with one entry each: slot, value, norm, charge and what it is worked out of
 _ENTRY: Final = 160  # owner, coordinate and value, before and after sorting and scaling
-_ACCOUNT: Final = 56  # of a touched individual: slot, whether it is active, and charge, in parts and joined
+_ACCOUNT: Final = 40  # of an individual in a list: slot, whether it is touched and active, norm and charge
+_MARKED: Final = 3  # of one in a stretch, beside its norm: whether it is touched and active
 _COORDINATE: Final = 8
 _DRAWN: Final = 64  # of noise: words, radius, angle and draw
 _DRAWN_MAX: Final = 2**16  # coordinates whose noise is drawn at a time
@@ -86,7 +91,7 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
     return (
         _FIXED
         + len(plan.items) * _ITEM
-        + _values_bytes(plan.predicate, plan)
+        + values_bytes(plan.predicate, plan)
         + sum(_code_table_bytes(column, plan) for column in plan.columns.values())
         + _WEIGHT * sum(len(item.matrix.steps) for item in plan.items if isinstance(item, Functionals))
         + max(
@@ -94,10 +99,17 @@ def working_bytes(plan: Plan, table: IndividualsTable | EventsTable, *, capacity
             min(rows // SCAN_WORTH, LISTED_MAX) * (_LOOKED_UP_ROW + _calculated_bytes(plan)),
         )
         + _run_bytes(plan, table, rows)
-        + min(rows, capacity) * _ACCOUNT
+        + min(rows, capacity) * _account_bytes(plan, table)
         + plan.dimension * _COORDINATE
         + min(plan.dimension, _DRAWN_MAX) * _DRAWN
     )
+
+
+def _account_bytes(plan: Plan, table: IndividualsTable | EventsTable) -> int:
+    """Of an individual touched, kept until the entry is made."""
+    if isinstance(table, EventsTable) or entries_of_row(plan.items) > 1:
+        return _ACCOUNT
+    return _MARKED + (0 if plan.has_one_norm else narrowest(plan.clip_squared_steps).itemsize)
 
 
 def _scan_bytes(plan: Plan, table: IndividualsTable | EventsTable, rows: int) -> int:
@@ -161,11 +173,11 @@ def _code_table_bytes(column: QueryColumn, plan: Plan) -> int:
     return _THRESHOLD * listed(column.formula) + _TABLES if isinstance(column.formula, (Intervals, Weighted)) else 0
 
 
-def _values_bytes(predicate: Predicate, plan: Plan) -> int:
+def values_bytes(predicate: Predicate, plan: Plan) -> int:
     """The bytes of lists of values, each made ready for looking rows up in it."""
     match predicate:
         case Conjunction(parts) | Disjunction(parts):
-            return sum(_values_bytes(part, plan) for part in parts)
+            return sum(values_bytes(part, plan) for part in parts)
         case Among(column, codes):
             span = plan.columns[column].coding.span
             return len(codes) * _VALUE + (span + 2 if span <= TABLE_SPAN_MAX else 0)

@@ -5,10 +5,11 @@ At the top nothing is imported that has to wait for servers of our own to be lau
 
 import gc
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from service.run.allocator import keep_freed_memory
 from service.run.composition import open_service
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from service.workflows.replica import Replica
 
 Watch = Callable[["Replica"], None]
+
+SWITCH_INTERVAL_S: Final = 0.0005
+"""With slots, how long a thread keeps the GIL that another wants; by default it is longer than a slot."""
 
 
 def serve(
@@ -53,6 +57,8 @@ def serve_on(
 ) -> None:
     """The same behind a socket that is bound already; the caller has said `end_on_signals`."""
     keep_freed_memory()
+    if settings.release_slot_ms > 0:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.disable()  # until `tell`: of what a start makes, nearly all is there to stay
     with quiet_when_cut(), ExitStack() as stack:
         telemetry, metrics_url, watch = stack.enter_context(_telemetry(settings))

@@ -177,7 +177,7 @@ class _UploadOperation:
         # For individuals that left and came back: a limit never rises, and never falls below what is spent. While they
         # are gone neither number can change but by a burn, which raises the fence and makes this act begin again.
         back, accounts = slots[~new], self.memory.accounts
-        limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limit[back]), accounts.spent[back])
+        limits[~new] = np.maximum(np.minimum(limits[~new], accounts.limits[back]), accounts.spent_of(back))
         if not self.request.is_dry_run:
             self.transaction.add_individuals(slots, keys, limits)
         self.joined, self.limits = slots, limits

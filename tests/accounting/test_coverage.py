@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from service.accounting.coverage import coverage_certified, largest_countable_norm
 from service.core.charge import charge_units, worst_case_units
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
 from service.core.units import UNITS_PER_RHO
 
 
@@ -31,17 +32,18 @@ def test_no_individual_is_left_out_while_coverage_is_certified(
 ) -> None:
     """For all vectors within the clip, on every path that public numbers certify."""
     nobody = np.zeros(4, dtype=np.bool_)
-    accounts = Accounts(spent=np.zeros(4, dtype=np.int64), limit=np.full(4, floor, dtype=np.int64), paused=nobody)
-    slots = np.arange(4)
+    accounts = Accounts.of(spent=np.zeros(4, dtype=np.int64), limits=np.full(4, floor, dtype=np.int64), paused=nobody)
+    touched = Touched(np.arange(4))
     prices: list[int] = []
     for clip, sigma in queries:
         prices.append(worst_case_units(clip**2, sigma))
         if not coverage_certified(prices, floor):
             break
-        norms = np.array([random.randint(0, clip**2) for _ in slots], dtype=np.int64)
+        norms = np.array([random.randint(0, clip**2) for _ in range(4)], dtype=np.int64)
         charges = charge_units(norms, sigma)
-        assert accounts.active(slots, charges).all()
-        accounts.debit(slots, charges)
+        active = accounts.active(touched, charges)
+        assert active.all()
+        accounts.debit(touched, active, charges)
 
 
 @pytest.mark.parametrize("sigma", [100.0, 30.0])

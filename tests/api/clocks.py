@@ -5,8 +5,9 @@ from collections.abc import Callable, Hashable
 
 from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
-from service.workflows.admission.schedule import SlotRequest, SlotRules
+from service.workflows.admission.schedule import SlotRequest
 from service.workflows.admission.scheduler import Committing, Dispatcher, Job
+from service.workflows.admission.slot_rules import SlotRules
 
 
 class FakeTime:

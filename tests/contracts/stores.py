@@ -135,7 +135,7 @@ def second_entry(
         format=2,
         charges=None,
         salt=salt,
-        pieces=pieces_of(told, slots=slots, salt=salt),
+        pieces=pieces_of(told.blocks(), told.measure, amount_max=2**62, slots=slots, salt=salt),
         answer_digest=answer_digest(salt, ANALYST, f"key-{first.seq}"),
         acts=head.data_version,
         acts_hash=head.journal_hash,

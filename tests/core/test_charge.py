@@ -1,7 +1,9 @@
 """A charge is the exact ceiling of ||v||^2 2^40 / (2 sigma^2), for whatever sigma a double can be."""
 
 import math
+import sys
 from fractions import Fraction
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from service.core.charge import charge_units, worst_case_units
+from service.core import charge
+from service.core.charge import charge_units, wide_rounds, worst_case_units
 from service.core.units import CHARGE_UNITS_MAX
 
 SIGMAS_OF_SMALL_DENOMINATOR = [0.25, 0.75, 1.0, 3.0, 20.0, 100.0, 1000.0, 25 * 2.0**27, 2.0**32, 23726565 * 2.0**-15]
@@ -110,6 +113,82 @@ def test_charges_about_the_saturation_point_are_exact(sigma: float) -> None:
     norms = norms[norms >= 0]
 
     np.testing.assert_array_equal(charge_units(norms, sigma), by_fractions(norms, sigma))
+
+
+# Mantissas whose squares, the prices' denominators, have 58 to 68 bits; an estimate is off by a half at 2^50 units.
+MANTISSAS = st.integers(2**28, 2**33).map(lambda half: 2 * half + 1)
+UNITS_BITS = st.integers(0, 2) | st.integers(46, 54)
+
+
+@given(MANTISSAS, st.integers(-45, 5), UNITS_BITS, st.integers(-2, 2), st.integers(0, 2**32))
+@example(2**30 + 1, -12, 49, 0, 0)  # a numerator of 2^63
+def test_charges_are_exact_on_both_sides_of_every_bound(
+    mantissa: int, power: int, bits: int, beyond: int, seed: int
+) -> None:
+    """Largest charges about one unit and about 2^50, denominators about 2^62: where the way of computing changes."""
+    sigma = math.ldexp(mantissa, power)
+    largest = min(max(math.floor(2**bits / price(sigma)) + beyond, 1), 2**63 - 1)
+    random = np.random.default_rng(seed)
+    norms = np.concatenate([random.integers(0, largest, 500, endpoint=True), [0, 1, largest]])
+
+    charges = charge_units(norms, sigma, norm_squared_max=largest)
+
+    assert charges.tolist() == by_fractions(norms, sigma).tolist()
+
+
+@given(st.lists(st.integers(0, 2**62), max_size=5), st.integers(0, 2**63), st.sampled_from(SIGMAS))
+def test_a_larger_bound_charges_no_unit_more(norms: list[int], beyond: int, sigma: float) -> None:
+    """The bound says how a charge is worked out, not what it is."""
+    row = np.array(norms, dtype=np.int64)
+
+    bounded = charge_units(row, sigma, norm_squared_max=max(norms, default=0) + beyond)
+
+    assert bounded.tolist() == charge_units(row, sigma).tolist()
+
+
+def test_a_norm_above_the_bound_is_refused() -> None:
+    """The way that the bound has chosen would charge it wrongly."""
+    with pytest.raises(ValueError, match="above the largest"):
+        charge_units(np.array([1, 256]), 3.0, norm_squared_max=255)
+
+
+def steps_of(norms: list[int], sigma: float, largest: int) -> list[str]:
+    """The functions of the module that one charge of these norms calls, in order."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == charge.__file__:
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        charge_units(np.array(norms, dtype=np.int64), sigma, norm_squared_max=largest)
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("sigma", "largest", "rounds"),
+    [
+        (2.0**20, 2, 0),  # at most one unit
+        (math.pi * 2**18, 2**50, 1),
+        (2.0**20, 2**51 - 1, 0),
+        (2.0**20, 2**51, 2),
+        (math.ldexp(2**31 - 1, -12), 2**38, 0),  # a denominator just below 2^62, and one just above
+        (math.ldexp(2**31 + 1, -12), 2**38, 1),
+        (math.ldexp(2**31 + 1, -12), 0, 0),
+        (0.3, 2**62, 2),
+    ],
+)
+def test_the_bound_alone_chooses_the_way(sigma: float, largest: int, rounds: int) -> None:
+    """Nobody, small norms and the largest take the same steps, as often in 128 bits as the public cost says."""
+    assert wide_rounds(largest, sigma) == rounds  # keeps sigma's price, too
+
+    fewest, *others = (steps_of(norms, sigma, largest) for norms in ([], [0], [min(largest, 1)], [0, 0, largest]))
+
+    assert all(steps == fewest for steps in others)
+    assert fewest.count("_excess") == rounds
 
 
 @pytest.mark.parametrize(

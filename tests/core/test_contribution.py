@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
+from service.core.touched import Touched
+from tests.core.contributions import refuse_unsound
 
 VALUES = st.one_of(st.integers(-3, 3), st.integers(-(2**30), 2**30))
 
@@ -48,7 +50,7 @@ def blocks(draw: st.DrawFn) -> tuple[Contributions, NDArray[np.bool_]]:
         values = [values[0]] * len(owners)
     shape = compact if draw(st.booleans()) else lambda numbers: row(*numbers)
     block = Contributions(
-        slots=row(*(3 * place for place in range(count))),
+        touched=Touched(row(*(3 * place for place in range(count)))),
         norms_squared=np.ones(count, dtype=np.int64),
         dimension=dimension,
         owners=None if single else row(*owners),
@@ -86,7 +88,7 @@ def test_sums_beyond_the_53_bits_of_a_double_are_exact() -> None:
     values = row(2**60, 1, 2**60 - 1, 1)
     for coordinates in (np.broadcast_to(np.int64(0), 4), row(0, 0, 0, 0)):
         block = Contributions(
-            slots=row(0, 1, 2, 3),
+            touched=Touched(row(0, 1, 2, 3)),
             norms_squared=row(1, 1, 1, 1),
             dimension=1,
             owners=None,
@@ -96,10 +98,14 @@ def test_sums_beyond_the_53_bits_of_a_double_are_exact() -> None:
         assert sum_over(block, np.array([True, True, True, False])).tolist() == [2**61]
 
 
+MARKED = Touched(slice(2, 4), np.array([True, False]))
+"""The first of two places is touched."""
+
+
 def sound(**changes: Any) -> Contributions:
     """Two individuals: (3, 4) in slot 2, given in three entries, and (0, -1) in slot 5."""
     fields: dict[str, Any] = {
-        "slots": row(2, 5),
+        "touched": Touched(row(2, 5)),
         "norms_squared": row(25, 1),
         "dimension": 2,
         "owners": row(0, 0, 1, 0),
@@ -111,39 +117,37 @@ def sound(**changes: Any) -> Contributions:
 
 def test_norms_are_of_the_summed_vector() -> None:
     """Two rows of 1 cost 4, not 2: an individual's entries add up before they are squared."""
-    sound().check()
-    both = {"slots": row(0), "owners": row(0, 0), "coordinates": row(0, 0), "values": row(1, 1)}
+    refuse_unsound(sound())
+    both = {"touched": Touched(row(0)), "owners": row(0, 0), "coordinates": row(0, 0), "values": row(1, 1)}
 
-    sound(norms_squared=row(4), **both).check()
+    refuse_unsound(sound(norms_squared=row(4), **both))
     with pytest.raises(ValueError, match="norms_squared"):
-        sound(norms_squared=row(2), **both).check()
+        refuse_unsound(sound(norms_squared=row(2), **both))
 
 
 def test_one_entry_each_and_empty_blocks_pass_the_check() -> None:
     """Without owners entry e is of slot e."""
-    sound(owners=None, coordinates=row(0, 1), values=row(5, -1)).check()
-    sound(slots=row(), norms_squared=row(), owners=None, coordinates=row(), values=row()).check()
+    refuse_unsound(sound(owners=None, coordinates=row(0, 1), values=row(5, -1)))
+    refuse_unsound(sound(touched=Touched(row()), norms_squared=row(), owners=None, coordinates=row(), values=row()))
 
 
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"slots": row(5, 5)}, "slots"),
-        ({"slots": row(5, 2)}, "slots"),
-        ({"slots": row(-1, 2)}, "slots"),
         ({"owners": row(0, 0, 2, 0)}, "owners"),
         ({"owners": row(0, 0, -1, 0)}, "owners"),
         ({"coordinates": row(0, 1, 2, 1)}, "coordinates"),
         ({"coordinates": row(0, 1, -1, 1)}, "coordinates"),
         ({"norms_squared": row(25, 2)}, "norms_squared"),
         ({"norms_squared": row(19, 1)}, "norms_squared"),
+        ({"norms_squared": row(25, -1), "touched": MARKED}, "negative"),
         ({"norms_squared": row(25, 0), "values": row(3, 3, 0, 1)}, "positive"),
     ],
 )
 def test_the_check_names_the_promise_that_is_broken(broken: dict[str, Any], message: str) -> None:
     """Order, range, and a norm for the very integers that are summed."""
     with pytest.raises(ValueError, match=message):
-        sound(**broken).check()
+        refuse_unsound(sound(**broken))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_norms_that_are_one_by_the_query_are_a_view() -> None:
     one = np.broadcast_to(np.int64(25), 2)
 
     assert sound(norms_squared=one, one_norm=True).one_norm
-    nobody = {"slots": row(), "norms_squared": row(), "owners": row(), "coordinates": row(), "values": row()}
+    nobody = {"touched": Touched(row()), "norms_squared": row(), "owners": row(), "coordinates": row(), "values": row()}
     assert sound(**nobody, one_norm=True).one_norm
     with pytest.raises(ValueError, match="view"):
         sound(norms_squared=row(25, 25), one_norm=True)

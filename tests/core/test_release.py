@@ -7,16 +7,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.noise import Entropy, rounded_gaussian
-from service.core.release import Release, answer
+from service.core.release import Release, answer, exact_sum
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
 from service.core.units import UNITS_PER_RHO
+from tests.core.contributions import as_stretch, refuse_unsound
 from tests.core.injected import seeded
+from tests.core.releases import charged_in, charges_in, left_out_in, norms_squared_in, touched_in
+
+NORM_SQUARED_MAX = 2**62
 
 Vector = dict[int, int]  # coordinate to value
 
@@ -31,14 +36,14 @@ def block_of(vectors: dict[int, Vector], dimension: int) -> Contributions:
     people = {slot: vector for slot, vector in sorted(vectors.items()) if any(vector.values())}
     entries = [(owner, *entry) for owner, vector in enumerate(people.values()) for entry in vector.items()]
     block = Contributions(
-        slots=row(*people),
+        touched=Touched(row(*people)),
         norms_squared=row(*(sum(value**2 for value in vector.values()) for vector in people.values())),
         dimension=dimension,
         owners=row(*(owner for owner, _, _ in entries)),
         coordinates=row(*(coordinate for _, coordinate, _ in entries)),
         values=row(*(value for _, _, value in entries)),
     )
-    block.check()
+    refuse_unsound(block)
     return block
 
 
@@ -47,7 +52,13 @@ def count_block(slots: Iterable[int]) -> Contributions:
     people = row(*slots)
     one, zero = np.broadcast_to(np.int64(1), people.shape), np.broadcast_to(np.int64(0), people.shape)
     return Contributions(
-        slots=people, norms_squared=one, dimension=1, owners=None, coordinates=zero, values=one, one_norm=True
+        touched=Touched(people),
+        norms_squared=one,
+        dimension=1,
+        owners=None,
+        coordinates=zero,
+        values=one,
+        one_norm=True,
     )
 
 
@@ -55,14 +66,23 @@ def accounts_of(limits: Iterable[int], spent: Iterable[int] | None = None) -> Ac
     """Accounts with these limits, nothing spent unless said."""
     limit = row(*limits)
     nobody = np.zeros(limit.shape, dtype=np.bool_)
-    return Accounts(spent=np.zeros_like(limit) if spent is None else row(*spent), limit=limit, paused=nobody)
+    return Accounts.of(spent=np.zeros_like(limit) if spent is None else row(*spent), limits=limit, paused=nobody)
 
 
-def ask(accounts: Accounts, blocks: Iterable[Contributions], sigma: float, dimension: int = 1) -> Release:
-    """Answer and debit, as the caller does in one transaction."""
-    release = answer(blocks, accounts, dimension=dimension, sigma_steps=sigma, entropy=seeded(0))
-    accounts.debit(release.charged, release.charges)
-    return release
+def ask(
+    accounts: Accounts, blocks: Iterable[Contributions], sigma: float, *, dimension: int = 1, seed: int = 0
+) -> Release:
+    """The answer, whose charges are debited; norms may be anything."""
+    entropy = seeded(seed)
+    return answer(
+        blocks, accounts, dimension=dimension, sigma_steps=sigma, norm_squared_max=NORM_SQUARED_MAX, entropy=entropy
+    )
+
+
+def told_by(release: Release) -> list[list[int]]:
+    """All that a release says, as lists."""
+    arrays = release.values, touched_in(release), charged_in(release), norms_squared_in(release)
+    return [*(array.tolist() for array in arrays), [release.charged_count, release.left_out_count]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,22 +136,22 @@ def worlds(draw: st.DrawFn) -> World:
 
 @given(worlds(), st.integers(0, 2**32))
 def test_the_answer_less_its_noise_is_the_sum_over_the_active_set(world: World, seed: int) -> None:
-    """Sum, charged, charges and left out, all against Python's integers; the accounts are read and not debited."""
+    """Sum, charged, charges and left out, all against Python's integers; exactly the charges are debited."""
     accounts = world.accounts()
     can_pay = [slot for slot in world.vectors if world.spent[slot] + world.charge(slot) <= world.limit[slot]]
 
-    release = answer(
-        world.blocks(world.page), accounts, dimension=world.dimension, sigma_steps=world.sigma, entropy=seeded(seed)
-    )
+    release = ask(accounts, world.blocks(world.page), world.sigma, dimension=world.dimension, seed=seed)
 
     noise = rounded_gaussian(world.dimension, world.sigma, seeded(seed))
     exact = [sum(world.vectors[slot].get(place, 0) for slot in can_pay) for place in range(world.dimension)]
     assert (release.values - noise).tolist() == exact
-    assert release.charged.tolist() == can_pay
-    assert release.charges.tolist() == [world.charge(slot) for slot in can_pay]
-    assert release.touched[~release.active].tolist() == [slot for slot in world.vectors if slot not in can_pay]
-    assert accounts.spent.tolist() == world.spent
-    accounts.debit(release.charged, release.charges)
+    charges = {slot: world.charge(slot) for slot in can_pay}
+    assert charged_in(release).tolist() == can_pay
+    assert charges_in(release, world.sigma).tolist() == list(charges.values())
+    assert left_out_in(release).tolist() == [slot for slot in world.vectors if slot not in can_pay]
+    assert accounts.spent.tolist() == [spent + charges.get(slot, 0) for slot, spent in enumerate(world.spent)]
+    counts = release.charged_count, release.left_out_count, release.charged_units
+    assert counts == (len(can_pay), len(world.vectors) - len(can_pay), sum(charges.values()))
 
 
 @given(worlds())
@@ -139,14 +159,11 @@ def test_no_other_account_changes_when_an_individual_is_missing(world: World) ->
     """Separability: without one individual all others are charged the same, and the sum loses that one's vector."""
     for missing in world.vectors:
         others = replace(world, vectors={s: v for s, v in world.vectors.items() if s != missing})
-        here, gone = (
-            answer(w.blocks(4), w.accounts(), dimension=w.dimension, sigma_steps=w.sigma, entropy=seeded(1))
-            for w in (world, others)
-        )
-        took_part = missing in here.charged.tolist()
-        kept = here.charged != missing
-        assert gone.charged.tolist() == here.charged[kept].tolist()
-        assert gone.charges.tolist() == here.charges[kept].tolist()
+        here, gone = (ask(w.accounts(), w.blocks(4), w.sigma, dimension=w.dimension, seed=1) for w in (world, others))
+        charged = charged_in(here)
+        took_part, kept = missing in charged.tolist(), charged != missing
+        assert charged_in(gone).tolist() == charged[kept].tolist()
+        assert charges_in(gone, world.sigma).tolist() == charges_in(here, world.sigma)[kept].tolist()
         lost = [world.vectors[missing].get(place, 0) * took_part for place in range(world.dimension)]
         assert (here.values - gone.values).tolist() == lost
 
@@ -154,13 +171,28 @@ def test_no_other_account_changes_when_an_individual_is_missing(world: World) ->
 @given(worlds(), st.integers(1, 12))
 def test_the_size_of_blocks_changes_nothing(world: World, page: int) -> None:
     """Integers add in any grouping."""
+    accounts = world.accounts(), world.accounts()
     one, other = (
-        answer(world.blocks(p), world.accounts(), dimension=world.dimension, sigma_steps=world.sigma, entropy=seeded(2))
-        for p in (world.page, page)
+        ask(book, world.blocks(p), world.sigma, dimension=world.dimension, seed=2)
+        for book, p in zip(accounts, (world.page, page), strict=True)
     )
 
-    for field in ("values", "touched", "active", "charged", "charges"):
-        assert getattr(one, field).tolist() == getattr(other, field).tolist()
+    assert told_by(one) == told_by(other)
+    assert accounts[0].spent.tolist() == accounts[1].spent.tolist()
+
+
+@given(worlds(), st.integers(0, 3))
+def test_a_stretch_gives_what_a_list_gives(world: World, before: int) -> None:
+    """The form of a block decides nothing, whatever the places hold that are not touched."""
+    accounts = world.accounts(), world.accounts()
+    blocks = world.blocks(world.page)
+    stretches = [as_stretch(block, before=before) for block in world.blocks(len(world.spent))]
+
+    listed = ask(accounts[0], blocks, world.sigma, dimension=world.dimension)
+    marked = ask(accounts[1], stretches, world.sigma, dimension=world.dimension)
+
+    assert told_by(listed) == told_by(marked)
+    assert accounts[0].spent.tolist() == accounts[1].spent.tolist()
 
 
 def test_the_worked_example_of_five_people() -> None:
@@ -184,9 +216,9 @@ def test_the_worked_example_of_five_people() -> None:
         block = block_of({slot: dict(enumerate(vector)) for slot, vector in enumerate(vectors)}, 2)
         release = ask(accounts, [block], sigma, dimension=2)
 
-        left_out = release.touched[~release.active].tolist()
+        left_out = left_out_in(release).tolist()
         assert "".join("0" if slot in left_out else "1" for slot in range(5)) == active
-        paid = [vectors[slot] for slot in release.charged.tolist()]
+        paid = [vectors[slot] for slot in charged_in(release).tolist()]
         exact = [sum(vector[place] for vector in paid) for place in range(2)]
         assert (release.values - rounded_gaussian(2, sigma, seeded(0))).tolist() == exact
 
@@ -201,44 +233,51 @@ def test_a_limit_of_k_charges_buys_exactly_k_answers(k: int, value: int, sigma: 
     charge = math.ceil(Fraction(int(block.norms_squared[0]) * UNITS_PER_RHO) / (2 * Fraction(sigma) ** 2))
     accounts = accounts_of([k * charge - missing])
 
-    answered = [ask(accounts, [block], sigma).charged.size for _ in range(k + 2)]
+    answered = [ask(accounts, [block], sigma).charged_count for _ in range(k + 2)]
 
     assert answered == [1] * (k - missing) + [0] * (2 + missing)
 
 
-def test_a_count_over_pages_gives_its_charges_as_one_number() -> None:
-    """All charges equal: a view of one, for every set left out."""
+def test_a_count_over_pages_has_one_norm() -> None:
+    """All charges equal: a view of one norm, for every set left out."""
     accounts = accounts_of([10**9] * 3 + [0] + [10**9] * 4)
 
-    release = answer(
-        [count_block(range(3)), count_block(range(3, 8))], accounts, dimension=1, sigma_steps=100.0, entropy=seeded(3)
-    )
+    release = ask(accounts, [count_block(range(3)), count_block(range(3, 8))], 100.0, seed=3)
 
-    assert release.charged.tolist() == [0, 1, 2, 4, 5, 6, 7]
-    assert release.touched[~release.active].tolist() == [3]
-    assert release.charges.tolist() == [54975582] * 7
-    assert release.charges.strides == (0,)
+    assert charged_in(release).tolist() == [0, 1, 2, 4, 5, 6, 7]
+    assert left_out_in(release).tolist() == [3]
+    assert accounts.spent.tolist() == [54975582] * 3 + [0] + [54975582] * 4
+    assert release.charged_units == 7 * 54975582
+    assert all(block.norms_squared.strides == (0,) for block in release.blocks)
     assert release.one_norm
     assert (release.values - rounded_gaussian(1, 100.0, seeded(3))).tolist() == [7]
 
 
 @pytest.mark.parametrize("pages", [[[0, 1], []], [[], [2]], [[], []], [[3]], [[]]])
-def test_a_count_has_one_charge_however_few_it_touches(pages: list[list[int]]) -> None:
+def test_a_count_has_one_norm_however_few_it_touches(pages: list[list[int]]) -> None:
     """None, one or several individuals: the form of a release is the query's."""
-    blocks = [count_block(page) for page in pages]
-    release = answer(blocks, accounts_of([10**9] * 4), dimension=1, sigma_steps=100.0, entropy=seeded(3))
+    release = ask(accounts_of([10**9] * 4), [count_block(page) for page in pages], 100.0, seed=3)
 
     assert release.one_norm
-    assert release.charges.strides == (0,)
-    assert release.charges.tolist() == [54975582] * sum(map(len, pages))
+    assert release.charged_units == 54975582 * sum(map(len, pages))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_release_has_one_norm_if_all_its_blocks_do(order: int) -> None:
+    """The first and the last are two of them."""
+    blocks = [count_block([0]), replace(count_block([0]), one_norm=False)][::order]
+    blocks = [replace(block, touched=Touched(row(slot))) for slot, block in enumerate(blocks)]
+
+    assert not ask(accounts_of([10**9] * 2), blocks, 100.0).one_norm
+    assert ask(accounts_of([10**9] * 2), [replace(block, one_norm=True) for block in blocks], 100.0).one_norm
 
 
 @pytest.mark.parametrize("norms", [(4, 4), (4, 1), (4,), ()])
-def test_charges_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) -> None:
-    """A sum's charges are a number for each individual, also where all are equal, or only one is there, or none."""
+def test_norms_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) -> None:
+    """A sum's norms are a number for each individual, also where all are equal, or only one is there, or none."""
     slots = row(*range(len(norms)))
     block = Contributions(
-        slots=slots,
+        touched=Touched(slots),
         norms_squared=row(*norms),
         dimension=1,
         owners=None,
@@ -246,67 +285,75 @@ def test_charges_that_are_equal_by_chance_are_not_one(norms: tuple[int, ...]) ->
         values=np.sqrt(row(*norms)).astype(np.int64),
     )
 
-    release = answer([block], accounts_of([2**40] * 2), dimension=1, sigma_steps=100.0, entropy=seeded(3))
+    release = ask(accounts_of([2**40] * 2), [block], 100.0, seed=3)
 
     assert not release.one_norm
-    assert release.charges.tolist() == [{4: 219902326, 1: 54975582}[norm] for norm in norms]
+    assert charges_in(release, 100.0).tolist() == [{4: 219902326, 1: 54975582}[norm] for norm in norms]
 
 
-def test_equal_charges_of_one_page_are_not_those_of_the_next() -> None:
-    """A view of one number only where it is the same number everywhere."""
-    dear = Contributions(
-        slots=row(2, 3),
-        norms_squared=np.broadcast_to(np.int64(4), 2),
-        dimension=1,
-        owners=None,
-        coordinates=row(0, 0),
-        values=row(2, -2),
-        one_norm=True,
+@pytest.mark.parametrize(("largest", "width"), [(255, 1), (256, 2), (2**16, 4), (2**32, 8), (2**62, 8)])
+def test_norms_are_as_wide_as_the_largest_needs(largest: int, width: int) -> None:
+    """The width is a fact of the query, whatever norms there are."""
+    block = block_of({0: {0: 2}, 3: {0: 1}}, 1)
+
+    release = answer(
+        [block], accounts_of([2**40] * 4), dimension=1, sigma_steps=9.0, norm_squared_max=largest, entropy=seeded(3)
     )
-    for blocks in ([count_block([0, 1]), dear], [dear, count_block([4, 5])]):
-        release = answer(blocks, accounts_of([2**40] * 6), dimension=1, sigma_steps=100.0, entropy=seeded(3))
 
-        paid = dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True))
-        assert paid == {slot: 219902326 if slot in {2, 3} else 54975582 for slot in paid}
-        assert len(paid) == 4
-        assert not release.one_norm
+    (told,) = release.blocks
+    assert (told.norms_squared.dtype.itemsize, told.norms_squared.tolist()) == (width, [4, 1])
+
+
+def test_a_norm_above_the_largest_is_refused() -> None:
+    """It would be stored as another one."""
+    with pytest.raises(ValueError, match="above the largest"):
+        answer(
+            [block_of({0: {0: 16}}, 1)],
+            accounts_of([2**40]),
+            dimension=1,
+            sigma_steps=9.0,
+            norm_squared_max=255,
+            entropy=seeded(3),
+        )
 
 
 @pytest.mark.parametrize("blocks", [[], [count_block([])]])
 def test_a_query_without_touched_individuals_is_pure_noise(blocks: list[Contributions]) -> None:
     """The same law, shape and support as any other answer; no individual is charged."""
-    release = answer(blocks, accounts_of([1]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
+    release = ask(accounts_of([1]), blocks, 5.0, seed=4)
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
-    assert [release.charged.size, release.charges.size, np.count_nonzero(~release.active)] == [0, 0, 0]
+    assert (release.charged_count, release.left_out_count, release.charged_units) == (0, 0, 0)
 
 
 def test_an_answer_with_all_budgets_exhausted_is_pure_noise_too() -> None:
     """Never a refusal: it would tell spent totals."""
-    release = answer([count_block([0, 1])], accounts_of([0, 0]), dimension=1, sigma_steps=5.0, entropy=seeded(4))
+    release = ask(accounts_of([0, 0]), [count_block([0, 1])], 5.0, seed=4)
 
     assert release.values.tolist() == rounded_gaussian(1, 5.0, seeded(4)).tolist()
-    assert release.touched[~release.active].tolist() == [0, 1]
-    assert release.charges.size == 0
+    assert left_out_in(release).tolist() == [0, 1]
+    assert release.charged_units == 0
+
+
+@given(st.lists(st.integers(0, 2**62), max_size=5))
+@example([2**62] * 3)
+def test_units_are_added_exactly(units: list[int]) -> None:
+    """Many near 2^62 do not fit 64 bits."""
+    assert exact_sum(row(*units)) == sum(units)
 
 
 @pytest.mark.parametrize("second", [[1, 2], [0], [2]])
 def test_blocks_that_overlap_or_come_out_of_order_are_refused(second: list[int]) -> None:
-    """An individual in two blocks would be admitted twice on one balance."""
-    with pytest.raises(ValueError, match="blocks"):
-        answer(
-            [count_block([1, 2]), count_block(second)],
-            accounts_of([9] * 4),
-            dimension=1,
-            sigma_steps=1.0,
-            entropy=seeded(5),
-        )
+    """An individual in two blocks would be admitted twice on one balance, whatever is between the two."""
+    for between in ([], [count_block([])], [count_block([]), count_block([])]):
+        with pytest.raises(ValueError, match="blocks"):
+            ask(accounts_of([9] * 4), [count_block([1, 2]), *between, count_block(second)], 1.0)
 
 
 def test_a_block_of_another_dimension_is_refused() -> None:
     """It belongs to another query."""
     with pytest.raises(ValueError, match="dimension"):
-        answer([count_block([1])], accounts_of([9, 9]), dimension=2, sigma_steps=1.0, entropy=seeded(5))
+        ask(accounts_of([9, 9]), [count_block([1])], 1.0, dimension=2)
 
 
 @pytest.mark.parametrize(("dimension", "sigma"), [(1, 0.1), (0, 1.0), (1, math.nan)])
@@ -319,7 +366,7 @@ def test_values_out_of_range_are_refused_before_any_contribution_is_read(dimensi
         yield count_block([0])
 
     with pytest.raises(ValueError, match=r"sigma_steps|count"):
-        answer(blocks(), accounts_of([9]), dimension=dimension, sigma_steps=sigma, entropy=seeded(6))
+        ask(accounts_of([9]), blocks(), sigma, dimension=dimension)
 
     assert looked_at == []
 
@@ -328,7 +375,8 @@ def test_noise_is_fresh_in_every_answer() -> None:
     """The words are consumed, not reused: the same query twice on one source differs."""
     entropy: Entropy = seeded(7)
     one, other = (
-        answer([], accounts_of([1]), dimension=8, sigma_steps=1e6, entropy=entropy).values.tolist() for _ in range(2)
+        answer([], accounts_of([1]), dimension=8, sigma_steps=1e6, norm_squared_max=1, entropy=entropy).values.tolist()
+        for _ in range(2)
     )
 
     assert one != other

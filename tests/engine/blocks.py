@@ -2,25 +2,34 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from service.core.contribution import Contributions
 from service.engine import access_paths
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
+from service.engine.prepared import prepared
 from service.query.plan import Plan
+from tests.core.contributions import as_list
 
 ALWAYS, NEVER = 0, 2**40
 
 
-def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> list[dict[str, Any]]:
-    """Every block with its arrays as lists, through the index or by scan."""
+def answered(plan: Plan, memory: DatasetMemory, *, scan_worth: int) -> dict[str, list[Any]]:
+    """The individuals with their norms and entries, through the index or by scan; there is at least one block."""
+    if scan_worth == ALWAYS:
+        prepared(plan, memory)  # asks for the indexes
+        memory.prepare()
+        assert memory.take_prepared()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(access_paths, "SCAN_WORTH", scan_worth)
-        return [_listed(block) for block in contributions(plan, memory)]
-
-
-def _listed(block: Contributions) -> dict[str, Any]:
-    arrays = ("slots", "norms_squared", "owners", "coordinates", "values")
-    found = {name: getattr(block, name) for name in arrays}
-    return {name: None if array is None else array.tolist() for name, array in found.items()}
+        blocks = [as_list(block) for block in contributions(plan, memory)]
+    assert blocks
+    found: dict[str, list[Any]] = {"slots": [], "norms_squared": [], "owners": [], "coordinates": [], "values": []}
+    for block in blocks:
+        owners = np.arange(block.values.size) if block.owners is None else block.owners
+        found["owners"] += (owners + len(found["slots"])).tolist()
+        found["slots"] += block.touched.slots().tolist()
+        for name in ("norms_squared", "coordinates", "values"):
+            found[name] += getattr(block, name).tolist()
+    return found

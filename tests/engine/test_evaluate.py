@@ -21,6 +21,7 @@ from service.query.parse import parse_query
 from service.query.plan import Histogram, Plan, Sum, compile_query
 from service.query.schema import Schema
 from service.query.working_memory import BLOCK_ROWS
+from tests.core.contributions import as_list
 from tests.core.injected import seeded
 from tests.engine.reference import Row, vector
 from tests.engine.worlds import (
@@ -212,9 +213,14 @@ def test_two_rows_of_value_one_cost_four_times_one_row(item: dict[str, Any], coo
     assert plan is not None
     assert vectors(plan, memory) == {3: (4, {coordinate: 2})}
     release = answer(
-        contributions(plan, memory), memory.accounts, dimension=plan.dimension, sigma_steps=10.0, entropy=seeded(1)
+        contributions(plan, memory),
+        memory.accounts,
+        dimension=plan.dimension,
+        sigma_steps=10.0,
+        norm_squared_max=plan.clip_squared_steps,
+        entropy=seeded(1),
     )
-    assert release.charges.tolist() == [-(-4 * 2**40 // 200)]
+    assert release.charged_units == -(-4 * 2**40 // 200)
 
 
 @pytest.mark.parametrize(("item", "sign"), [({"count": {}}, 1), ({"sum": {"column": "amount"}}, -1)])
@@ -298,9 +304,9 @@ def test_listed_values_are_counted_in_their_order(values: list[int]) -> None:
 def block_sums(plan: Plan, memory: DatasetMemory) -> list[tuple[int, dict[int, int]]]:
     """Each individual's slot and vector; entries at one coordinate add up."""
     found = []
-    for block in contributions(plan, memory):
-        owners = np.arange(block.slots.size) if block.owners is None else block.owners
-        for place, slot in enumerate(block.slots.tolist()):
+    for block in map(as_list, contributions(plan, memory)):
+        owners = np.arange(block.touched.size) if block.owners is None else block.owners
+        for place, slot in enumerate(block.touched.slots().tolist()):
             total: dict[int, int] = {}
             own = owners == place
             for coordinate, value in zip(block.coordinates[own].tolist(), block.values[own].tolist(), strict=True):
@@ -333,8 +339,8 @@ def test_slots_are_right_on_both_sides_of_a_block(select: list[Any]) -> None:
     edge = (0, size - 1, size, size + 1, 2 * size)
     plan = planned({"version": 1, "select": select, "noise": {"sigma": 10}})
     assert plan is not None
-    blocks = list(contributions(plan, memory_of(dict.fromkeys(edge, PERSON))))
-    assert [slot for block in blocks for slot in block.slots.tolist()] == list(edge)
+    blocks = list(map(as_list, contributions(plan, memory_of(dict.fromkeys(edge, PERSON)))))
+    assert [slot for block in blocks for slot in block.touched.slots().tolist()] == list(edge)
 
 
 @pytest.mark.parametrize("selected", [0.0, 0.0005, 0.05, 0.5, 1.0])
@@ -349,7 +355,7 @@ def test_a_crowd_is_found_however_dense(selected: float) -> None:
     where = {"eq": [{"col": "member"}, True]}
     plan = planned({"version": 1, "select": [{"count": {}}], "where": where, "noise": {"sigma": 10}})
     assert plan is not None
-    found = [slot for block in contributions(plan, memory) for slot in block.slots.tolist()]
+    found = [slot for block in map(as_list, contributions(plan, memory)) for slot in block.touched.slots().tolist()]
     assert found == np.flatnonzero(codes["member"]).tolist()
 
 
@@ -411,7 +417,7 @@ def arrays(block: Contributions) -> tuple[Any, ...]:
     """Everything in a block, for comparison bit by bit."""
     owners = None if block.owners is None else block.owners.tobytes()
     return (
-        block.slots.tobytes(),
+        block.touched.slots().tobytes(),
         block.norms_squared.tobytes(),
         owners,
         block.coordinates.tobytes(),

@@ -36,7 +36,11 @@ def test_a_pair_of_columns_lists_every_row_of_a_pair_of_values(
     codings = spans(a=2, b=5)
     columns = {name: filled(codings[name], [row[place] for row in rows]) for place, name in enumerate("ab")}
     listing = ("a", "b")
-    index = Indexes(codings, frozenset("ab")).of([listing], columns)[listing]
+    indexes = Indexes(codings, frozenset("ab"))
+    assert not indexes.admit(listing)
+    indexes.take(indexes.built(indexes.missing, lambda name, _page: columns[name], {}, count=1))
+    assert indexes.admit(listing)
+    index = indexes.of([listing])[listing]
     code = first * 6 + second
     assert index.rows(code, code)[0].tolist() == [row for row, pair in enumerate(rows) if pair == (first, second)]
     assert index.count(first * 6, first * 6 + 5) == sum(a == first and b < 6 for a, b in rows)
@@ -47,7 +51,8 @@ def test_only_few_pairs_of_values_are_listed(values: int, *, expected: bool) -> 
     """With more, the edges of the lists would take more room than the lists; 128 times 128 is PAIRS_MAX."""
     assert PAIRS_MAX == 128 * 128
     indexes = Indexes(spans(a=127, b=values - 1), frozenset("ab"))
-    assert indexes.admit(("a", "b")) is expected
+    assert not indexes.admit(("a", "b"))
+    assert (indexes.missing == (("a", "b"),)) is expected
 
 
 def test_the_first_pairs_that_are_asked_for_keep_their_place() -> None:
@@ -55,11 +60,9 @@ def test_the_first_pairs_that_are_asked_for_keep_their_place() -> None:
     names = "abcdefg"
     indexes = Indexes(spans(**dict.fromkeys(names, 3)), frozenset(names) - {"g"})
     pairs: list[Listing] = list(combinations(names[:-1], 2))
-    assert [indexes.admit(pair) for pair in pairs] == [place < PAIRED_MAX for place in range(len(pairs))]
-    assert indexes.admit(pairs[0])
-    assert indexes.admit(("f",))
-    assert not indexes.admit(("g",))
-    assert not indexes.admit(("a", "g"))
+    for listing in [*pairs, pairs[0], ("f",), ("g",), ("a", "g")]:
+        assert not indexes.admit(listing)
+    assert indexes.missing == (*pairs[:PAIRED_MAX], ("f",))
 
 
 def test_events_are_listed_by_one_column() -> None:
@@ -69,6 +72,10 @@ def test_events_are_listed_by_one_column() -> None:
     visits = {"kind": "events", "key": "id", "rows_per_individual": 2, "columns": columns}
     tables = {"people": people, "visits": visits}
     memory = DatasetMemory(Schema.model_validate(tables))
-    assert memory.admits("people", ("a", "b"))
-    assert memory.admits("visits", ("a",))
-    assert not memory.admits("visits", ("a", "b"))
+    memory.grow(1)
+    memory.add_events("visits", np.array([0]), {name: np.array([1], dtype=np.uint8) for name in "ab"})
+    asked: list[tuple[str, Listing]] = [("people", ("a", "b")), ("visits", ("a",)), ("visits", ("a", "b"))]
+    assert [memory.admits(*each) for each in asked] == [False, False, False]
+    memory.prepare()
+    assert memory.take_prepared()
+    assert [memory.admits(*each) for each in asked] == [True, True, False]

@@ -179,7 +179,7 @@ def test_an_absent_value_touches_no_individual(scan_worth: int) -> None:
     )
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": _both_ways()})
     assert plan is not None
-    (block,) = answered(plan, memory, scan_worth=scan_worth)
+    block = answered(plan, memory, scan_worth=scan_worth)
     assert (block["slots"], block["norms_squared"], block["values"]) == ([], [], [])
 
 
@@ -206,6 +206,43 @@ def test_no_query_makes_an_index_that_was_made_ahead(monkeypatch: pytest.MonkeyP
     take(Step(8, ANN), memory)
     assert [_asked(memory, column) for column in (*categories, "level")] == [len(SLOTS) + 1] * 3
     assert len(made) == 6
+
+
+def test_no_query_makes_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at every row, and the next one after `prepare` finds the same people by the list."""
+    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    made = _counted(monkeypatch)
+    plan = planned(
+        {
+            "version": 1,
+            "select": [{"count": {}}],
+            "noise": {"sigma": 30.0},
+            "where": _condition("level", "eq", ANN["level"]),
+        }
+    )
+    assert plan is not None
+    scanned = answered(plan, memory, scan_worth=NEVER)
+    assert made == []
+    assert not memory.take_prepared()
+    memory.prepare()
+    assert memory.take_prepared()
+    assert len(made) == 2  # pages
+    assert answered(plan, memory, scan_worth=ALWAYS) == scanned
+    assert len(made) == 2
+
+
+def test_an_index_of_earlier_records_is_not_taken() -> None:
+    """Somebody joins after an index was made and before a query takes it."""
+    memory = memory_of(dict.fromkeys(SLOTS, ANN))
+    assert not memory.admits("people", ("level",))
+    memory.prepare()
+    take(Step(8, ANN), memory)
+    assert not memory.take_prepared()
+    assert not memory.admits("people", ("level",))
+    memory.prepare()
+    assert memory.take_prepared()
+    assert memory.admits("people", ("level",))
+    assert _asked(memory, "level") == len(SLOTS) + 1
 
 
 def test_where_many_come_the_page_is_sorted_again_ahead_of_any_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,4 +301,4 @@ def _asked(memory: DatasetMemory, column: str) -> int:
     plan = planned({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 30.0}, "where": where})
     if plan is None:
         raise ValueError(column)
-    return sum(len(block["slots"]) for block in answered(plan, memory, scan_worth=ALWAYS))
+    return len(answered(plan, memory, scan_worth=ALWAYS)["slots"])

@@ -34,7 +34,7 @@ def content(memory: DatasetMemory) -> list[Any]:
         memory.present.tolist(),
         {name: codes.tolist() for name, codes in memory.individuals.items()},
         memory.accounts.spent.tolist(),
-        memory.accounts.limit.tolist(),
+        memory.accounts.limits.tolist(),
         [
             (number, page.owners.tolist(), {name: codes.tolist() for name, codes in page.columns.items()})
             for number, page in memory.events("visits").pages()
@@ -47,10 +47,10 @@ def test_memory_grows_by_whole_pages_and_keeps_what_it_has() -> None:
     memory = DatasetMemory(SCHEMA)
     memory.grow(1)
     memory.add_individuals(slots(0), people(memory, 3), np.array([7]))
-    memory.accounts.spent[0] = 5
+    memory.accounts.set_spent(slice(0, 1), 5)
     memory.grow(PAGE_SLOTS + 1)
     assert memory.accounts.spent.size == memory.present.size == 2 * PAGE_SLOTS
-    assert (memory.accounts.spent[0], memory.accounts.limit[0]) == (5, 7)
+    assert (memory.accounts.spent[0], memory.accounts.limits[0]) == (5, 7)
     assert memory.slots_used == PAGE_SLOTS + 1
     memory.grow(5)
     assert memory.slots_used == PAGE_SLOTS + 1
@@ -58,7 +58,7 @@ def test_memory_grows_by_whole_pages_and_keeps_what_it_has() -> None:
     assert codes[0] == 3
     assert set(codes[1:].tolist()) == {memory.codings("people")["level"].null_code}
     assert memory.present.sum() == 1
-    assert not memory.accounts.limit[1:].any()
+    assert not memory.accounts.limits[1:].any()
 
 
 def test_growth_is_by_an_eighth_so_that_pages_are_not_copied_for_every_page() -> None:
@@ -75,7 +75,7 @@ def test_a_record_stands_in_the_slot_it_was_given() -> None:
     memory.add_individuals(slots(70_000, 3), people(memory, 1, 2), np.array([10, 20]))
     assert np.flatnonzero(memory.present).tolist() == [3, 70_000]
     assert memory.individuals["level"][[3, 70_000]].tolist() == [2, 1]
-    assert memory.accounts.limit[[3, 70_000]].tolist() == [20, 10]
+    assert memory.accounts.limits[[3, 70_000]].tolist() == [20, 10]
 
 
 def test_erasing_empties_one_slot_and_touches_no_other() -> None:
@@ -86,12 +86,13 @@ def test_erasing_empties_one_slot_and_touches_no_other() -> None:
         each.add_events("visits", slots(65_536, 1, 65_535), visits(each, 7, 8, 9))
     memory.add_events("visits", slots(2, 65_535), visits(memory, 5, 6))
     memory.add_individuals(slots(2), people(memory, 4), np.array([40]))
-    memory.accounts.spent[2] = 11
+    memory.accounts.set_spent(slice(2, 3), 11)
     memory.erase(2)
     memory.erase(65_535)
     other.erase(65_535)
-    assert (memory.accounts.spent[2], memory.accounts.limit[2]) == (11, 40)
-    memory.accounts.spent[2] = memory.accounts.limit[2] = 0
+    assert (memory.accounts.spent[2], memory.accounts.limits[2]) == (11, 40)
+    memory.accounts.set_limits(2, 0)
+    memory.accounts.set_spent(slice(2, 3), 0)
     assert content(memory) == content(other)
     assert memory.events("visits").rows == 2
 
@@ -100,10 +101,10 @@ def test_an_erased_individual_may_return_to_its_slot_with_its_spent_total() -> N
     """Delete and register again buys nothing."""
     memory = DatasetMemory(SCHEMA)
     memory.add_individuals(slots(2), people(memory, 4), np.array([40]))
-    memory.accounts.spent[2] = 11
+    memory.accounts.set_spent(slice(2, 3), 11)
     memory.erase(2)
     memory.add_individuals(slots(2), people(memory, 0), np.array([30]))
-    assert (memory.accounts.spent[2], memory.accounts.limit[2]) == (11, 30)
+    assert (memory.accounts.spent[2], memory.accounts.limits[2]) == (11, 30)
 
 
 def test_the_last_slot_of_a_page_is_erased_too() -> None:

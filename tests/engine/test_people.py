@@ -65,7 +65,7 @@ def released(memory: DatasetMemory) -> list[Any]:
             raise ValueError(query)
         both = [answered(plan, memory, scan_worth=worth) for worth in (ALWAYS, NEVER)]
         assert both[0] == both[1]
-        found.append([(block["slots"], block["values"]) for block in both[0]])
+        found.append((both[0]["slots"], both[0]["values"]))
     return found
 
 
@@ -113,7 +113,7 @@ def test_a_list_first_used_while_a_change_is_built_misses_no_row(
     plan = planned({"version": 1, "noise": {"sigma": 30.0}, **QUERIES[2]})
     assert plan is not None
     for expected in ([0], [0, 1]):
-        (block,) = answered(plan, memory, scan_worth=ALWAYS)
+        block = answered(plan, memory, scan_worth=ALWAYS)
         assert block["slots"] == expected
         if expected == [0]:
             memory.put(change)
@@ -135,11 +135,11 @@ def test_spent_totals_stay_where_they_are_when_the_accounts_grow_in_their_room()
     """No account is copied: growing shows more of what was reserved."""
     memory = DatasetMemory(SCHEMA, slots_max=2 * PAGE_SLOTS)
     memory.add_individuals(np.array([0]), memory.null_codes("people", 1), np.array([BUDGET]))
-    spent = memory.accounts.spent
+    accounts = memory.accounts
     memory.grow(PAGE_SLOTS + 1)
-    spent[0] = 7
-    assert memory.accounts.spent.size == 2 * PAGE_SLOTS
+    accounts.set_spent(slice(0, 1), 7)
+    assert memory.accounts.size == 2 * PAGE_SLOTS
     assert int(memory.accounts.spent[0]) == 7
     memory.grow(2 * PAGE_SLOTS + 1)
-    assert memory.accounts.spent.size == 3 * PAGE_SLOTS
+    assert memory.accounts.size == 3 * PAGE_SLOTS
     assert int(memory.accounts.spent[0]) == 7

@@ -17,6 +17,7 @@ from service.engine.pages import PAGE_SLOTS
 from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
+from tests.core.contributions import as_list, refuse_unsound
 
 SCHEMA = Schema.model_validate(
     {
@@ -53,14 +54,16 @@ def vectors(plan: Plan, memory: DatasetMemory) -> tuple[dict[int, dict[int, int]
     found: dict[int, dict[int, int]] = {}
     norms: dict[int, int] = {}
     total = np.zeros(plan.dimension, dtype=np.int64)
-    blocks: list[Contributions] = list(contributions(plan, memory))
+    blocks: list[Contributions] = list(map(as_list, contributions(plan, memory)))
     assert blocks
     for block in blocks:
-        block.check()
-        block.add_to(total, np.ones(block.slots.size, dtype=np.bool_))
-        norms |= dict(zip(block.slots.tolist(), block.norms_squared.tolist(), strict=True))
+        refuse_unsound(block)
+        block.add_to(total, np.ones(block.touched.size, dtype=np.bool_))
+        norms |= dict(zip(block.touched.slots().tolist(), block.norms_squared.tolist(), strict=True))
         owners = np.arange(block.values.size) if block.owners is None else block.owners
-        entries = zip(block.slots[owners].tolist(), block.coordinates.tolist(), block.values.tolist(), strict=True)
+        entries = zip(
+            block.touched.slots()[owners].tolist(), block.coordinates.tolist(), block.values.tolist(), strict=True
+        )
         for slot, place, value in entries:
             found.setdefault(slot, Counter())[place] += value
     return {slot: dict(vector) for slot, vector in found.items()}, norms, total.tolist()
@@ -95,30 +98,37 @@ def test_a_tally_gives_the_vectors_of_all_rows(name: str, rows_max: int, data: s
         monkeypatch.setattr(tallies, "TALLY_ROWS", rows_max)
         add(memory, data.draw(rows))
         assert vectors(plan, memory) == vectors(sorted_plan, memory)
+        memory.prepare()
+        assert vectors(plan, memory) == vectors(sorted_plan, memory)
         for slot in data.draw(st.sets(st.sampled_from(SLOTS), max_size=2)):
             memory.erase(slot)
         add(memory, data.draw(rows)[:8])
         assert vectors(plan, memory) == vectors(sorted_plan, memory)
 
 
-def tallied(memory: DatasetMemory) -> list[tuple[frozenset[str], ...]]:
+def tallied(memory: DatasetMemory) -> list[list[frozenset[str]]]:
     """The tallies of each page."""
-    return [page.tallied for _, page in memory.events("visits").pages()]
+    pages = memory.events("visits").pages()
+    return [[made for made in page.made if isinstance(made, frozenset)] for _, page in pages]
 
 
 def test_the_norms_are_kept_and_follow_a_change() -> None:
-    """A query makes them once; the page that rows come to has them again before the next query."""
+    """No query makes them; the page that rows come to has them again before the next query."""
     memory = DatasetMemory(SCHEMA)
     memory.grow(PAGE_SLOTS + 8)
     add(memory, [(0, 1, 1), (0, 3, 1), (PAGE_SLOTS, 2, 0)])
     assert vectors(plan_of(QUERIES["histogram"]), memory)[0] == {0: {1: 1}, PAGE_SLOTS: {2: 1}}
     items = frozenset({"item"})
-    assert tallied(memory) == [(items,), (items,)]
-    add(memory, [(5, 1, 1)])
-    assert tallied(memory) == [(items,), (items,)]
+    assert tallied(memory) == [[], []]
+    memory.prepare()
+    assert vectors(plan_of(QUERIES["histogram"]), memory)[0] == {0: {1: 1}, PAGE_SLOTS: {2: 1}}
+    assert tallied(memory) == [[items], [items]]
+    add(memory, [(5, 1, 1), (2 * PAGE_SLOTS, 1, 1)])
+    assert tallied(memory) == [[items], [items], [items]]
     both = plan_of(QUERIES["groups"])
     vectors(both, memory)
     vectors(plan_of(QUERIES["histogram in groups"]), memory)
+    memory.prepare()
     assert set(tallied(memory)[0]) == {items, frozenset({"item", "day"})}
 
 
@@ -142,7 +152,8 @@ def test_other_queries_keep_none(query: dict[str, Any]) -> None:
     memory.grow(8)
     add(memory, [(0, 1, 1)])
     vectors(plan_of(query), memory)
-    assert tallied(memory) == [()]
+    memory.prepare()
+    assert tallied(memory) == [[]]
 
 
 def test_a_table_keeps_the_first_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,4 +165,5 @@ def test_a_table_keeps_the_first_few(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = plan_of(QUERIES["histogram"]), plan_of(QUERIES["groups"])
     for plan in (first, second, first):
         assert vectors(plan, memory)[1] == ({0: 4, 2: 1} if plan is first else {0: 2, 2: 1})
-    assert tallied(memory) == [(frozenset({"item"}),)]
+        memory.prepare()
+    assert tallied(memory) == [[frozenset({"item"})]]

@@ -17,6 +17,7 @@ from service.query.parse import parse_query
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
+from tests.core.contributions import as_list, refuse_unsound
 
 CAPACITY = 2**20
 BUDGET_UNITS = 2**40
@@ -269,19 +270,21 @@ def memory_of(records: dict[int, Row], events: Iterable[list[tuple[int, Row]]] =
 def vectors(plan: Plan, memory: DatasetMemory) -> dict[int, Vector]:
     """Every individual's squared norm and vector by slot, as the engine gives them, with the core's own check."""
     found: dict[int, Vector] = {}
-    for block in contributions(plan, memory):
-        block.check()
+    for block in map(as_list, contributions(plan, memory)):
+        refuse_unsound(block)
         found |= _vectors_of(block)
     return found
 
 
 def _vectors_of(block: Contributions) -> dict[int, Vector]:
-    entries: list[dict[int, int]] = [{} for _ in block.slots]
-    owners = range(block.slots.size) if block.owners is None else block.owners.tolist()
+    entries: list[dict[int, int]] = [{} for _ in range(block.touched.size)]
+    owners = range(block.touched.size) if block.owners is None else block.owners.tolist()
     for owner, coordinate, value in zip(owners, block.coordinates.tolist(), block.values.tolist(), strict=True):
         assert value != 0
         entries[owner][coordinate] = entries[owner].get(coordinate, 0) + value  # a tally lists row by row
-    return dict(zip(block.slots.tolist(), zip(block.norms_squared.tolist(), entries, strict=True), strict=True))
+    return dict(
+        zip(block.touched.slots().tolist(), zip(block.norms_squared.tolist(), entries, strict=True), strict=True)
+    )
 
 
 def _at_most_rows_max(events: list[tuple[int, Row]]) -> list[tuple[int, Row]]:

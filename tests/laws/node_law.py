@@ -18,6 +18,7 @@ from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from sparing import Client
 from sparing._builder import DatasetQueries
+from tests.core.contributions import as_list, refuse_unsound
 from tests.laws.builder_program import built
 from tests.laws.fraction_evaluator import FractionEvaluator, Steps
 from tests.laws.fraction_values import Row
@@ -67,12 +68,12 @@ def answered(document: Json) -> Outcome | None:
         raise
     vectors: dict[int, Vector] = {}
     total = np.zeros(plan.dimension, dtype=np.int64)
-    for block in contributions(plan, memory_of_crowd()):
-        block.check()
-        block.add_to(total, np.ones(block.slots.size, dtype=np.bool_))
-        owners = np.arange(block.slots.size) if block.owners is None else block.owners
+    for block in map(as_list, contributions(plan, memory_of_crowd())):
+        refuse_unsound(block)
+        block.add_to(total, np.ones(block.touched.size, dtype=np.bool_))
+        owners = np.arange(block.touched.size) if block.owners is None else block.owners
         for slot, place, value in zip(
-            *(each.tolist() for each in (block.slots[owners], block.coordinates, block.values)), strict=True
+            *(each.tolist() for each in (block.touched.slots()[owners], block.coordinates, block.values)), strict=True
         ):
             vector = vectors.setdefault(slot, {})
             vector[place] = vector.get(place, 0) + value

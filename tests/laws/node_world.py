@@ -134,14 +134,15 @@ def memory_of_crowd() -> DatasetMemory:
     """The crowd, uploaded."""
     memory, people = DatasetMemory(SCHEMA), crowd()
     slots = np.array(list(people), dtype=np.int64)
-    memory.add_individuals(slots, _codes("people", [row for row, _ in people.values()]), np.full(slots.size, 2**40))
+    memory.add_individuals(slots, codes_of("people", [row for row, _ in people.values()]), np.full(slots.size, 2**40))
     owners = [slot for slot, (_, visits) in people.items() for _ in visits]
     visits = [row for _, rows in people.values() for row in rows]
-    memory.add_events("visits", np.array(owners, dtype=np.int64), _codes("visits", visits))
+    memory.add_events("visits", np.array(owners, dtype=np.int64), codes_of("visits", visits))
     return memory
 
 
-def _codes(table: str, rows: list[Json]) -> dict[str, Any]:
+def codes_of(table: str, rows: list[Json]) -> dict[str, Any]:
+    """Rows of a table as an upload codes them, by column."""
     blank = dict.fromkeys(TABLES[table]["columns"])
     lines = "\n".join(json.dumps({"person_id": f"{number}"} | blank | row) for number, row in enumerate(rows))
     body = io.BytesIO(lines.encode())

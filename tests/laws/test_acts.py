@@ -238,7 +238,7 @@ def held(state: DatasetState) -> list[Any]:
     return [
         memory.present[:size].tolist(),
         {name: codes[:size].tolist() for name, codes in memory.individuals.items()},
-        memory.accounts.limit[:size].tolist(),
+        memory.accounts.limits[:size].tolist(),
         memory.accounts.spent[:size].tolist(),
         memory.accounts.paused[:size].tolist(),
         memory.counters.charged[:size].tolist(),

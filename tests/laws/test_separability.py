@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
 from service.core.release import Release, answer
+from service.core.touched import Touched
 from service.engine import evaluate as engine
 from service.engine import tallies
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
+from tests.core.contributions import as_list
 from tests.core.injected import seeded
+from tests.core.releases import charged_in, charges_in, left_out_in
 from tests.engine.worlds import ROWS_MAX, VALUES, Row, matrix, memory_of, people, planned, queries, uploaded, visits
 
 pytestmark = pytest.mark.slow
@@ -192,9 +195,11 @@ def runs_of(rows: int | None) -> Iterator[None]:
 def vectors(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions) -> dict[int, Vector]:
     """The norm and entries of every individual, as bytes."""
     found: dict[int, Vector] = {}
-    for block in evaluate(plan, memory):
-        owners = np.arange(block.slots.size) if block.owners is None else block.owners
-        for place, (slot, norm) in enumerate(zip(block.slots.tolist(), block.norms_squared.tolist(), strict=True)):
+    for block in map(as_list, evaluate(plan, memory)):
+        owners = np.arange(block.touched.size) if block.owners is None else block.owners
+        for place, (slot, norm) in enumerate(
+            zip(block.touched.slots().tolist(), block.norms_squared.tolist(), strict=True)
+        ):
             own = owners == place
             found[slot] = (norm, block.coordinates[own].tobytes(), block.values[own].tobytes())
     return found
@@ -306,20 +311,21 @@ class Outcome:
 
 
 def take(turn: Turn, memory: DatasetMemory, evaluate: Evaluate) -> Outcome:
-    """Answer and debit, as the service does."""
+    """Answer, as the service does."""
     release: Release = answer(
         evaluate(turn.plan, memory),
         memory.accounts,
         dimension=turn.plan.dimension,
         sigma_steps=turn.plan.sigma_steps,
+        norm_squared_max=turn.plan.clip_squared_steps,
         entropy=seeded(turn.words),
     )
-    memory.accounts.debit(release.charged, release.charges)
+    charged, charges = charged_in(release).tolist(), charges_in(release, turn.plan.sigma_steps).tolist()
     return Outcome(
         values=release.values,
-        charged=dict(zip(release.charged.tolist(), release.charges.tolist(), strict=True)),
-        left_out=set(release.touched[~release.active].tolist()),
-        spent=memory.accounts.spent.copy(),
+        charged=dict(zip(charged, charges, strict=True)),
+        left_out=set(left_out_in(release).tolist()),
+        spent=memory.accounts.spent,
     )
 
 
@@ -342,7 +348,7 @@ def between(step: int, memory: DatasetMemory, bystander: int) -> None:
 
 def ready(memory: DatasetMemory) -> DatasetMemory:
     """The memory with limits by slot, of which the session exhausts some and not others."""
-    memory.accounts.limit[:] = (1 + np.arange(memory.accounts.limit.size) % 7) * 2**31
+    memory.accounts.set_limits(slice(None), (1 + np.arange(memory.accounts.size) % 7) * 2**31)
     return memory
 
 
@@ -402,12 +408,12 @@ def test_the_session_exhausts_some_and_not_others() -> None:
 def only_the_first_thirty(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     """A planted bug: a query takes the first thirty individuals it touches, so that participation depends on others."""
     left = 30
-    for block in contributions(plan, memory):
-        kept = block.slots.size if block.owners is not None else min(left, block.slots.size)
+    for block in map(as_list, contributions(plan, memory)):
+        kept = block.touched.size if block.owners is not None else min(left, block.touched.size)
         left -= kept
         yield replace(
             block,
-            slots=block.slots[:kept],
+            touched=Touched(block.touched.slots()[:kept]),
             norms_squared=block.norms_squared[:kept],
             coordinates=block.coordinates[:kept] if block.owners is None else block.coordinates,
             values=block.values[:kept] if block.owners is None else block.values,

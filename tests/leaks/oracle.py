@@ -7,10 +7,10 @@ and no state that is not rebuilt from the events. The rules:
 - Turns go by public cost: a request's tag is the virtual time at which its principal's last request ends, or the
   current one if that is later; the smallest tag is first, then the earlier arrival. Virtual time is the tag of what was
   taken last, and begins anew when nothing waits.
-- As many requests as fit share slots, and together they take what their costs, one commit for each dataset among them
-  and the margin need. More than `SHARED_SLOTS` are for one request alone.
+- As many requests as fit share slots, and together they take what their costs with the reserve, one commit for each
+  dataset among them and the margin need. More than `shared_ns` are for one request alone.
 - A disconnect before the first slot removes a request. A request that could not leave before its deadline is refused.
-- After `BUSY_SLOTS` slots in a row one stays free.
+- After `busy_ns` of slots in a row, `free_ns` stay free, rounded up to whole slots.
 
 Whether a request is let in at all is decided before (`tests/workflows/admission/test_schedule.py`); here all have been.
 """
@@ -18,9 +18,6 @@ Whether a request is let in at all is decided before (`tests/workflows/admission
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-SHARED_SLOTS = 16
-BUSY_SLOTS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +27,20 @@ class Rules:
     slot_ns: int
     commit_ns: int
     margin_ns: int
+    reserve_percent: int
+    shared_ns: int
+    busy_ns: int
+    free_ns: int
+    refusal_ns: int
 
     def slots(self, work_ns: int, commits: int) -> int:
         """How many slots work and commits take."""
-        whole, rest = divmod(work_ns + commits * self.commit_ns + self.margin_ns, self.slot_ns)
+        reserve_ns, _ = divmod(work_ns * self.reserve_percent, 100)
+        return self.whole(work_ns + reserve_ns + commits * self.commit_ns + self.margin_ns)
+
+    def whole(self, length_ns: int) -> int:
+        """How many slots last so long."""
+        whole, rest = divmod(length_ns, self.slot_ns)
         return whole + (rest > 0)
 
 
@@ -110,7 +117,8 @@ class Oracle:
             return
         self._busy_slots = slots + (self._busy_slots if begins_ns == self._ended_ns else 0)
         self._ended_ns = begins_ns + slots * self.rules.slot_ns
-        self._free_ns = self._ended_ns + (self.rules.slot_ns if self._busy_slots >= BUSY_SLOTS else 0)
+        is_long = self._busy_slots * self.rules.slot_ns >= self.rules.busy_ns
+        self._free_ns = self._ended_ns + (self.rules.whole(self.rules.free_ns) * self.rules.slot_ns if is_long else 0)
         self._refuse([asked for asked in self._turns() if self._alone_until(asked) > asked.leave_before_ns])
         for asked in together:
             fate = self.foretold[asked.number]
@@ -124,7 +132,7 @@ class Oracle:
             asked = min(turns, key=lambda each: each.tag or 0)  # of equal ones the first, which arrived earlier
             needed = self._slots_of([*together, asked])
             leaves_ns = begins_ns + needed * self.rules.slot_ns
-            if together and needed > SHARED_SLOTS:
+            if together and needed > 1 and needed * self.rules.slot_ns > self.rules.shared_ns:
                 break
             if leaves_ns > asked.leave_before_ns:
                 self._refuse([asked])

@@ -20,7 +20,6 @@ import orjson
 import pytest
 
 from service.api.app import HttpOptions, create_app
-from service.core.arrays import uniform
 from service.core.release import Release
 from service.store.postgres.rows import ENTRY_COLUMNS, PRIVATE_COLUMNS, PUBLIC_COLUMNS, entry_of
 from service.store.postgres.sealing import LedgerSeal
@@ -28,9 +27,10 @@ from service.store.postgres.store import PostgresStore
 from service.store.postgres.transaction import KNOWN_ENTRIES, PostgresTransaction
 from service.testing.witness import MemoryWitness
 from service.workflows.datasets import Registration
-from service.workflows.model.pieces import Measure, Quantities
+from service.workflows.model.pieces import Measure
 from service.workflows.model.views import Role
 from service.workflows.replica import Replica
+from tests.core.releases import norms_squared_in
 from tests.factories import SeededEntropy, open_replica
 from tests.keys import LEDGER_KEY
 from tests.leaks.wire import READ, ROW, Note, NotingProxy, sizes
@@ -251,17 +251,11 @@ DIGITS_BYTES = 64  # by so much sizes differ anyway: an entry's sum of charges i
 def former_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the former encoding: one norm where all happen to be equal."""
 
-    def encoded(release: Release) -> Quantities:
-        norms = release.norms_squared
-        are_equal = bool((norms == norms[0]).all())
-        return Quantities(
-            measure=Measure.ONE_NORM if are_equal else Measure.NORMS,
-            touched=release.touched,
-            active=release.active,
-            amounts=uniform(int(norms[0]), norms.size) if are_equal else norms,
-        )
+    def measure(release: Release) -> Measure:
+        norms = norms_squared_in(release)
+        return Measure.ONE_NORM if bool((norms == norms[0]).all()) else Measure.NORMS
 
-    monkeypatch.setattr("service.workflows.writer.batch.quantities", encoded)
+    monkeypatch.setattr("service.workflows.writer.batch.measure_of", measure)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
 from service.workflows.model.pieces import pieces_of
-from service.workflows.writer.batch import exact_sum, quantities
+from service.workflows.writer.batch import measure_of
 from tests.core.injected import seeded
 from tests.engine.worlds import Row, memory_of, planned
 
@@ -44,7 +44,7 @@ def world(selected: int) -> DatasetMemory:
     people = {slot: PERSON | ({"level": 3, "spend": 99} if slot in chosen else {}) for slot in range(40)}
     visits = [(slot, VISIT | ({"amount": 3, "cost": 4.75} if slot in chosen else {})) for slot in people for _ in "ab"]
     memory = memory_of(people, [visits])
-    memory.accounts.limit[:] = 2**60
+    memory.accounts.set_limits(slice(None), 2**60)
     memory.index_categories()
     return memory
 
@@ -65,11 +65,18 @@ def steps(plan: Plan, memory: DatasetMemory, evaluate: Evaluate = contributions)
             memory.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
+            norm_squared_max=plan.clip_squared_steps,
             entropy=seeded(1),
         )
-        pieces_of(quantities(release), slots=memory.slots_used, salt=bytes(32))
-        exact_sum(release.charges)
-        memory.accounts.debit(release.charged, release.charges)
+        pieces_of(
+            release.blocks,
+            measure_of(release),
+            amount_max=plan.clip_squared_steps,
+            slots=memory.slots_used,
+            salt=bytes(32),
+        )
+        for block in release.blocks:
+            memory.counters.count(block.touched, block.active)
     finally:
         sys.setprofile(None)
     return called
@@ -105,7 +112,7 @@ def test_it_is_the_same_for_none_for_one_and_for_two(name: str, clip: str, *, by
 
 def only_where_somebody_is(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:
     """A planted leak: the shortcut for a query that selects nothing."""
-    return (block for block in contributions(plan, memory) if block.slots.size > 0)
+    return (block for block in contributions(plan, memory) if block.touched.count > 0)
 
 
 def test_a_shortcut_for_an_empty_selection_is_caught() -> None:

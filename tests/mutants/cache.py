@@ -4,6 +4,22 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="a plan outlives its registration",
+        incident="After an extension a query is answered in the categories, and charged by the bounds, of before.",
+        file="service/query/kept_plans.py",
+        find=" and kept[1] is registration:",
+        put=":",
+        killed_by="tests/query/test_kept_plans.py::test_a_plan_is_kept_for_one_query_and_one_registration",
+    ),
+    Mutant(
+        name="a text is read once for all",
+        incident="Without slots, an analyst finds out by the time of an answer that another has asked the same.",
+        file="service/query/parse.py",
+        find="return _read_for(body, asker) if",
+        put="return _read_for(body, None) if",
+        killed_by="tests/query/test_parse.py::test_a_text_is_read_once_for_each_asker",
+    ),
+    Mutant(
         name="trust Redis spent",
         incident="Entries of another history are debited: people who are out of budget can pay again.",
         file="service/workflows/replication/tail.py",

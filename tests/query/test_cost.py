@@ -187,6 +187,17 @@ MORE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"select": [{"sum": {"column": "age"}}], "per_individual": {"l2_clip": 119.0}},
     ),
     (
+        "charges in 128 bits",
+        {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 2.0**20}},
+        {"select": [{"sum": {"column": "age"}}], "noise": {"sigma": 2.0**19.5}},
+    ),
+    ("noise that doubles decide less often", {"noise": {"sigma": 2.0**12}}, {"noise": {"sigma": 2.0**30}}),
+    (
+        "a list of more values",
+        {"where": {"in": [{"col": "age"}, list(range(0, 40, 2))]}},
+        {"where": {"in": [{"col": "age"}, list(range(0, 80, 2))]}},
+    ),
+    (
         "an item of events",
         {"from_": "visits"},
         {"from_": "visits", "select": [{"count": {}}, {"sum": {"column": "day"}}]},
@@ -205,13 +216,12 @@ def test_every_kind_of_work_raises_the_cost(less: dict[str, Any], more: dict[str
 
 @given(asked=queries(), sigma=st.sampled_from([11.0, 99.0]))
 def test_text_that_makes_no_more_work_makes_no_difference(asked: dict[str, Any], sigma: float) -> None:
-    """How the JSON is spaced and ordered, and which numbers of the same length stand in it."""
+    """How the JSON is spaced and ordered."""
     noisy = asked | {"noise": {"sigma": sigma}}
-    one, other = compiled(noisy), compiled(asked | {"noise": {"sigma": 55.0}})
-    if one is None or other is None:
+    one = compiled(noisy)
+    if one is None:
         return
     table = SCHEMA.table(one.table)
-    assert cost_of(one, table, capacity=CAPACITY, speed=SPEED) == cost_of(other, table, capacity=CAPACITY, speed=SPEED)
     reordered = dict(reversed(noisy.items()))
     assert cost_of(plan(reordered), table, capacity=CAPACITY, speed=SPEED) == cost_of(
         one, table, capacity=CAPACITY, speed=SPEED

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.query.conditions_ast import In
 from service.query.language import Query
-from service.query.parse import BODY_BYTES_MAX, parse_query
+from service.query.parse import BODY_BYTES_MAX, KEPT_BODY_BYTES_MAX, kept_query, parse_query
 from service.query.problems import QueryProblem
 from tests.query.samples import body, queries, query
 
@@ -29,6 +29,31 @@ def messages(sent: bytes) -> list[str]:
     with pytest.raises(QueryProblem) as refusal:
         parse_query(sent)
     return [error.message for error in refusal.value.errors]
+
+
+def test_a_text_is_read_once_for_each_asker() -> None:
+    """Another reads it again, so that no duration tells that the first has asked it."""
+    asked = body(query(where={"eq": [AGE, 1]}))
+    kept = kept_query(asked, "ann")
+    assert kept == parse_query(asked)
+    assert kept_query(bytes(asked), "ann") is kept
+    assert kept_query(asked, "bob") is not kept
+    assert kept_query(asked + b" ", "ann") is not kept
+
+
+def test_values_that_compare_equal_are_told_apart() -> None:
+    """One is True to Python, and no number of the language."""
+    kept = [kept_query(body(query(where={"eq": [AGE, value]})), "ann") for value in (1, True)]
+    assert [type(each.model_dump()["where"]["eq"][1]) for each in kept] == [int, bool]
+
+
+def test_neither_a_long_text_nor_a_refused_one_is_kept() -> None:
+    """Memory is bounded by texts that are short."""
+    long = body(query()) + b" " * KEPT_BODY_BYTES_MAX
+    assert kept_query(long, "ann") is not kept_query(long, "ann")
+    for _ in "ab":
+        with pytest.raises(QueryProblem):
+            kept_query(b"{}", "ann")
 
 
 def test_a_query_is_read_with_its_defaults() -> None:

@@ -85,6 +85,6 @@ def layers(**environment: str) -> dict[Any, Any]:
 
 def test_slots_are_on_by_default_and_can_be_switched_off() -> None:
     """Ten milliseconds; 0 leaves the layer out altogether."""
-    assert layers()[ReleaseSlots]["slots"].length_ns == 10_000_000
+    assert layers()[ReleaseSlots]["slots"].length_ns == 2_000_000
     assert layers(SPARING_RELEASE_SLOT_MS="25")[ReleaseSlots]["slots"].length_ns == 25_000_000
     assert ReleaseSlots not in layers(SPARING_RELEASE_SLOT_MS="0", SPARING_DRAIN_MS="1500")

@@ -25,6 +25,7 @@ from service.core.budget import budget_units, epsilon_of_units
 from service.core.contribution import Contributions
 from service.core.release import answer
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
 from service.core.units import UNITS_PER_RHO
 from tests.core.injected import seeded
 
@@ -129,9 +130,9 @@ def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
 
     The loss is the logarithm of how much likelier the answers are in the world that is, for each person alone.
     """
-    accounts = Accounts(
+    accounts = Accounts.of(
         spent=np.zeros(PEOPLE, dtype=np.int64),
-        limit=np.full(PEOPLE, BUDGET, dtype=np.int64),
+        limits=np.full(PEOPLE, BUDGET, dtype=np.int64),
         paused=np.zeros(PEOPLE, dtype=np.bool_),
     )
     entropy, slots = seeded(1 + 2 * RULES.index(rule) + is_in), np.arange(PEOPLE)
@@ -139,23 +140,25 @@ def history(rule: Rule, *, is_in: bool, slack: int = 0) -> History:
     for round_ in range(ROUNDS):
         sigma = sqrt(VALUE**2 / (2 * (due(round_) - due(round_ - 1)) / UNITS_PER_RHO))
         block = Contributions(
-            slots=slots,
+            touched=Touched(slots),
             norms_squared=np.full(PEOPLE, VALUE**2),
             dimension=PEOPLE,
             owners=None,
             coordinates=slots,
             values=np.full(PEOPLE, VALUE if is_in else 0),
         )
-        release = answer([block], accounts, dimension=PEOPLE, sigma_steps=sigma, entropy=entropy)
-        accounts.debit(release.charged, release.charges)
+        release = answer(
+            [block], accounts, dimension=PEOPLE, sigma_steps=sigma, norm_squared_max=VALUE**2, entropy=entropy
+        )
+        active = release.blocks[0].active
         gained = (release.values - VALUE / 2) * VALUE / sigma**2
-        loss += np.where(release.active, gained if is_in else -gained, 0)
-        is_above |= loss > by_values(so_far, accounts.limit, accounts.spent)
-        is_above_naive |= loss > by_values(bound_of_a_fixed_time, accounts.limit, accounts.spent)
-        lowers = rule(loss, accounts.spent) & release.active
+        loss += np.where(active, gained if is_in else -gained, 0)
+        is_above |= loss > by_values(so_far, accounts.limits, accounts.spent)
+        is_above_naive |= loss > by_values(bound_of_a_fixed_time, accounts.limits, accounts.spent)
+        lowers = np.flatnonzero(rule(loss, accounts.spent) & active)
         lowered = accounts.spent + (due(round_ + slack) - due(round_))
-        accounts.limit[lowers] = np.minimum(accounts.limit, lowered)[lowers]
-    return History(loss, accounts.limit, accounts.spent, is_above, is_above_naive)
+        accounts.set_limits(lowers, np.minimum(accounts.limits, lowered)[lowers])
+    return History(loss, accounts.limits, accounts.spent, is_above, is_above_naive)
 
 
 def due(round_: int) -> int:

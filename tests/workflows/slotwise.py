@@ -6,14 +6,9 @@ whose turn it is begin together. Only the queue is kept between two slots.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from service.workflows.admission.schedule import SlotRules
-
-SHARED = 16
-"""The most slots that requests sharing a reservation may need."""
-
-BUSY = 16
-"""The most reserved slots in a row; after them one is left free."""
+from service.workflows.admission.slot_rules import SlotRules
 
 
 @dataclass(kw_only=True, eq=False)
@@ -56,7 +51,10 @@ class Slotwise:
             slots = self._slots(together)
             busy = busy + slots if begins_ns == ended_ns else slots
             ended_ns = begins_ns + slots * self.rules.slot_ns
-            free_ns = ended_ns + (self.rules.slot_ns if busy >= BUSY else 0)
+            free_ns = ended_ns
+            if busy * self.rules.slot_ns >= self.rules.busy_ns:
+                while free_ns < ended_ns + self.rules.free_ns:
+                    free_ns += self.rules.slot_ns
             for request in together:
                 request.slots = begins_ns, ended_ns
             for request in [
@@ -96,7 +94,7 @@ class Slotwise:
         while self.queue:
             request = min(self.queue, key=lambda each: each.tag)  # the first of several in order of arrival
             slots = self._slots([*together, request])
-            if together and slots > SHARED:
+            if together and slots > 1 and slots * self.rules.slot_ns > self.rules.shared_ns:
                 break
             ends_ns = begins_ns + slots * self.rules.slot_ns
             if ends_ns > request.leave_before_ns:
@@ -109,9 +107,11 @@ class Slotwise:
         return together
 
     def _slots(self, requests: Sequence[Asked]) -> int:
-        """The number of slots for the requests' costs, a commit for each of their datasets, and the margin."""
+        """The number of slots for the requests' costs, their reserve, a commit for each dataset, and the margin."""
         commits = len({each.dataset for each in requests} - {None})
-        needed_ns = sum(each.cost_ns for each in requests) + commits * self.rules.commit_ns + self.rules.margin_ns
+        work_ns = sum(each.cost_ns for each in requests)
+        needed_ns = work_ns + int(Fraction(work_ns * self.rules.reserve_percent, 100))
+        needed_ns += commits * self.rules.commit_ns + self.rules.margin_ns
         slots = 0
         while slots * self.rules.slot_ns < needed_ns:
             slots += 1

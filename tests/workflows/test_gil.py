@@ -55,7 +55,10 @@ def test_small_queries_are_answered_without_releasing_the_gil(
         spending = {"lt": [{"col": "spend"}, 100]}
         ask("spent", 1, noise={"sigma": 1.0}, where={"and": [*young["where"]["and"], spending]})
     ask("before", 1, **young)
-    replica.writer.step()  # everything that is read only once has been read
+    replica.writer.step()  # everything that is read only once has been read, and the pair of columns asked for
+    memory = replica.writer._state.memory
+    memory.prepare()
+    assert memory.take_prepared()
     with bystander() as turns:
         ask("small", 16, **young)
         before = turns()

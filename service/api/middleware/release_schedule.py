@@ -2,7 +2,7 @@
 
 Instants are whole multiples of the slot's length on the monotonic clock. A response whose request has a place in the
 schedule leaves when its reservation ends (`admission.schedule`). Every other held response, a refusal before
-anything was reserved or a read by an individual, leaves a fixed number of slots after its request was whole. A response
+anything was reserved or a read by an individual, leaves a fixed time after its request was whole. A response
 that is not ready by then leaves when twice its delay is over, or four times, or eight: of how late it was, an observer
 sees the number of doublings. All numbers are ns.
 """
@@ -16,9 +16,9 @@ class Slots:
 
     length_ns: int
 
-    def after(self, whole_ns: int, slots: int) -> int:
-        """The first beginning of a slot that is at least `slots` - 1/2 slots after `whole_ns`."""
-        return self._at_or_after(whole_ns + slots * self.length_ns - self.length_ns // 2)
+    def after(self, whole_ns: int, held_ns: int) -> int:
+        """The beginning of a slot that is nearest to `held_ns` after `whole_ns`, or to a slot where that is longer."""
+        return self._at_or_after(whole_ns + max(held_ns, self.length_ns) - self.length_ns // 2)
 
     def late(self, *, arrived_ns: int, due_ns: int, now_ns: int) -> int:
         """The instant for a response that was due at `due_ns` and is ready only at `now_ns`."""

@@ -41,13 +41,13 @@ def tickets_of(scope: Scope) -> Sequence[Ticket]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRoutes:
-    """Paths whose responses are held, and after how many slots they leave where nothing was reserved.
+    """Paths whose responses are held, and for how long where nothing was reserved.
 
     Requests with the methods `but` are curators' own, and are not held.
     """
 
     paths: Sequence[re.Pattern[str]]
-    slots: int
+    held_ns: int
     but: Collection[str] = ()
 
 
@@ -63,8 +63,8 @@ class ReleaseSlots:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Note when the request came, and let the response begin when it is due."""
-        slots = self._slots(scope)
-        if slots is None:
+        held_ns = self._held_ns(scope)
+        if held_ns is None:
             await self.app(scope, receive, send)
             return
         arrived_ns = whole_ns = self.clock.now_ns()
@@ -79,18 +79,18 @@ class ReleaseSlots:
         async def send_at_instant(message: Message) -> None:
             if message["type"] == "http.response.start":
                 reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
-                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(whole_ns, slots)))
+                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(whole_ns, held_ns)))
             await send(message)
 
         await self.app(scope, receive_timed, send_at_instant)
 
-    def _slots(self, scope: Scope) -> int | None:
-        """After how many slots the response leaves unless it has a reservation; None where it is not held."""
+    def _held_ns(self, scope: Scope) -> int | None:
+        """How long the response is held unless it has a reservation; None where it is not held."""
         if scope["type"] != "http":
             return None
         for held in self.held:
             if scope["method"] not in held.but and any(path.fullmatch(scope["path"]) for path in held.paths):
-                return held.slots
+                return held.held_ns
         return None
 
     def _count_late(self, now_ns: int) -> None:

@@ -28,7 +28,7 @@ Accept = Annotated[str | None, Header(include_in_schema=False)]
 async def ask(request: Request, caller: Caller, dataset: str) -> Response:
     """Ask. The same key and body give the same bytes, charged once; a restored backup forgets later answers."""
     key, body = sent_key(request), await whole_body(request)
-    query = read_query(request.headers.get("content-type"), body)
+    query = read_query(request.headers.get("content-type"), body, asker=caller.id)
     reach("validated")
     is_small = len(body) <= SMALL_BODY_BYTES
     pending = await submit(current_replica(request), caller, dataset, key, query, is_small=is_small)

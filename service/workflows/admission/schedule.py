@@ -20,36 +20,10 @@ from typing import Final
 
 from service.query.cost import PublicCost
 from service.workflows.admission.fair_queue import FairQueue
-
-SHARED_SLOTS_MAX: Final = 16
-"""Requests share a commit while they fit in so many slots together; a larger request has its slots to itself."""
-
-BUSY_SLOTS_MAX: Final = 16
-"""After so many slots in a row with queries one slot is left free, in which acts can run."""
+from service.workflows.admission.slot_rules import SlotRules
 
 WAITING_MAX: Final = 1024
 _NS_PER_S: Final = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRules:
-    """How work is fitted into slots. All in ns.
-
-    `commit_ns` is kept free for each dataset that commits in a reservation, `margin_ns` once in every reservation: for
-    the departure of the responses before it, and for what is not the work's own.
-    """
-
-    slot_ns: int
-    commit_ns: int
-    margin_ns: int
-
-    def slots(self, work_ns: int, commits: int) -> int:
-        """How many slots work of a public cost needs, with its commits."""
-        return -(-(work_ns + commits * self.commit_ns + self.margin_ns) // self.slot_ns)
-
-    def delay_ns(self, work_ns: int) -> int:
-        """How long the slots of one request last that shares them with no other."""
-        return self.slots(work_ns, 1) * self.slot_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +151,16 @@ class Schedule:
         """The instant at which the next reservation can begin; None while nothing waits."""
         return self._next_begin() if self.waiting > 0 else None
 
-    def is_free(self, slot_ns: int) -> bool:
-        """Whether no request works in the slot that begins at `slot_ns`, up to which the schedule has advanced."""
-        return slot_ns >= self._ended_ns
+    @property
+    def ended_ns(self) -> int:
+        """The instant from which on no slot is reserved; the schedule has advanced up to now."""
+        return self._ended_ns
 
     def due_ns(self, request: SlotRequest) -> int:
         """The instant by which a request that arrives now leaves, if no deadline is near and none comes after it.
 
         Two reservations in a row need more slots than can be shared, or they would be one; this bounds how many there
-        are up to the request's own. Each has its commits, its margin and a slot's rounding, and may have a free slot
+        are up to the request's own. Each has its commits, its margin and a slot's rounding, and may have free slots
         after it. Its own may be shared with what comes after it.
         """
         rules, own_ns = self.rules, request.cost.time_ns
@@ -194,17 +169,19 @@ class Schedule:
         waiting = [*self._turns, *self._arriving]
         work_ns: int = own_ns + sum(each.cost.time_ns for each in before)
         after_ns = own_ns + sum(each.cost.time_ns for each in waiting) - work_ns
-        work_ns += min(after_ns, max(SHARED_SLOTS_MAX * rules.slot_ns - own_ns, 0))
+        shared_ns = rules.shared_slots_max * rules.slot_ns
+        work_ns += min(after_ns, max(shared_ns - own_ns, 0))
+        booked_ns = rules.booked_ns(work_ns)
         commits = len({each.commits_to for each in (*waiting, request)} | {None}) - 1
-        room_ns = SHARED_SLOTS_MAX * rules.slot_ns - rules.margin_ns - commits * rules.commit_ns
+        room_ns = shared_ns - rules.margin_ns - commits * rules.commit_ns
         reservations = len(before) + 1
         if room_ns > 0:
-            reservations = min(reservations, max(2 * -(-work_ns // room_ns) - 1, 1))
+            reservations = min(reservations, max(2 * -(-booked_ns // room_ns) - 1, 1))
         begins_ns = max(self._free_ns, (request.arrived_ns // rules.slot_ns + 1) * rules.slot_ns)
         if reservations == 1:
             return begins_ns + rules.slots(work_ns, commits) * rules.slot_ns
-        each_ns = commits * rules.commit_ns + rules.margin_ns + 2 * rules.slot_ns
-        return begins_ns + work_ns + reservations * each_ns
+        each_ns = commits * rules.commit_ns + rules.margin_ns + rules.slot_ns + rules.rest_ns
+        return begins_ns + booked_ns + reservations * each_ns
 
     # Within
 
@@ -227,8 +204,8 @@ class Schedule:
         is_adjacent = begins_ns == self._ended_ns
         self._busy_slots = slots + (self._busy_slots if is_adjacent else 0)
         self._ended_ns = self._free_ns = begins_ns + slots * self.rules.slot_ns
-        if self._busy_slots >= BUSY_SLOTS_MAX:
-            self._free_ns += self.rules.slot_ns
+        if self._busy_slots >= self.rules.busy_slots_max:
+            self._free_ns += self.rules.rest_ns
         self._refuse(self._is_late, begins_ns, progress)
         reservation = Reservation(begins_ns, self._ended_ns)
         for request in chosen:
@@ -244,7 +221,7 @@ class Schedule:
             request = self._turns.peek()
             all_commits = commits | ({request.commits_to} - {None})
             needed = self.rules.slots(work_ns + request.cost.time_ns, len(all_commits))
-            if chosen and needed > SHARED_SLOTS_MAX:
+            if chosen and needed > self.rules.shared_slots_max:
                 break
             leaves_ns = begins_ns + needed * self.rules.slot_ns
             if leaves_ns > request.leave_before_ns:
@@ -257,12 +234,12 @@ class Schedule:
         return chosen, slots
 
     def _refuse(self, late: Callable[[SlotRequest], bool], now_ns: int, progress: Progress) -> None:
-        """Refuse what can no longer leave in time; the refusals leave when the present slot ends."""
+        """Refuse what can no longer leave in time; the refusals leave together."""
         refused = self._turns.remove(late)
         self._forget(refused)
         progress.refused.extend(refused)
         for request in refused:
-            request.leaves_ns = now_ns + self.rules.slot_ns
+            request.leaves_ns = self.rules.refused_ns(now_ns)
 
     def _forget(self, requests: Sequence[SlotRequest]) -> None:
         """They wait no more."""

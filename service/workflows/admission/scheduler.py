@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, SlotRequest, SlotRules
+from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, SlotRequest
+from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.model.errors import Unavailable
 
 START_NS: Final = 500_000
@@ -22,13 +23,30 @@ START_NS: Final = 500_000
 MARGIN_NS: Final = 1_000_000
 """How much of a reservation is left to what is not its own work, in ns."""
 
+RESERVE_PERCENT: Final = 6
+"""How much of the work is kept free besides, since the errors of many queries' costs add up (docs/decisions/0036)."""
+
+ACT_EVERY_NS: Final = 10_000_000
+"""At most one act begins in so long a time, so that acts do not queue up before a reservation."""
+
 _FREE_PART: Final = 2
-"""An act begins in a free slot only while less than this part of it is over."""
+"""An act begins in a free slot only while less than this part of it is over, or less than twice `START_NS`."""
 
 
 def slot_rules(slot_ns: int, speed: Speed) -> SlotRules:
-    """The rules of slots of a length on a server of a speed."""
-    return SlotRules(slot_ns=slot_ns, commit_ns=int(speed.commit), margin_ns=START_NS + MARGIN_NS)
+    """The rules of slots of a length on a server of a speed.
+
+    Where a commit takes longer than a slot, work that begins in the slot after an act's has room for the rest of the
+    act's commit.
+    """
+    commit_ns = int(speed.commit)
+    return SlotRules(
+        slot_ns=slot_ns,
+        commit_ns=commit_ns,
+        margin_ns=START_NS + MARGIN_NS + max(commit_ns - slot_ns, 0),
+        reserve_percent=RESERVE_PERCENT,
+        free_ns=START_NS + commit_ns + MARGIN_NS,
+    )
 
 
 class Job(Protocol):
@@ -73,7 +91,7 @@ class Dispatcher:
         self._schedule, self._now_ns, self._observe = Schedule(rules), now_ns, observe
         self._due: deque[Begun] = deque()  # composed at the beginning of their slots, to begin `START_NS` later
         self._acts: deque[Callable[[], None]] = deque()
-        self._act_slot_ns = -1  # the slot in which the last act began
+        self._act_after_ns = 0  # no act begins before, since one has begun
         self._is_open = True
         self._changed = threading.Condition(threading.Lock())
 
@@ -120,7 +138,10 @@ class Dispatcher:
             return None
 
     def when_free(self, act: Callable[[], None]) -> None:
-        """Call `act` at the beginning of a slot in which no request works, one in a slot; at once after `close`."""
+        """Call `act` at the beginning of a slot in which no request works; at once after `close`.
+
+        One act begins in `ACT_EVERY_NS`.
+        """
         with self._changed:
             if self._is_open:
                 self._acts.append(act)
@@ -165,9 +186,8 @@ class Dispatcher:
             return self._due[0].reservation.begins_ns + START_NS
         next_ns = self._schedule.next_ns()
         if self._acts:
-            slot_ns = self.rules.slot_ns
-            next_slot_ns = ((now_ns - START_NS) // slot_ns + 1) * slot_ns
-            next_ns = next_slot_ns if next_ns is None else min(next_ns, next_slot_ns)
+            free_ns = max(self._slot_at(now_ns) + self.rules.slot_ns, self._schedule.ended_ns, self._act_after_ns)
+            next_ns = free_ns if next_ns is None else min(next_ns, free_ns)
         return None if next_ns is None else next_ns + START_NS
 
     def _refuse(self, progress: Progress) -> None:
@@ -190,11 +210,15 @@ class Dispatcher:
                 job.begin(begun.reservation)
 
     def _begin_act(self, now_ns: int) -> None:
-        slot_ns = (now_ns - START_NS) // self.rules.slot_ns * self.rules.slot_ns
-        is_early = now_ns - slot_ns < self.rules.slot_ns // _FREE_PART
-        if self._acts and is_early and slot_ns != self._act_slot_ns and self._schedule.is_free(slot_ns):
-            self._act_slot_ns = slot_ns
+        slot_ns = self._slot_at(now_ns)
+        is_early = now_ns - slot_ns < max(self.rules.slot_ns // _FREE_PART, 2 * START_NS)
+        if self._acts and is_early and slot_ns >= max(self._schedule.ended_ns, self._act_after_ns):
+            self._act_after_ns = slot_ns + -(-ACT_EVERY_NS // self.rules.slot_ns) * self.rules.slot_ns
             self._acts.popleft()()
+
+    def _slot_at(self, now_ns: int) -> int:
+        """The beginning of the slot in which work may begin now."""
+        return (now_ns - START_NS) // self.rules.slot_ns * self.rules.slot_ns
 
 
 class Scheduler(Dispatcher):

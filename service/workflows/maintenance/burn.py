@@ -12,13 +12,13 @@ from uuid import UUID, uuid4
 import numpy as np
 import rfc8785
 
-from service.core.units import CHARGE_UNITS_MAX
+from service.core.release import exact_sum
+from service.core.units import CHARGE_UNITS_MAX, LIMIT_UNITS_MAX
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import Head
 from service.workflows.ports.transaction import Transaction
 from service.workflows.rollback.guard import Position
-from service.workflows.writer.batch import exact_sum
 from service.workflows.writer.state import DatasetState
 
 _NO_ANALYST: Final = UUID(int=0)
@@ -33,7 +33,7 @@ def burn(
     Debits memory; the caller commits.
     """
     slots, accounts = np.sort(transaction.individuals().slots), state.accounts
-    left = np.maximum(accounts.limit[slots] - accounts.spent[slots], 0)  # a limit may be below the spent total
+    left = np.maximum(accounts.room[slots], 0)  # a limit may be below the spent total
     charges = np.minimum(left, units)
     paying = charges > 0
     burned = Quantities(
@@ -66,7 +66,7 @@ def _entry(head: Head, burned: Quantities, *, units: int, why: str, settled: Pos
         worst_case_units=units,
         worst_case_total_units=min(head.worst_case_units + units, CHARGE_UNITS_MAX),
         salt=salt,
-        pieces=pieces_of(burned, slots=head.slots, salt=salt),
+        pieces=pieces_of(burned.blocks(), burned.measure, amount_max=LIMIT_UNITS_MAX, slots=head.slots, salt=salt),
         acts=head.data_version,
         acts_hash=head.journal_hash,
         settled=rfc8785.dumps(list(settled)),  # contains a number of acts, which is not for auditors

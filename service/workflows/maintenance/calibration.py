@@ -4,6 +4,7 @@ The measured constants price every query (`service.query.cost`), so they err on 
 of three tenths. If they are too small for a query, its response is late, and late responses are counted.
 """
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from uuid import UUID
 import numpy as np
 import orjson
 
-from service.core.noise import Entropy
+from service.core.noise import ERROR, SIGMA_STEPS_MAX, Entropy, rounded_gaussian
 from service.core.release import answer
 from service.core.units import LIMIT_UNITS_MAX, UNITS_PER_RHO
 from service.engine.evaluate import contributions
@@ -27,16 +28,24 @@ from service.query.plan import Plan, compile_query
 from service.query.schema import Schema
 from service.workflows.model.pieces import pieces_of
 from service.workflows.writer.answer_document import scaled
-from service.workflows.writer.batch import quantities
+from service.workflows.writer.batch import measure_of
 
 PEOPLE: Final = 2**19
 EVENTS: Final = 2**19
 ROWS_OFTEN: Final = 16
 """Rows for each individual in the event table of few individuals, where a step to the next one is slowest."""
 COORDINATES: Final = 2**16
+LABELLED: Final = 2**12
+DRAWN: Final = 2**14
 REPETITIONS: Final = 5
+COMMITS: Final = 20
+"""Empty commits, of which the slowest tenth prices all: a disk stalls now and then, whatever is written."""
+LISTED: Final = 250
 LISTED_STEPS: Final = 11
-"""The steps of a binary search in 2 ** LISTED_STEPS - 1 values."""
+SEARCHED: Final = 2**LISTED_STEPS - 1
+"""Values of a list that is looked up in a table, and of one that is searched in LISTED_STEPS steps."""
+_PAUSED_EACH: Final = 97
+_EXHAUSTED_EACH: Final = 89
 PAYLOAD_BYTES: Final = 2**21
 MARGIN: Final = 1.3
 _HTTP_SHARE: Final = 2
@@ -45,17 +54,32 @@ _HTTP_SHARE: Final = 2
 _KNOWN: Final[Mapping[str, Any]] = {"not": {"is_null": {"col": "item"}}}
 """A condition that holds for every event: without one, the norms of a histogram are kept (`service.engine.tallies`)."""
 
+_MOST: Final[Mapping[str, Any]] = {"le": [{"col": "c0"}, 90]}
+"""A condition that holds for nine of ten, at random: marks without runs are the slowest to compress."""
+_LONG_SIGMA: Final = 2**19.5
+"""Its square divides nothing evenly, so that every charge near a whole number takes 128 bits to decide."""
+
 _QUERIES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "count": {},
-    "conditions": {"where": {"and": [{"le": [{"col": f"c{n}"}, 99]} for n in range(8)]}},
-    "listed": {"where": {"in": [{"col": "kind"}, list(range(0, 500, 2))]}},
-    "searched": {"where": {"in": [{"col": "far"}, list(range(0, 1000 * (2**LISTED_STEPS - 1), 1000))]}},
-    "spread": {"select": [{"histogram": {"column": "amount"}}]},
-    "priced": {"select": [{"sum": {"column": "amount"}}]},
+    "count": {"where": _MOST},
+    "conditions": {"where": {"and": [_MOST, *({"le": [{"col": f"c{n}"}, 99]} for n in range(1, 8))]}},
+    "wide": {"where": {"and": [_MOST, *({"between": [{"col": "wide"}, n, 2**40 - n]} for n in range(1, 8))]}},
+    "listed": {"where": {"in": [{"col": "kind"}, list(range(0, 2 * LISTED, 2))]}},
+    "searched": {"where": {"in": [{"col": "far"}, list(range(0, 1000 * SEARCHED, 1000))]}},
+    "spread": {"select": [{"histogram": {"column": "amount"}}], "where": _MOST},
+    "grouped": {"group_by": ["c1", "c2", "sex"], "where": _MOST},
+    "priced": {"select": [{"sum": {"column": "amount"}}], "where": _MOST},
+    "priced widely": {"select": [{"sum": {"column": "amount"}}], "where": _MOST, "noise": {"sigma": _LONG_SIGMA}},
     "several": {"select": [{"sum": {"column": name}} for name in ("amount", "c0", "c1", "c2")]},
     "events": {"from": "events", "select": [{"histogram": {"column": "item"}}], "where": _KNOWN},
     "clipped": {"from": "events", "select": [{"histogram": {"column": "item"}}], "per_individual": {"l2_clip": 1.5}},
 }
+_NUMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "places": {"select": [{"histogram": {"column": "place"}}]},
+    "sums": {"select": [{"sum": {"column": "real"}}], "group_by": ["place"], "noise": {"sigma": 0.5}},
+    "labels": {"select": [{"histogram": {"column": "named"}}]},
+}
+"""Queries of many numbers for few individuals: whole numbers, fractions, and numbers that have labels."""
+
 _SCALARS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{table} {kind} {'clipped' if clip else 'whole'}": {"from": table, "select": [select], "per_individual": clip}
     for table in ("once", "often")
@@ -73,7 +97,11 @@ _SCHEMA: Final = Schema.model_validate(
             "columns": {
                 "kind": {"type": "category", "size": 500},
                 "amount": {"type": "integer", "lower": 0, "upper": 1000},
-                "wide": {"type": "category", "size": COORDINATES},
+                "sex": {"type": "category", "size": 2},
+                "named": {"type": "category", "size": LABELLED},
+                "real": {"type": "real", "lower": 0, "upper": 1000},
+                "place": {"type": "category", "size": COORDINATES},
+                "wide": {"type": "integer", "lower": 0, "upper": 2**40},
                 "far": {"type": "integer", "lower": 0, "upper": 2**21},
                 **{f"c{n}": {"type": "integer", "lower": 0, "upper": 100} for n in range(8)},
             },
@@ -95,9 +123,10 @@ _ROWS_SHARE: Final = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commits:
-    """The times of durable writes, empty and of PAYLOAD_BYTES, in ns."""
+    """The times of durable writes, empty and of PAYLOAD_BYTES, in ns: medians, and of empty ones the slowest tenth."""
 
     empty_ns: int
+    slow_ns: int
     payload_ns: int
 
 
@@ -106,7 +135,8 @@ def measured_commits(commit: Callable[[bytes], None]) -> Commits:
     payload = np.random.default_rng(0).bytes(PAYLOAD_BYTES)
     with _other_work():
         taken = _medians({"empty": lambda: commit(b""), "payload": lambda: commit(payload)})
-    return Commits(empty_ns=taken["empty"], payload_ns=taken["payload"])
+        slow = sorted(_time_ns(lambda: commit(b"")) for _ in range(COMMITS))[COMMITS * 9 // 10]
+    return Commits(empty_ns=taken["empty"], slow_ns=max(slow, taken["empty"]), payload_ns=taken["payload"])
 
 
 def measured_commit_ns(commit: Callable[[bytes], None]) -> int:
@@ -118,36 +148,73 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
     """The constants of this machine; takes about three seconds."""
     small, large = _memory(1, 1), _memory(PEOPLE, EVENTS)
     shapes = {name: partial(_work, _plan(**query), large, entropy) for name, query in {**_QUERIES, **_SCALARS}.items()}
-    shapes["wide"] = partial(_work, _plan(select=[{"histogram": {"column": "wide"}}]), small, entropy)
-    shapes["fixed"] = partial(_work, _plan(), small, entropy)
+    for name, query in _NUMBERS.items():
+        shapes[name] = partial(_work, _plan(**query), small, entropy)
+    for name in ("fixed", "listed", "searched"):
+        shapes[f"{name} of few"] = partial(_work, _plan(**_QUERIES.get(name, {})), small, entropy)
+    for name, sigma in (("refined", SIGMA_STEPS_MAX), ("plain", 1.0)):
+        shapes[name] = partial(_draw, sigma, entropy)
     with _other_work():
         taken = _medians(shapes)
-    count, priced, fixed = taken["count"], taken["priced"], _HTTP_SHARE * taken["fixed"]
-    listed, several, events = taken["listed"], taken["several"], taken["events"]
+    fixed = _HTTP_SHARE * taken["fixed of few"]
     measured = {
         "query": fixed,
-        "leaf_row": max((taken["conditions"] - count) / (8 * PEOPLE), (listed - count) / (3 * PEOPLE), 0.2),
+        "literal": _literal_ns(taken),
+        "leaf_row": _leaf_row_ns(taken),
         "searched_row": max(taken["searched"] / (LISTED_STEPS * PEOPLE), 0.2),
-        "individual": count / PEOPLE,
-        "priced_individual": priced / PEOPLE,
-        "scatter_entry": max((taken["spread"] - count) / PEOPLE, 1.0),
-        "scalar_entry": _scalar_entry_ns(taken),
-        "entry": max((several - priced) / (4 * PEOPLE), (events - priced / 2) / EVENTS, 1.0),
-        "clipped_entry": max((taken["clipped"] - events) / EVENTS, 1.0),
-        "coordinate": taken["wide"] / COORDINATES,
-        "committed_byte": _ROWS_SHARE * max((commits.payload_ns - commits.empty_ns) / PAYLOAD_BYTES, 0.5),
-        "commit": commits.empty_ns,
+        **_individuals_ns(taken),
+        "coordinate": max(taken["places"], taken["sums"]) / COORDINATES,
+        "refined_coordinate": (taken["refined"] - taken["plain"]) / (DRAWN * 2 * SIGMA_STEPS_MAX * ERROR),
+        "label": max(taken["labels"] / LABELLED, 1.0),
+        "committed_byte": _ROWS_SHARE * max((commits.payload_ns - commits.empty_ns) / PAYLOAD_BYTES, 0.5)
+        + _digest_ns(),
+        "commit": commits.slow_ns,
         "read": fixed + commits.empty_ns / 2,
     }
     return Speed(**{name: MARGIN * value for name, value in measured.items()})
 
 
-def _scalar_entry_ns(taken: Mapping[str, int]) -> float:
-    """The time of a row in the slowest of _SCALARS, without the cost of the touched individuals."""
-    touched = {"once": EVENTS, "often": EVENTS // ROWS_OFTEN}
-    priced_ns = taken["priced"] / PEOPLE
-    beside = [taken[name] - touched[query["from"]] * priced_ns for name, query in _SCALARS.items()]
-    return max(*beside, EVENTS) / EVENTS
+def _literal_ns(taken: Mapping[str, int]) -> float:
+    """The time of one value of a list, whatever becomes of the list."""
+    few = taken["fixed of few"]
+    return max((taken["listed of few"] - few) / LISTED, (taken["searched of few"] - few) / SEARCHED, 100.0)
+
+
+def _leaf_row_ns(taken: Mapping[str, int]) -> float:
+    """The time of a condition on a row: of a byte, of eight bytes, and in a table by two bytes, each by its weight."""
+    count = taken["count"]
+    narrow, wide, table = taken["conditions"] - count, taken["wide"] - count, taken["listed"] - count
+    return max(narrow / 7, wide / (7 * 4.5), table / (8 * 1.5), 0.05 * PEOPLE) / PEOPLE
+
+
+def _individuals_ns(taken: Mapping[str, int]) -> dict[str, float]:
+    """The times of individuals and of their entries."""
+    count, priced = taken["count"], taken["priced"]
+    # Of individuals with ROWS_OFTEN rows each nearly all is their rows'; the rest of those with one row is their own.
+    scalar = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "often") / EVENTS
+    once = max(taken[name] for name, query in _SCALARS.items() if query["from"] == "once") / EVENTS
+    listed = max(once - scalar, priced / PEOPLE)
+    several, events, clipped = taken["several"], taken["events"], taken["clipped"]
+    return {
+        "individual": count / PEOPLE,
+        "priced_individual": priced / PEOPLE,
+        "wide_charge": max(taken["priced widely"] - priced, 0) / PEOPLE,
+        "listed_individual": listed,
+        "scatter_entry": max((taken["spread"] - count) / PEOPLE, (taken["grouped"] - count) / (4 * PEOPLE), 1.0),
+        "scalar_entry": scalar,
+        "entry": max((several / PEOPLE - listed) / 4, events / EVENTS - listed / 2, 1.0),
+        "clipped_entry": max((clipped - events) / EVENTS, 1.0),
+    }
+
+
+def _digest_ns() -> float:
+    """The time of a byte in the digest of its piece."""
+    payload = bytes(PAYLOAD_BYTES)
+
+    def digest() -> None:
+        hashlib.sha256(payload)
+
+    return _medians({"digest": digest})["digest"] / PAYLOAD_BYTES
 
 
 def _plan(**query: object) -> Plan:
@@ -162,20 +229,30 @@ def _work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
         memory.accounts,
         dimension=plan.dimension,
         sigma_steps=plan.sigma_steps,
+        norm_squared_max=plan.clip_squared_steps,
         entropy=entropy,
     )
     salt = entropy(4).tobytes()
-    pieces_of(quantities(release), slots=memory.slots_used, salt=salt)
-    memory.accounts.debit(release.charged, release.charges)
+    pieces_of(
+        release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=memory.slots_used, salt=salt
+    )
+    for block in release.blocks:
+        memory.counters.count(block.touched, block.active)
     release.values.astype(">i8").tobytes()
-    orjson.dumps(scaled(release.values, plan.grid_log2), option=orjson.OPT_SERIALIZE_NUMPY)
+    numbers = {"values": scaled(release.values, plan.grid_log2), "labels": plan.labels, "axes": plan.axes}
+    orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _draw(sigma_steps: float, entropy: Entropy) -> None:
+    """Draw noise."""
+    rounded_gaussian(DRAWN, sigma_steps, entropy)
 
 
 def _memory(people: int, events: int) -> DatasetMemory:
-    """Synthetic individuals in every slot, with limits that are never reached; conditions and charges differ."""
+    """Synthetic individuals in every slot, some paused and some exhausted, at random; conditions and charges differ."""
     memory, source = DatasetMemory(_SCHEMA), np.random.default_rng(0)
     memory.grow(people)
-    memory.accounts.limit[:] = LIMIT_UNITS_MAX
+    memory.accounts.set_limits(slice(None), LIMIT_UNITS_MAX)
     slots = np.arange(people)
 
     def drawn(table: str, rows: int) -> dict[str, Any]:
@@ -184,10 +261,12 @@ def _memory(people: int, events: int) -> DatasetMemory:
             name: source.integers(0, coding.span + 1, rows).astype(coding.dtype) for name, coding in codings.items()
         }
 
-    memory.add_individuals(slots, drawn("people", people), memory.accounts.limit[slots])
+    memory.add_individuals(slots, drawn("people", people), memory.accounts.limits[slots])
     memory.add_events("events", source.integers(0, people, events), drawn("events", events))
     memory.add_events("once", np.arange(events), drawn("once", events))
     memory.add_events("often", source.integers(0, max(events // ROWS_OFTEN, 1), events), drawn("often", events))
+    memory.accounts.paused[::_PAUSED_EACH] = True
+    memory.accounts.set_limits(slice(1, None, _EXHAUSTED_EACH), 0)
     memory.index_categories()
     return memory
 
@@ -199,10 +278,14 @@ def _medians(works: Mapping[str, Callable[[], None]]) -> dict[str, int]:
         work()  # the first run is not counted
     for _ in range(REPETITIONS):
         for name, work in works.items():
-            begun = time.monotonic_ns()
-            work()
-            taken[name].append(time.monotonic_ns() - begun)
+            taken[name].append(_time_ns(work))
     return {name: sorted(each)[REPETITIONS // 2] for name, each in taken.items()}
+
+
+def _time_ns(work: Callable[[], None]) -> int:
+    begun = time.monotonic_ns()
+    work()
+    return time.monotonic_ns() - begun
 
 
 @contextmanager

@@ -182,7 +182,7 @@ def _burn(record: DatasetRecord, transaction: Transaction, plan: ReconcilePlan, 
         seq=entry.seq,
         charged_count=entry.charged_count,
         charged_units=entry.charged_units,
-        exhausted_count=int(np.sum(accounts.spent[slots] >= accounts.limit[slots])),
+        exhausted_count=int(np.sum(accounts.room[slots] <= 0)),
     )
 
 

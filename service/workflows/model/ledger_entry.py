@@ -7,7 +7,7 @@ the genesis gives every spent total again. Entries of format 1 keep their hashes
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from math import ldexp
@@ -17,10 +17,21 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import kept
+from service.core.arrays import kept, uniform
+from service.core.release import Participants
+from service.core.touched import Touched
 from service.query.canonical_json import canonical_json
 from service.workflows.model.encoded_charges import EncodedCharges
-from service.workflows.model.pieces import WHOLE, Outcome, Piece, Quantities, joined, number_for, pieces_digest
+from service.workflows.model.pieces import (
+    WHOLE,
+    Outcome,
+    Piece,
+    Quantities,
+    joined,
+    number_for,
+    pieces_digest,
+    prices_of,
+)
 
 __all__ = [
     "FORMAT",
@@ -187,6 +198,22 @@ class LedgerEntry(PublicEntry):
         active = quantities.active
         charges = kept(active, quantities.prices(self.sigma_steps))
         return kept(active, quantities.touched), charges, kept(~active, quantities.touched)
+
+    def blocks(self) -> Iterator[tuple[Participants, NDArray[np.int64]]]:
+        """Its blocks with the charges by place (p,), units of those who are active, as a replay needs them.
+
+        Raises what `decode` raises.
+        """
+        if self.charges is not None:
+            charged, charges, left_out = self.charges.decode()
+            for slots, units in ((charged, charges), (left_out, uniform(0, left_out.size))):
+                active = np.full(slots.size, slots is charged)
+                yield Participants(touched=Touched(slots), active=active, norms_squared=units, count=slots.size), units
+            return
+        for piece in self.pieces:
+            measure, block = piece.block()
+            amounts = block.norms_squared.astype(np.int64, copy=False)
+            yield block, prices_of(measure, amounts, self.sigma_steps)
 
     def own(self, slot: int) -> tuple[Outcome, int]:
         """(what became of one slot, the units that it was charged). Raises what `decode` raises."""

@@ -2,25 +2,28 @@
 
 The individuals of an entry of format 2 are divided into stretches of slots, so that one individual's receipt reads one
 piece, an erasure rewrites one, and no value grows with the dataset. An entry that says little is one piece over all
-slots. A piece holds plain forms only: four bytes for a touched individual or an eighth of a byte for each slot of its
-stretch, whichever is less in sum, a bit for whether it took part, and eight bytes for its quantity where the query
-admits different ones. Its size grows in steps, up to that of a stretch in which every slot is touched: one individual
-more or less changes it rarely, and of a dense query never.
+slots. A piece holds plain forms only: four bytes and a bit for each touched individual or two bits for each slot of its
+stretch, whichever is less in sum, and its quantity where the query admits different ones, in as many bytes as the
+largest needs that the query admits. Its size grows in steps, up to that of a stretch in which every slot is touched:
+one individual more or less changes it rarely, and of a dense query never. The bytes do not depend on the form or the
+size of the blocks in which individuals were evaluated.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import pairwise
+from itertools import groupby
 from struct import Struct, error
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, kept, uniform
+from service.core.arrays import compress, first, kept, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
+from service.core.release import Participants
+from service.core.touched import Touched
 
 __all__ = [
     "CONTENT_BYTES_MAX",
@@ -34,10 +37,11 @@ __all__ = [
     "number_for",
     "pieces_digest",
     "pieces_of",
+    "prices_of",
 ]
 
-STRETCH_SLOTS: Final = 2**13
-"""A piece has at most 66 KiB: the part of a dense query that a receipt reads."""
+STRETCH_SLOTS: Final = 2**15
+"""A piece has 8 KiB, and the amounts: the part of a dense query that a receipt reads."""
 WHOLE: Final = -1
 """The number of a piece over all slots."""
 WHOLE_BYTES_MAX: Final = 2**13
@@ -47,12 +51,13 @@ STEPS: Final = 8
 SLOT_BYTES: Final = 4
 
 _LIST, _BITMAP = 0, 1
-_HEADER: Final = Struct("!BBII")  # measure, form of the slots, touched slots, bytes of the slots
+_HEADER: Final = Struct("!BBBII")  # measure, form of the slots, bytes of an amount, touched slots, bytes of the slots
+_WIDEST: Final = 8
 _NUMBER: Final = Struct("!q")
 _PIECE_TAG: Final = b"sparing piece 2\0"
 _PIECES_TAG: Final = b"sparing pieces 2\0"
 
-CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + 8 * STRETCH_SLOTS
+CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STRETCH_SLOTS
 """The longest content of a piece: every slot of its stretch is touched."""
 
 Integers = NDArray[np.int64]
@@ -83,6 +88,11 @@ class Quantities:
     active: NDArray[np.bool_]
     amounts: Integers
 
+    def blocks(self) -> tuple[Participants, ...]:
+        """The same as `pieces_of` takes them."""
+        touched = Touched(self.touched)
+        return (Participants(touched=touched, active=self.active, norms_squared=self.amounts, count=self.touched.size),)
+
     def without(self, slot: int) -> "Quantities | None":
         """Those of all others; None where the slot is not touched."""
         is_other = self.touched != slot
@@ -101,14 +111,8 @@ class Quantities:
         return Quantities(measure=self.measure, touched=touched, active=active, amounts=amounts)
 
     def prices(self, sigma_steps: float) -> Integers:
-        """The charge of each touched individual if it is active, (k,) units: public functions of amount and sigma."""
-        match self.measure:
-            case Measure.UNITS:
-                return self.amounts
-            case Measure.ONE_NORM:
-                return uniform(worst_case_units(first(self.amounts), sigma_steps), self.touched.size)
-            case Measure.NORMS:
-                return charge_units(self.amounts, sigma_steps)
+        """The charge of each touched individual if it is active, (k,) units."""
+        return prices_of(self.measure, self.amounts, sigma_steps)
 
     def own(self, slot: int, sigma_steps: float) -> tuple[Outcome, int]:
         """(what became of one slot, the units that it was charged)."""
@@ -157,10 +161,29 @@ class Piece:
 
     def quantities(self) -> Quantities:
         """The quantities in its content. Raises ValueError for content that is no piece's."""
+        measure, block = self.block()
+        marks = np.ones(block.touched.size, dtype=np.bool_) if block.touched.marks is None else block.touched.marks
+        touched, active = block.touched.slots(), compress(block.active, marks)
+        amounts = kept(marks, block.norms_squared.astype(np.int64, copy=False))
+        return Quantities(measure=measure, touched=touched, active=active, amounts=amounts)
+
+    def block(self) -> tuple[Measure, Participants]:
+        """The same in the form in which it is written. Raises ValueError for content that is no piece's."""
         try:
             return _decoded(self.content, first_slot=max(self.number, 0) * STRETCH_SLOTS)
-        except (error, IndexError) as fault:
+        except (error, IndexError, TypeError) as fault:
             raise ValueError("the content of a piece cannot be read") from fault
+
+
+def prices_of(measure: Measure, amounts: Integers, sigma_steps: float) -> Integers:
+    """The charge for each amount (k,), (k,) units: a public function of amount and sigma."""
+    match measure:
+        case Measure.UNITS:
+            return amounts
+        case Measure.ONE_NORM:
+            return uniform(worst_case_units(first(amounts), sigma_steps), amounts.size)
+        case Measure.NORMS:
+            return charge_units(amounts, sigma_steps)
 
 
 def number_for(slot: int) -> int:
@@ -168,17 +191,53 @@ def number_for(slot: int) -> int:
     return slot // STRETCH_SLOTS
 
 
-def pieces_of(quantities: Quantities, *, slots: int, salt: bytes) -> tuple[Piece, ...]:
+def pieces_of(
+    blocks: Sequence[Participants], measure: Measure, *, amount_max: int, slots: int, salt: bytes
+) -> tuple[Piece, ...]:
     """The pieces of an entry, by number, in a dataset that has handed out so many slots. At least one.
 
-    Raises IndexError for a touched slot beyond them.
+    The blocks come in increasing slots, and no amount is above `amount_max`. Raises IndexError for a touched slot
+    beyond the slots.
     """
-    touched = quantities.touched
-    if touched.size > 0 and int(touched[-1]) >= slots:
+    count, width = sum(block.count for block in blocks), narrowest(amount_max).itemsize
+    here = [_within(block, 0, slots) for block in blocks]
+    if sum(block.count for block in here) < count:
         raise IndexError("a touched slot has not been handed out")
-    if _size(quantities.touched.size, slots, quantities.measure) <= WHOLE_BYTES_MAX:
-        return (Piece.of(salt, WHOLE, _encoded(quantities, first_slot=0, slots=slots)),)
-    return tuple(_by_stretch(quantities, slots, salt))
+    if _size(count, slots, measure, width) <= WHOLE_BYTES_MAX:
+        return (Piece.of(salt, WHOLE, _encoded(here, measure, width, first_slot=0, slots=slots)),)
+    pieces = []
+    for number, parts in groupby(_cut(here), key=lambda part: number_for(part.touched.begin)):
+        first_slot = number * STRETCH_SLOTS
+        left = min(slots - first_slot, STRETCH_SLOTS)
+        content = _encoded(list(parts), measure, width, first_slot=first_slot, slots=left)
+        pieces.append(Piece.of(salt, number, content))
+    return tuple(pieces)
+
+
+def _within(block: Participants, begin: int, end: int) -> Participants:
+    """Those of a block with slots from `begin` up to `end`."""
+    touched = block.touched
+    if begin <= touched.begin and touched.end <= end:
+        return block
+    if isinstance(touched.index, slice):
+        first_slot, last_slot = max(begin, touched.begin), max(min(end, touched.end), touched.begin)
+        places = slice(first_slot - touched.begin, max(last_slot - touched.begin, first_slot - touched.begin))
+        index: Integers | slice = slice(touched.begin + places.start, touched.begin + places.stop)
+    else:
+        places = slice(*touched.index.searchsorted((begin, end)).tolist())
+        index = touched.index[places]
+    part = Touched(index, None if touched.marks is None else touched.marks[places])
+    active, norms_squared = block.active[places], block.norms_squared[places]
+    return Participants(touched=part, active=active, norms_squared=norms_squared, count=part.count)
+
+
+def _cut(blocks: Iterable[Participants]) -> Iterator[Participants]:
+    """The blocks cut where stretches end; parts that touch nobody are left out."""
+    for block in blocks:
+        for number in range(number_for(block.touched.begin), number_for(max(block.touched.end - 1, 0)) + 1):
+            part = _within(block, number * STRETCH_SLOTS, (number + 1) * STRETCH_SLOTS)
+            if part.count > 0:
+                yield part
 
 
 def joined(pieces: Sequence[Piece]) -> Quantities:
@@ -210,49 +269,71 @@ def pieces_digest(pieces: Iterable[Piece]) -> bytes:
     return sha.digest()
 
 
-def _by_stretch(quantities: Quantities, slots: int, salt: bytes) -> Iterator[Piece]:
-    stretches = np.arange(number_for(slots - 1) + 2)
-    bounds = np.searchsorted(quantities.touched, stretches * STRETCH_SLOTS).tolist()
-    for number, (start, end) in enumerate(pairwise(bounds)):
-        if start < end:
-            first_slot = number * STRETCH_SLOTS
-            here = min(slots - first_slot, STRETCH_SLOTS)
-            content = _encoded(quantities.between(start, end), first_slot=first_slot, slots=here)
-            yield Piece.of(salt, number, content)
-
-
-def _size(count: int, slots: int, measure: Measure) -> int:
+def _size(count: int, slots: int, measure: Measure, width: int) -> int:
     """Of a piece over so many slots that touches `count` of them, before it is padded."""
-    amounts = 1 if measure is Measure.ONE_NORM else count
-    return _HEADER.size + min(SLOT_BYTES * count, (slots + 7) // 8) + (count + 7) // 8 + 8 * amounts
+    amounts = _WIDEST if measure is Measure.ONE_NORM else width * count
+    return _HEADER.size + min(SLOT_BYTES * count + -(-count // 8), 2 * -(-slots // 8)) + amounts
 
 
-def _encoded(quantities: Quantities, *, first_slot: int, slots: int) -> bytes:
+def _encoded(parts: Sequence[Participants], measure: Measure, width: int, *, first_slot: int, slots: int) -> bytes:
     """Big-endian, from `first_slot` on: header, slots, flags of activity, amounts, and zeros up to the next size."""
-    form = _LIST if SLOT_BYTES * quantities.touched.size <= (slots + 7) // 8 else _BITMAP
-    content = _packed(quantities, form, first_slot=first_slot, slots=slots)
-    return content.ljust(min(_padded(len(content)), _size(slots, slots, quantities.measure)), b"\0")
+    count = sum(part.count for part in parts)
+    form = _LIST if SLOT_BYTES * count + -(-count // 8) <= 2 * -(-slots // 8) else _BITMAP
+    content = _packed(parts, measure, width, form, first_slot=first_slot, slots=slots)
+    return content.ljust(min(_padded(len(content)), _size(slots, slots, measure, width)), b"\0")
 
 
 def _rewritten(content: bytes, quantities: Quantities, *, first_slot: int) -> bytes:
     """Content of the same form and length for fewer of its slots."""
-    _, form, _, listed = _HEADER.unpack_from(content)
-    return _packed(quantities, form, first_slot=first_slot, slots=8 * listed).ljust(len(content), b"\0")
+    measure, form, width, _, listed = _HEADER.unpack_from(content)
+    packed = _packed(quantities.blocks(), Measure(measure), width, form, first_slot=first_slot, slots=8 * listed)
+    return packed.ljust(len(content), b"\0")
 
 
-def _packed(quantities: Quantities, form: int, *, first_slot: int, slots: int) -> bytes:
-    touched, amounts = quantities.touched, quantities.amounts
-    if form == _LIST:
-        listed = touched.astype(">u4").tobytes()
+def _packed(
+    parts: Sequence[Participants], measure: Measure, width: int, form: int, *, first_slot: int, slots: int
+) -> bytes:
+    count = sum(part.count for part in parts)
+    touched, active = (_listed if form == _LIST else _flagged)(parts, first_slot, slots)
+    if measure is Measure.ONE_NORM:
+        norms = [int(part.norms_squared[0]) for part in parts if part.count > 0]
+        norm = norms[0] if norms else 0
+        amounts, width = norm.to_bytes(_WIDEST, "big"), _WIDEST
     else:
-        flags = np.zeros(slots, dtype=np.bool_)
-        flags[touched - first_slot] = True
-        listed = np.packbits(flags).tobytes()
-    told = amounts[:1] if quantities.measure is Measure.ONE_NORM else amounts
-    if quantities.measure is Measure.ONE_NORM and told.size == 0:
-        told = np.zeros(1, dtype=np.int64)
-    header = _HEADER.pack(quantities.measure, form, touched.size, len(listed))
-    return b"".join([header, listed, np.packbits(quantities.active).tobytes(), told.astype(">i8").tobytes()])
+        amounts = b"".join(_amounts(part).astype(f">u{width}").tobytes() for part in parts)
+    header = _HEADER.pack(measure, form, width, count, len(touched))
+    return b"".join([header, touched, active, amounts])
+
+
+def _listed(parts: Sequence[Participants], _first_slot: int, _slots: int) -> tuple[bytes, bytes]:
+    """The touched slots, and a flag of activity for each of them."""
+    slots = b"".join(part.touched.slots().astype(">u4").tobytes() for part in parts)
+    flags = [np.empty(0, dtype=np.bool_)]
+    flags += [
+        part.active if part.touched.marks is None else compress(part.active, part.touched.marks) for part in parts
+    ]
+    return slots, np.packbits(np.concatenate(flags)).tobytes()
+
+
+def _flagged(parts: Sequence[Participants], first_slot: int, slots: int) -> tuple[bytes, bytes]:
+    """Two flags for each slot from `first_slot` on: whether it is touched, and whether it is active."""
+    if [(part.touched.begin, part.touched.end) for part in parts] == [(first_slot, first_slot + slots)]:
+        (part,) = parts
+        if part.touched.marks is not None:
+            return np.packbits(part.touched.marks).tobytes(), np.packbits(part.active).tobytes()
+    touched, active = np.zeros((2, slots), dtype=np.bool_)
+    for part in parts:
+        if isinstance(part.touched.index, slice):
+            here = slice(part.touched.begin - first_slot, part.touched.end - first_slot)
+            touched[here], active[here] = part.touched.marks, part.active
+        else:
+            touched[part.touched.slots() - first_slot] = True
+            active[part.touched.slots(part.active) - first_slot] = True
+    return np.packbits(touched).tobytes(), np.packbits(active).tobytes()
+
+
+def _amounts(part: Participants) -> NDArray[np.integer[Any]]:
+    return part.norms_squared if part.touched.marks is None else compress(part.norms_squared, part.touched.marks)
 
 
 def _padded(size: int) -> int:
@@ -260,22 +341,26 @@ def _padded(size: int) -> int:
     return max(-(-size // step) * step, BYTES_MIN)
 
 
-def _decoded(content: bytes, *, first_slot: int) -> Quantities:
-    kind, form, count, listed = _HEADER.unpack_from(content)
+def _decoded(content: bytes, *, first_slot: int) -> tuple[Measure, Participants]:
+    kind, form, width, count, listed = _HEADER.unpack_from(content)
     measure, start = Measure(kind), _HEADER.size
-    slots = content[start : start + listed]
+    end = start + listed + (-(-count // 8) if form == _LIST else listed)
+    flags = np.unpackbits(np.frombuffer(content[start + listed : end], dtype=np.uint8)).view(np.bool_)
     if form == _LIST:
-        touched = np.frombuffer(slots, dtype=">u4").astype(np.int64)
+        slots = np.frombuffer(content, dtype=">u4", offset=start, count=listed // SLOT_BYTES)
+        touched, active = Touched(slots.astype(np.int64)), flags[: slots.size]
     else:
-        touched = np.flatnonzero(np.unpackbits(np.frombuffer(slots, dtype=np.uint8))).astype(np.int64) + first_slot
-    end = start + listed + (count + 7) // 8
-    packed = np.frombuffer(content, dtype=np.uint8, offset=start + listed, count=end - start - listed)
-    numbers = np.frombuffer(content, dtype=">i8", offset=end, count=1 if measure is Measure.ONE_NORM else count)
-    if touched.size != count:
+        marks = np.unpackbits(np.frombuffer(content[start : start + listed], dtype=np.uint8)).view(np.bool_)
+        touched, active = Touched(slice(first_slot, first_slot + marks.size), marks), flags
+    told = 1 if measure is Measure.ONE_NORM else count
+    numbers = np.frombuffer(content, dtype=f">u{width}", offset=end, count=told)
+    if touched.count != count:
         raise ValueError("the parts of a piece do not go together")
-    return Quantities(
-        measure=measure,
-        touched=touched,
-        active=np.unpackbits(packed, count=count).astype(np.bool_),
-        amounts=uniform(int(numbers[0]), count) if measure is Measure.ONE_NORM else numbers.astype(np.int64),
-    )
+    if measure is Measure.ONE_NORM:
+        amounts = uniform(int(numbers[0]), touched.size)
+    elif touched.marks is None:
+        amounts = numbers.astype(np.int64)
+    else:
+        amounts = np.zeros(touched.size, dtype=np.int64)
+        amounts[touched.marks] = numbers
+    return measure, Participants(touched=touched, active=active, norms_squared=amounts, count=count)

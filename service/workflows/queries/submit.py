@@ -9,6 +9,7 @@ from service.accounting.coverage import largest_countable_norm
 from service.failpoints import reach
 from service.query.canonical import request_hash
 from service.query.cost import total_cost
+from service.query.kept_plans import KeptPlans
 from service.query.language import Query, Sigma
 from service.query.plan import CountIndividuals, Plan, compile_query
 from service.query.problems import QueryProblem
@@ -41,6 +42,7 @@ class QuerySubmitter:
         self.lookup = lookup
         self._registry, self._admission, self._clock = registry, admission, clock
         self._stored_answers = StoredAnswers(registry.guard, admission)
+        self._plans = KeptPlans(compiled)
 
     def close(self) -> None:
         """Accept no new queries. The writers must be closed after this."""
@@ -92,7 +94,7 @@ class QuerySubmitter:
             raise NotWaiting
 
     def _request(self, principal: Principal, record: DatasetRecord, key: str, query: Query) -> QueryRequest:
-        plan = compiled(query, record)
+        plan = self._plans.of(query, record)
         return QueryRequest(
             analyst=principal,
             key=key,

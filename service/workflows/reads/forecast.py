@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import kept
 from service.core.charge import charge_units
 from service.core.units import rho_of_units
 from service.engine.evaluate import contributions
@@ -70,8 +71,9 @@ def charges_of(plan: Plan, memory: DatasetMemory) -> Charges:
     sigma_steps = ldexp(plan.sigma, -plan.grid_log2)
     slots, units = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for block in contributions(plan, memory):
-        slots.append(block.slots)
-        units.append(charge_units(np.ascontiguousarray(block.norms_squared), sigma_steps))
+        norms = block.norms_squared if block.touched.marks is None else kept(block.touched.marks, block.norms_squared)
+        slots.append(block.touched.slots())
+        units.append(charge_units(np.ascontiguousarray(norms), sigma_steps))
     return Charges(slots=np.concatenate(slots), units=np.concatenate(units))
 
 

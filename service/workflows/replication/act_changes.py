@@ -47,10 +47,10 @@ class Changes:
             memory.put(memory.changed(emptied=self.emptied, replaced=self.touched, added=self.rows))
         memory.grow(slots_used)
         for slot, limit in self.limits.items():
-            memory.accounts.limit[slot] = limit
+            memory.accounts.set_limits(slot, limit)
         for slot, paused in self.paused.items():
             memory.accounts.paused[slot] = paused
-        memory.accounts.limit[self.accounts.slots] = self.accounts.limits
+        memory.accounts.set_limits(self.accounts.slots, self.accounts.limits)
         memory.accounts.paused[self.accounts.slots] = self.accounts.paused
 
 

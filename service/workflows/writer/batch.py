@@ -15,7 +15,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from service.core.arrays import FEW, first, is_uniform, kept
 from service.core.contribution import Contributions
 from service.core.noise import Entropy
 from service.core.release import Release, answer
@@ -25,7 +24,7 @@ from service.query.plan import Plan
 from service.workflows.model.analyst_views import StoredAnswer
 from service.workflows.model.errors import AllowanceExceeded, DatasetArchived, KeyConflict, Unavailable, WorkflowError
 from service.workflows.model.ledger_entry import FORMAT, SALT_BYTES, LedgerEntry, PublicEntry, answer_digest
-from service.workflows.model.pieces import Measure, Quantities, pieces_of
+from service.workflows.model.pieces import Measure, pieces_of
 from service.workflows.model.rows import Address, AnswerRecord, Asked
 from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitRejected
@@ -119,7 +118,7 @@ class Batch:
         return entry if entry is not None and plan.is_met_by(sigma=entry.sigma, grid_log2=entry.grid_log2) else None
 
     def _charged(self, request: QueryRequest) -> LedgerEntry:
-        """The paper's step: charge, filter, sum, noise; memory is debited at once so that the next query sees it."""
+        """The paper's step: charge, filter, sum, debit, noise; the next query of the batch sees the debits."""
         plan = request.plan
         self._refuse_changed(request)
         self._spend_allowance(request)
@@ -128,11 +127,12 @@ class Batch:
             self.state.accounts,
             dimension=plan.dimension,
             sigma_steps=plan.sigma_steps,
+            norm_squared_max=plan.clip_squared_steps,
             entropy=self.entropy,
         )
         reach("summed")
         entry = self._entry(request, release)
-        self.state.debit(release.charged, release.charges, kept(~release.active, release.touched), entry)
+        self.state.released(release, entry)
         self.entries.append(entry)
         return entry
 
@@ -177,13 +177,15 @@ class Batch:
             worst_case_units=plan.worst_case_units,
             worst_case_total_units=min(worst_total + plan.worst_case_units, CHARGE_UNITS_MAX),
             salt=salt,
-            pieces=pieces_of(quantities(release), slots=slots, salt=salt),
+            pieces=pieces_of(
+                release.blocks, measure_of(release), amount_max=plan.clip_squared_steps, slots=slots, salt=salt
+            ),
             answer_digest=answer_digest(salt, request.analyst.id, request.key),
             acts=head.data_version,
             acts_hash=head.journal_hash,
-            charged_count=release.charged.size,
-            left_out_count=release.touched.size - release.charged.size,
-            charged_units=exact_sum(release.charges),
+            charged_count=release.charged_count,
+            left_out_count=release.left_out_count,
+            charged_units=release.charged_units,
             values=release.values.astype(">i8").tobytes(),
             asked_at=request.accepted_at.replace(microsecond=0),
             previous_hash=last_hash,
@@ -203,14 +205,9 @@ class Batch:
         )
 
 
-def quantities(release: Release) -> Quantities:
-    """The numbers that price a release, for every touched individual, as the ledger keeps them."""
-    return Quantities(
-        measure=Measure.ONE_NORM if release.one_norm else Measure.NORMS,
-        touched=release.touched,
-        active=release.active,
-        amounts=release.norms_squared,
-    )
+def measure_of(release: Release) -> Measure:
+    """The kind of amounts in a release's pieces."""
+    return Measure.ONE_NORM if release.one_norm else Measure.NORMS
 
 
 def _with_failpoints(blocks: Iterable[Contributions]) -> Iterator[Contributions]:
@@ -234,12 +231,3 @@ def stored_answer(record: AnswerRecord) -> StoredAnswer:
 
 def _values(body: bytes) -> NDArray[np.float64]:
     return np.asarray(orjson.loads(body)["values"], dtype=np.float64)
-
-
-def exact_sum(charges: NDArray[np.int64]) -> int:
-    """The sum of charges as a Python int: 10^6 charges near 2^62 do not fit 64 bits."""
-    if charges.size <= FEW:
-        return sum(charges.tolist())
-    if is_uniform(charges):
-        return first(charges) * charges.size
-    return (int((charges >> 32).sum()) << 32) + int((charges & 0xFFFFFFFF).sum())

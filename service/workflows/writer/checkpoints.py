@@ -2,12 +2,14 @@
 
 The writer copies the changed pages, which takes milliseconds, and hands them over; the
 thread that steps the `Checkpointer` writes them. `service.workflows.model.rows.Checkpoint` says why that is right.
+The same thread makes the indexes and tallies that queries have asked for: no answer waits for sorting.
 """
 
 import queue
 import threading
 from typing import Final
 
+from service.engine.memory import DatasetMemory
 from service.incidents import report_incident
 from service.workflows.model.errors import Fenced, Unavailable
 from service.workflows.model.rows import Checkpoint, DatasetRecord
@@ -23,8 +25,9 @@ class Checkpointer:
 
     def __init__(self, *, record: DatasetRecord, guard: RollbackGuard, telemetry: Telemetry) -> None:
         self._record, self._guard, self._telemetry = record, guard, telemetry
-        self._queue: queue.SimpleQueue[Checkpoint | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Checkpoint | DatasetMemory | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
+        self._is_preparing = False
 
     @property
     def is_idle(self) -> bool:
@@ -43,21 +46,39 @@ class Checkpointer:
                 self._waiting += 1
                 self._queue.put(checkpoint)
 
+    def prepare(self, memory: DatasetMemory) -> None:
+        """Have what queries asked for and did not find made in a memory, unless that waits already. By its owner."""
+        if not self._is_preparing and not memory.take_prepared():
+            self._is_preparing = True
+            self._queue.put(memory)
+
     def end(self) -> None:
         """Let the step after the last checkpoint be the last one."""
         self._queue.put(None)
 
     def step(self) -> bool:
-        """Wait for a checkpoint and write it. False at the end."""
-        checkpoint = self._queue.get()
-        if checkpoint is None:
+        """Wait for a checkpoint and write it, or for a memory and prepare it. False at the end."""
+        work = self._queue.get()
+        if work is None:
             return False
+        if isinstance(work, DatasetMemory):
+            self._prepare(work)
+            return True
         try:
-            self._write(checkpoint)
+            self._write(work)
         finally:
             with self._lock:
                 self._waiting -= 1
         return True
+
+    def _prepare(self, memory: DatasetMemory) -> None:
+        """Without it, queries look at every row."""
+        try:
+            memory.prepare()
+        except Exception as error:  # noqa: BLE001 - the same as of a checkpoint
+            report_incident(error, f"indexes of dataset {self._record.id}")
+        finally:
+            self._is_preparing = False
 
     def _write(self, checkpoint: Checkpoint) -> None:
         """Losing a checkpoint, or half of one, costs only time."""

@@ -187,6 +187,7 @@ class WriterQueue:
                 while len(self._turns) > 0:
                     self._answer_waiting()
         self._answer_waiting()
+        self.checkpoints.prepare(self._state.memory)
         self._bound_tail(is_last=not running)
         self._steps_half += 1
         return running

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.contribution import Contributions
+from service.core.release import Participants, Release
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import Change, DatasetMemory
-from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on, union
+from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
 from service.engine.people import Integers
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
@@ -24,7 +26,6 @@ from service.workflows.ports.store import CommitRejected, HeadMoved
 from service.workflows.ports.transaction import Transaction
 from service.workflows.replication.act_changes import changes_since
 from service.workflows.replication.tail import Tail
-from service.workflows.writer.tentative_debits import TentativeDebits
 
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22
@@ -51,7 +52,7 @@ class DatasetState:
         self._copied_seq = 0  # the last checkpoint's that was copied from here
         self._tail_charges = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
-        self._tentative: TentativeDebits | None = None
+        self._tentative: list[LedgerEntry] = []  # applied, and not durable yet
         self._staged: list[Callable[[], None]] = []
 
     @property
@@ -112,55 +113,77 @@ class DatasetState:
         """Debit the entry that follows on what memory holds. Raises FilterViolation when it breaks the filter.
 
         Raises RuntimeError for an entry out of order, and for a rewritten one: what that charged stands in the pages.
+        The spent totals are read again after any other error, since some blocks may have been debited.
         """
         if entry.seq != self.seq + 1:
             raise RuntimeError(f"ledger entry {entry.seq} does not follow {self.seq}")
         if entry.is_rewritten:
             raise RuntimeError(f"ledger entry {entry.seq} was rewritten, and no page has it")
-        charged, charges, left_out = entry.decode()
-        misses = self._page_seqs < entry.seq
-        if not misses.all():  # a page was stored after the checkpoint, with this entry in it
-            is_new = misses[charged >> PAGE_BITS]
-            charged, charges = charged[is_new], charges[is_new]
-            left_out = left_out[misses[left_out >> PAGE_BITS]]
-        self.debit(charged, charges, left_out, entry)
+        try:
+            self._replay(entry)
+        except Exception:
+            self.invalidate()
+            raise
 
-    def debit(self, charged: Integers, charges: Integers, left_out: Integers, entry: LedgerEntry) -> None:
-        """Add `charges` units to the spent totals of the slots `charged`, as the ledger entry does.
+    def _replay(self, entry: LedgerEntry) -> None:
+        charged, pages = 0, []
+        misses = self._page_seqs < entry.seq  # a page stored after the checkpoint has later entries in it
+        for block, charges in entry.blocks():
+            touched, active = self._missing(block, misses)
+            self.memory.accounts.debit(touched, active, charges)
+            if entry.kind == "query":
+                self.memory.counters.count(touched, active)
+            pages.append(_pages(touched))
+            charged += int(np.count_nonzero(active))
+        for each in pages:
+            self._page_seqs[each] = entry.seq
+        self._stand_after(entry, charges=charged)
 
-        A query is also counted for the individuals that it charges and those that it leaves out. Raises FilterViolation
-        or IndexError before anything has changed.
-        """
-        pages = pages_of(charged)
-        if left_out.size > 0:
-            pages = union([pages, pages_of(left_out)])
-        if pages.size > 0 and pages[-1] >= self._page_seqs.size:
-            raise IndexError(f"ledger entry {entry.seq} touches a slot without an individual")
-        if self._tentative is not None:
-            self._tentative.note(self.memory.accounts.spent, charged)
-            self._tentative.note(self._page_seqs, pages)
-        self.memory.accounts.debit(charged, charges)
-        if entry.kind == "query":
-            self.memory.counters.count(charged, left_out)
-            if self._tentative is not None:
-                self._tentative.counted.append((charged, left_out))
-        self._page_seqs[pages] = entry.seq
-        self._tail_charges += charged.size
-        self.seq, self._hash = entry.seq, entry.hash
+    def _missing(self, block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, NDArray[np.bool_]]:
+        """Those of a block, and those active, on pages that miss its entry. Raises IndexError beyond the pages."""
+        if block.touched.end > PAGE_SLOTS * misses.size:
+            raise IndexError("a ledger entry touches a slot without an individual")
+        if misses.all():
+            return block.touched, block.active
+        index = block.touched.index
+        slots = np.arange(index.start, index.stop) if isinstance(index, slice) else index
+        is_missing = misses[slots >> PAGE_BITS]
+        return Touched(index, block.touched.among(is_missing)), np.logical_and(block.active, is_missing)
+
+    def released(self, release: Release, entry: LedgerEntry) -> None:
+        """Follow a query's entry whose release has debited the accounts: count it for every touched individual."""
+        for block in release.blocks:
+            self.memory.counters.count(block.touched, block.active)
+            self._page_seqs[_pages(block.touched)] = entry.seq
+        self._tentative.append(entry)
+        self._stand_after(entry, charges=release.charged_count)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """Debits of a block that ends in HeadMoved or CommitRejected are as if never made: nothing of it is durable."""
-        self._tentative = tentative = TentativeDebits()
+        """Releases of a block that ends in HeadMoved or CommitRejected are taken back: nothing of it is durable."""
         stood = self.seq, self._hash, self._tail_charges
+        page_seqs = self._page_seqs.copy()
+        self._tentative = []
         try:
             yield
         except (CommitRejected, HeadMoved):
-            tentative.take_back(self.memory.counters)
+            self._take_back()
             self.seq, self._hash, self._tail_charges = stood
+            self._page_seqs[:] = page_seqs
             raise
         finally:
-            self._tentative = None
+            self._tentative = []
+
+    def _take_back(self) -> None:
+        """Credit what the tentative entries charge, by their own pieces."""
+        for entry in self._tentative:
+            for block, charges in entry.blocks():
+                self.memory.accounts.take_back(block.touched, block.active, charges)
+                self.memory.counters.take_back(block.touched, block.active)
+
+    def _stand_after(self, entry: LedgerEntry, *, charges: int) -> None:
+        self._tail_charges += charges
+        self.seq, self._hash = entry.seq, entry.hash
 
     def invalidate(self) -> None:
         """The spent totals may be wrong (a transaction did not end well): read them again before the next use."""
@@ -188,14 +211,14 @@ class DatasetState:
     def grown(self, slots: int) -> None:
         """Make room for the accounts of `slots` slots."""
         self.memory.grow(slots)
-        pages = -(-self.memory.accounts.spent.size // PAGE_SLOTS)
+        pages = self.memory.accounts.size // PAGE_SLOTS
         self._page_seqs = np.concatenate([self._page_seqs, np.zeros(pages - self._page_seqs.size, dtype=np.int64)])
 
     def put(self, change: Change, slots_used: int, slots: NDArray[np.int64] | slice, limits: NDArray[np.int64]) -> None:
         """Set records in place that were built outside the writer, and the limits (n,) of new `slots`."""
         self.memory.put(change)
         self.grown(slots_used)
-        self.memory.accounts.limit[slots] = limits
+        self.memory.accounts.set_limits(slots, limits)
 
     @property
     def slots_used(self) -> int:
@@ -218,33 +241,39 @@ class DatasetState:
 
     def account(self, slot: int) -> OwnAccount:
         """The account of one slot."""
-        return OwnAccount(*(column[slot].item() for column in self._columns()))
+        return OwnAccount(*(column.item() for column in self._columns(slice(slot, slot + 1))))
 
     def copy_accounts(self, slots: slice | Integers) -> AccountColumns:
         """Copies of the accounts of some slots, and which of these hold an individual."""
-        return AccountColumns(*(column[slots].copy() for column in (*self._columns(), self.memory.present)))
+        return AccountColumns(*(column.copy() for column in (*self._columns(slots), self.memory.present[slots])))
 
     def set_limit(self, slot: int, units: int) -> None:
         """Lower a limit in memory, where it is durable already."""
-        self.memory.accounts.limit[slot] = units
+        self.memory.accounts.set_limits(slot, units)
 
     def set_paused(self, slot: int, *, paused: bool) -> None:
         """Begin or end a pause in memory, where that is durable already."""
         self.memory.accounts.paused[slot] = paused
 
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        """The columns of accounts by slot, in the order of OwnAccount."""
+    def _columns(self, slots: slice | Integers) -> tuple[NDArray[Any], ...]:
+        """The columns of the accounts of some slots, in the order of OwnAccount."""
         accounts, counters = self.memory.accounts, self.memory.counters
-        return accounts.limit, accounts.spent, accounts.paused, counters.charged, counters.left_out
+        return (
+            accounts.limits[slots],
+            accounts.spent_of(slots),
+            accounts.paused[slots],
+            counters.charged_of(slots),
+            counters.left_out_of(slots),
+        )
 
     def put_records(self, change: Change) -> None:
         """Set records in place that were built outside the writer; no account changes."""
         self.memory.put(change)
 
     def _copied(self, slots: slice) -> PageTotals:
-        spent, counters = self.memory.accounts.spent[slots].copy(), self.memory.counters
-        charged, left_out = counters.charged[slots].copy(), counters.left_out[slots].copy()
-        return PageTotals(spent=spent, charged=charged, left_out=left_out)
+        accounts, counters = self.memory.accounts, self.memory.counters
+        charged, left_out = counters.charged_of(slots), counters.left_out_of(slots)
+        return PageTotals(spent=accounts.spent_of(slots), charged=charged, left_out=left_out)
 
     def _stand_at(self, head: Head) -> None:
         self.data_version, self._journal_hash = head.data_version, head.journal_hash
@@ -273,26 +302,34 @@ class DatasetState:
         self._page_seqs = np.zeros(0, dtype=np.int64)
         self.grown(transaction.head.slots)
         accounts = transaction.individuals()
-        self.memory.accounts.limit[accounts.slots] = accounts.limits
+        self.memory.accounts.set_limits(accounts.slots, accounts.limits)
         self.memory.accounts.paused[accounts.slots] = accounts.paused
         for name, table in self.record.schema.tables.items():
             slots, codes = transaction.records(name)
             if table.kind == "individuals":
-                self.memory.add_individuals(slots, codes, self.memory.accounts.limit[slots])
+                self.memory.add_individuals(slots, codes, self.memory.accounts.limits[slots])
             else:
                 self.memory.add_events(name, slots, codes)
         self.memory.index_categories()
 
     def _load_spent(self, transaction: Transaction) -> None:
         """State = pages + the entries since (which the caller applies)."""
-        spent, counters = self.memory.accounts.spent, self.memory.counters
-        for values in (spent, counters.charged, counters.left_out, self._page_seqs):
-            values[:] = 0
+        accounts, counters = self.memory.accounts, self.memory.counters
+        accounts.set_spent(slice(None), 0)
+        counters.set(slice(0, counters.size), 0, 0)
+        self._page_seqs[:] = 0
         for page in transaction.pages():
             slots = slots_on(page.number)
-            spent[slots] = page.totals.spent
-            counters.charged[slots], counters.left_out[slots] = page.totals.charged, page.totals.left_out
+            accounts.set_spent(slots, page.totals.spent)
+            counters.set(slots, page.totals.charged, page.totals.left_out)
             self._page_seqs[page.number] = page.seq
         self._copied_seq = self._tail_charges = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
+
+
+def _pages(touched: Touched) -> NDArray[np.int64]:
+    """The pages with a touched slot: a stretch is on one."""
+    if isinstance(touched.index, slice):
+        return np.full(min(touched.count, 1), touched.begin >> PAGE_BITS)
+    return pages_of(touched.slots())

@@ -14,23 +14,30 @@ spans = st.integers(0, 10**12)
 
 
 @pytest.mark.parametrize(
-    ("whole_ms", "slots", "leaves_ms"), [(0, 1, 10), (0.1, 1, 10), (5, 1, 10), (5.1, 1, 20), (9.9, 1, 20), (10, 5, 60)]
+    ("whole_ms", "held_ms", "leaves_ms"),
+    [(0, 10, 10), (0.1, 10, 10), (5, 10, 10), (5.1, 10, 20), (9.9, 10, 20), (10, 50, 60), (0, 2, 10), (5.1, 2, 20)],
 )
-def test_a_response_without_a_reservation_leaves_about_so_many_slots_later(
-    whole_ms: float, slots: int, leaves_ms: float
+def test_a_response_without_a_reservation_leaves_about_so_much_later(
+    whole_ms: float, held_ms: float, leaves_ms: float
 ) -> None:
-    """At the first beginning of a slot that leaves it at least half a slot less than that."""
-    assert SLOTS.after(int(whole_ms * MS), slots) == leaves_ms * MS
+    """At the first beginning of a slot that leaves it at least half a slot less than that, or than a slot."""
+    assert SLOTS.after(int(whole_ms * MS), int(held_ms * MS)) == leaves_ms * MS
 
 
-@given(slots=lengths, whole=instants, count=st.integers(1, 5))
+def test_short_slots_hold_as_long_as_long_ones() -> None:
+    """The time is what the work has, and no number of slots."""
+    assert Slots(length_ns=2 * MS).after(4 * MS + 1, 50 * MS) == 54 * MS
+    assert Slots(length_ns=2 * MS).after(5 * MS + 1, 50 * MS) == 56 * MS
+
+
+@given(slots=lengths, whole=instants, held=spans)
 def test_such_a_response_leaves_at_a_beginning_within_half_a_slot_of_its_delay(
-    slots: Slots, whole: int, count: int
+    slots: Slots, whole: int, held: int
 ) -> None:
     """Never sooner than half a slot before its delay is over, and never half a slot after."""
-    leaves = slots.after(whole, count)
+    leaves = slots.after(whole, held)
     assert leaves % slots.length_ns == 0
-    assert -1 <= 2 * (leaves - whole - count * slots.length_ns) + slots.length_ns < 2 * slots.length_ns
+    assert -1 <= 2 * (leaves - whole - max(held, slots.length_ns)) + slots.length_ns < 2 * slots.length_ns
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.memory_bound import MemoryBound
-from service.workflows.admission.schedule import SlotRules
+from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import received
 
 MS = 1_000_000
-EVERY = [HeldRoutes(paths=[re.compile("/.*")], slots=1)]
+EVERY = [HeldRoutes(paths=[re.compile("/.*")], held_ns=10 * MS)]
 RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
 
 
@@ -150,8 +150,8 @@ class TestReleaseSlots:
     async def test_each_path_has_its_own_delay_and_others_are_not_held(self) -> None:
         """An analyst's, an individual's, and an operator's."""
         held = [
-            HeldRoutes(paths=[re.compile("/queries")], slots=1),
-            HeldRoutes(paths=[re.compile("/me"), re.compile("/ledger")], slots=5),
+            HeldRoutes(paths=[re.compile("/queries")], held_ns=10 * MS),
+            HeldRoutes(paths=[re.compile("/me"), re.compile("/ledger")], held_ns=50 * MS),
         ]
         lefts = {
             path: await Stage(3, held=held).left_after_ms(path) for path in ("/queries", "/me", "/ledger", "/livez")

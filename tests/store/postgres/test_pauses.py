@@ -117,7 +117,7 @@ class Ledger:
             found = {slot: transaction.account_of(slot) for slot in range(SLOTS)}
         accounts = state.memory.accounts
         assert {slot: (own.limit, own.spent, own.paused) for slot, own in found.items()} == {
-            slot: (int(accounts.limit[slot]), int(self.spent[slot]), bool(accounts.paused[slot]))
+            slot: (int(accounts.limits[slot]), int(self.spent[slot]), bool(accounts.paused[slot]))
             for slot in range(SLOTS)
         }
         # The ledger is made up here: of what is verified, what accounts and pages say is said of the migration.

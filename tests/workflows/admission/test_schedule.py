@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from service.query.cost import PublicCost
 from service.workflows.admission import schedule as module
-from service.workflows.admission.schedule import (
-    BUSY_SLOTS_MAX,
-    SHARED_SLOTS_MAX,
-    RequestTooCostly,
-    Schedule,
-    ScheduleFull,
-    SlotRequest,
-    SlotRules,
-)
+from service.workflows.admission.schedule import RequestTooCostly, Schedule, ScheduleFull, SlotRequest
+from service.workflows.admission.slot_rules import SlotRules
 from tests.workflows.slotwise import Asked, Slotwise
 
 SLOT = 1000
-RULES = SlotRules(slot_ns=SLOT, commit_ns=400, margin_ns=150)
+RULES = SlotRules(
+    slot_ns=SLOT, commit_ns=400, margin_ns=150, shared_ns=16 * SLOT, busy_ns=16 * SLOT, free_ns=SLOT, refusal_ns=SLOT
+)
+FINE = replace(RULES, reserve_percent=12, shared_ns=7 * SLOT + 300, busy_ns=20 * SLOT + 1, free_ns=2 * SLOT + 1)
+"""Lengths that are no whole slots, and a reserve."""
+COARSE = replace(RULES, reserve_percent=12, shared_ns=SLOT - 1, busy_ns=SLOT - 1, free_ns=1)
+"""Slots longer than what may be shared."""
+rules_of_tests = st.sampled_from([RULES, FINE, COARSE])
 FAR = 10**9
 
 
@@ -80,9 +80,9 @@ class Played:
     begun: list[tuple[int, int, list[SlotRequest]]]
 
 
-def play(happening: Sequence[Event], *, extra: Sequence[int] = ()) -> Played:
+def play(happening: Sequence[Event], *, rules: SlotRules = RULES, extra: Sequence[int] = ()) -> Played:
     """Apply every arrival and disconnect to a schedule at its instant, and advance it to further instants."""
-    schedule, played = Schedule(RULES), Played([], [], [])
+    schedule, played = Schedule(rules), Played([], [], [])
 
     def advance(now_ns: int) -> None:
         progress = schedule.advance(now_ns)
@@ -119,10 +119,10 @@ def disconnects_before_slots(played: Played) -> list[int | None]:
 
 
 @pytest.mark.slow
-@given(happening=events(deadlines=NEAR_OR_FAR))
-def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) -> None:
+@given(happening=events(deadlines=NEAR_OR_FAR), rules=rules_of_tests)
+def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event], rules: SlotRules) -> None:
     """Slot by slot, from the same public events; the refusals agree too."""
-    played = play(happening)
+    played = play(happening, rules=rules)
     asked = [
         Asked(
             principal=request.principal,
@@ -134,7 +134,7 @@ def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) 
         )
         for request in played.requests
     ]
-    Slotwise(rules=RULES).run(asked, until_ns=3000 * SLOT)
+    Slotwise(rules=rules).run(asked, until_ns=3000 * SLOT)
     for request, plain in zip(played.requests, asked, strict=True):
         reservation = request.reservation
         assert (None if reservation is None else (reservation.begins_ns, reservation.leaves_ns)) == plain.slots
@@ -142,10 +142,12 @@ def test_a_plain_simulation_gives_the_same_reservations(happening: list[Event]) 
         assert (plain.slots is None) == (plain.is_refused or request.cancelled_ns is not None)
 
 
-@given(happening=events(deadlines=NEAR_OR_FAR), extra=extra_instants)
-def test_only_public_events_count_and_not_when_the_time_was_noticed(happening: list[Event], extra: list[int]) -> None:
+@given(happening=events(deadlines=NEAR_OR_FAR), extra=extra_instants, rules=rules_of_tests)
+def test_only_public_events_count_and_not_when_the_time_was_noticed(
+    happening: list[Event], extra: list[int], rules: SlotRules
+) -> None:
     """Advancing at further instants changes no reservation, no refusal and no order."""
-    one, other = play(happening), play(happening, extra=extra)
+    one, other = play(happening, rules=rules), play(happening, rules=rules, extra=extra)
     assert [(begins, leaves, [each.arrived_ns for each in requests]) for begins, leaves, requests in one.begun] == [
         (begins, leaves, [each.arrived_ns for each in requests]) for begins, leaves, requests in other.begun
     ]
@@ -153,31 +155,37 @@ def test_only_public_events_count_and_not_when_the_time_was_noticed(happening: l
     assert disconnects_before_slots(one) == disconnects_before_slots(other)
 
 
-@given(happening=events(deadlines=NEAR_OR_FAR))
-def test_reservations_are_whole_slots_that_follow_the_arrivals_and_never_overlap(happening: list[Event]) -> None:
-    """Each holds its requests' costs, commits and margin, and is no longer than it must be."""
-    played = play(happening)
+@given(happening=events(deadlines=NEAR_OR_FAR), rules=rules_of_tests)
+def test_reservations_are_whole_slots_that_follow_the_arrivals_and_never_overlap(
+    happening: list[Event], rules: SlotRules
+) -> None:
+    """Each holds its requests' costs, their reserve, commits and margin, and is no longer than it must be."""
+    played = play(happening, rules=rules)
     for begins_ns, leaves_ns, requests in played.begun:
         assert begins_ns % SLOT == leaves_ns % SLOT == 0
         assert all(request.arrived_ns < begins_ns for request in requests)
         assert all(leaves_ns <= request.leave_before_ns for request in requests)
         commits = len({request.commits_to for request in requests} - {None})
-        needed_ns = sum(request.cost.time_ns for request in requests) + commits * RULES.commit_ns + RULES.margin_ns
+        work_ns = sum(request.cost.time_ns for request in requests)
+        needed_ns = work_ns * (100 + rules.reserve_percent) // 100 + commits * rules.commit_ns + rules.margin_ns
         assert needed_ns <= leaves_ns - begins_ns < needed_ns + SLOT
-        assert len(requests) == 1 or leaves_ns - begins_ns <= SHARED_SLOTS_MAX * SLOT
+        assert len(requests) == 1 or leaves_ns - begins_ns <= max(rules.shared_ns, SLOT)
     assert all(one[1] <= other[0] for one, other in pairwise(played.begun))
 
 
-@given(happening=events(deadlines=st.just(FAR)))
-def test_no_more_than_a_reservation_and_fifteen_slots_pass_without_a_free_one(happening: list[Event]) -> None:
-    """An act therefore finds a free slot, whatever analysts ask for."""
-    busy = 0
-    played = play(happening)
+@given(happening=events(deadlines=st.just(FAR)), rules=rules_of_tests)
+def test_no_more_than_a_reservation_and_the_busy_time_pass_without_free_slots(
+    happening: list[Event], rules: SlotRules
+) -> None:
+    """An act therefore finds its time free, whatever analysts ask for."""
+    busy_ns = 0
+    played = play(happening, rules=rules)
     for before, (begins_ns, leaves_ns, _) in zip([None, *played.begun], played.begun, strict=False):
-        is_adjacent = before is not None and before[1] == begins_ns
-        busy = busy if is_adjacent else 0
-        assert busy < BUSY_SLOTS_MAX
-        busy += (leaves_ns - begins_ns) // SLOT
+        if before is not None and busy_ns >= rules.busy_ns:
+            assert begins_ns >= before[1] + rules.free_ns
+        busy_ns = busy_ns if before is not None and before[1] == begins_ns else 0
+        assert busy_ns < rules.busy_ns
+        busy_ns += leaves_ns - begins_ns
 
 
 @given(happening=events(deadlines=st.just(FAR)), late_ns=st.integers(0, 60 * SLOT), cost_ns=st.integers(1, 450))
@@ -199,16 +207,18 @@ def test_a_crowd_delays_another_principals_request_by_one_reservation_and_its_ow
     assert request.reservation in reservations[:2]
     first = reservations[0]
     if request.reservation is not first:
-        assert first.leaves_ns - first.begins_ns > (SHARED_SLOTS_MAX - 1) * SLOT
+        assert first.leaves_ns - first.begins_ns > 15 * SLOT
     assert request.reservation is not None
-    assert request.reservation.leaves_ns - request.reservation.begins_ns <= SHARED_SLOTS_MAX * SLOT
+    assert request.reservation.leaves_ns - request.reservation.begins_ns <= 16 * SLOT
 
 
 @pytest.mark.slow
-@given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)))
-def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(happening: list[Event], last: list[Event]) -> None:
+@given(happening=events(deadlines=st.just(FAR)), last=events(deadlines=st.just(FAR)), rules=rules_of_tests)
+def test_a_request_leaves_by_its_estimate_if_nothing_comes_after_it(
+    happening: list[Event], last: list[Event], rules: SlotRules
+) -> None:
     """Admission uses this estimate; disconnects of other clients only bring it forward."""
-    schedule, now_ns, waiting = Schedule(RULES), 0, list[SlotRequest]()
+    schedule, now_ns, waiting = Schedule(rules), 0, list[SlotRequest]()
     for event in [*happening, *last[:1]]:
         now_ns += event.after_ns
         schedule.advance(now_ns)
@@ -259,7 +269,7 @@ class TestAdmission:
 
     def test_the_seconds_are_those_by_which_it_would_be_late(self) -> None:
         """Seconds are rounded up."""
-        rules = SlotRules(slot_ns=10**9, commit_ns=0, margin_ns=0)
+        rules = SlotRules(slot_ns=10**9, commit_ns=0, margin_ns=0, shared_ns=16 * 10**9, busy_ns=16 * 10**9)
         schedule = Schedule(rules)
         schedule.admit(small(0, cost_ns=30 * 10**9, deadline_ns=10**12))
         with pytest.raises(ScheduleFull) as refused:
@@ -373,16 +383,28 @@ def test_at_the_end_everything_that_waits_is_refused() -> None:
     assert not schedule.cancel(queued, 2 * SLOT)
 
 
-def test_a_slot_is_free_unless_it_is_reserved() -> None:
-    """The slot before, a slot without reservation, and the one left free after sixteen."""
+def test_slots_are_free_from_the_end_of_the_last_reservation_on() -> None:
+    """Before, and while one is left free after sixteen."""
     schedule = Schedule(RULES)
     schedule.admit(small(0, cost_ns=15_450))
     schedule.admit(small(0))
     schedule.advance(0)
-    assert schedule.is_free(0)
+    assert schedule.ended_ns == 0
     schedule.advance(17 * SLOT)
-    assert not schedule.is_free(16 * SLOT)
-    assert schedule.is_free(17 * SLOT)
+    assert schedule.ended_ns == 17 * SLOT
     schedule.advance(18 * SLOT)
-    assert not schedule.is_free(18 * SLOT)
+    assert schedule.ended_ns == 19 * SLOT
     assert schedule.next_ns() is None
+
+
+def test_lengths_are_whole_slots() -> None:
+    """The shared time is rounded down, but is at least a slot; the other lengths are rounded up."""
+    assert (FINE.shared_slots_max, FINE.busy_slots_max, FINE.rest_ns) == (7, 21, 3 * SLOT)
+    assert (COARSE.shared_slots_max, COARSE.busy_slots_max, COARSE.rest_ns) == (1, 1, SLOT)
+    assert replace(FINE, refusal_ns=2 * SLOT + 1).refused_ns(5 * SLOT) == 8 * SLOT
+
+
+def test_the_reserve_grows_with_the_work_of_all_that_share_it() -> None:
+    """Twelve in a hundred, for one request as for many."""
+    assert [FINE.booked_ns(work_ns) for work_ns in (0, 8, 9, 100, 25_600)] == [0, 8, 10, 112, 28_672]
+    assert (FINE.slots(100 * 76, 0), RULES.slots(100 * 76, 0)) == (9, 8)

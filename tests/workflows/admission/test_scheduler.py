@@ -12,8 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest, SlotRules
-from service.workflows.admission.scheduler import MARGIN_NS, START_NS, Dispatcher, Scheduler, slot_rules
+from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest
+from service.workflows.admission.scheduler import (
+    ACT_EVERY_NS,
+    MARGIN_NS,
+    RESERVE_PERCENT,
+    START_NS,
+    Dispatcher,
+    Scheduler,
+    slot_rules,
+)
+from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.model.errors import Unavailable
 from tests.workflows.slotwise import Asked, Slotwise
 
@@ -60,10 +69,11 @@ class Clock:
     events: list[tuple[SlotRequest, str]] = field(default_factory=list)
     acts: list[int] = field(default_factory=list)
     deadline_ns: int = 10**12
+    rules: SlotRules = RULES
 
     def __post_init__(self) -> None:
         self.dispatcher = Dispatcher(
-            RULES,
+            self.rules,
             deadline_ns=self.deadline_ns,
             observe=lambda request, event: self.events.append((request, event)),
             now_ns=lambda: self.now_ns,
@@ -221,6 +231,37 @@ class TestActs:
         for now_ns in range(0, 4 * SLOT, MS // 2):
             clock.at(now_ns)
         assert clock.acts == [START_NS, BEGIN, BEGIN + SLOT]
+
+    def test_in_short_slots_acts_begin_no_more_often(self) -> None:
+        """They would queue up, and a reservation has room for the rest of one."""
+        clock = Clock(rules=slot_rules(2 * MS, Speed()))
+        for _ in range(3):
+            clock.act()
+        for now_ns in range(0, 40 * MS, MS // 4):
+            clock.at(now_ns)
+        assert clock.acts == [START_NS, START_NS + ACT_EVERY_NS, START_NS + 2 * ACT_EVERY_NS]
+
+    def test_in_the_shortest_slots_acts_begin_too(self) -> None:
+        """Half of such a slot is over when work may begin in it."""
+        clock = Clock(rules=slot_rules(MS, Speed()))
+        clock.act()
+        clock.now_ns = MS // 4
+        assert clock.at(2 * START_NS - 1) is None
+        assert clock.acts == [2 * START_NS - 1]
+
+    def test_an_act_that_waits_wakes_nobody_before_it_may_begin(self) -> None:
+        """Neither in the slots of a reservation nor in those after another act."""
+        clock = Clock(rules=slot_rules(2 * MS, Speed()))
+        _, request = clock.reserve(30)
+        clock.at(2 * MS + START_NS)
+        clock.act()
+        clock.act()
+        assert request.leaves_ns is not None
+        free_ns = request.leaves_ns + START_NS
+        assert clock.at(3 * MS) == free_ns
+        assert clock.at(free_ns) == free_ns + ACT_EVERY_NS
+        assert clock.at(free_ns + ACT_EVERY_NS) is None
+        assert clock.acts == [free_ns, free_ns + ACT_EVERY_NS]
 
     def test_no_act_begins_in_a_reserved_slot(self, clock: Clock) -> None:
         """Three slots of work precede the act; work already waiting for the next slot goes before it."""
@@ -444,13 +485,28 @@ def test_the_thread_ends_with_the_scheduler(requests: list[SlotRequest]) -> None
 
 
 def test_the_rules_follow_from_the_speed() -> None:
-    """A commit's time and the margin are kept free in every reservation."""
-    rules = slot_rules(SLOT, Speed(commit=2.5 * MS))
-    assert rules == SlotRules(slot_ns=SLOT, commit_ns=2_500_000, margin_ns=START_NS + MARGIN_NS)
-    assert rules.slots(6 * MS, 1) == 1
-    assert rules.slots(6 * MS + 1, 1) == 2
-    assert rules.slots(6 * MS, 2) == 2
-    assert rules.delay_ns(6 * MS + 1) == 2 * SLOT
+    """A commit's time, the margin and a reserve for the work are kept free in every reservation."""
+    rules = slot_rules(SLOT, Speed(commit=2.8 * MS))
+    assert rules == SlotRules(
+        slot_ns=SLOT,
+        commit_ns=2_800_000,
+        margin_ns=START_NS + MARGIN_NS,
+        reserve_percent=RESERVE_PERCENT,
+        free_ns=4_300_000,
+    )
+    assert rules.slots(5 * MS, 1) == 1  # and 0.3 ms of reserve
+    assert rules.slots(6 * MS, 1) == 2
+    assert rules.slots(5 * MS, 2) == 2
+    assert rules.delay_ns(6 * MS) == 2 * SLOT
+
+
+def test_in_short_slots_work_has_room_for_the_rest_of_an_act() -> None:
+    """The act began a slot before, and commits; under load it finds a commit and a margin free."""
+    rules = slot_rules(2 * MS, Speed(commit=2.8 * MS))
+    assert rules.margin_ns == START_NS + MARGIN_NS + 800_000
+    assert rules.rest_ns == 6 * MS
+    assert (rules.shared_slots_max, rules.busy_slots_max) == (80, 80)
+    assert rules.refused_ns(0) == 10 * MS
 
 
 def test_a_full_schedule_says_so(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

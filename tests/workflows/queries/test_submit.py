@@ -1,11 +1,14 @@
 """Queries of events without a clip: refused above 64 rows an individual, and answered where they were before."""
 
+from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
+from service.query.parse import parse_query
 from service.testing.store import MemoryStore
-from service.workflows.model.errors import InvalidRequest
+from service.workflows.model.errors import DatasetArchived, InvalidRequest
 from service.workflows.queries import submit
 from tests.factories import PEOPLE, TWO_PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
@@ -65,3 +68,16 @@ def test_an_answer_from_before_the_rule_replays(monkeypatch: pytest.MonkeyPatch)
         assert ask(replica, who, "k", **COUNT).body == first.body
         with pytest.raises(InvalidRequest):
             ask(replica, who, "other", **COUNT)
+
+
+def test_an_archived_dataset_answers_no_query_whose_plan_is_kept() -> None:
+    """The same object asked again; an extension has it compiled anew."""
+    query = parse_query(orjson.dumps({"version": 1, "select": [{"count": {}}], "noise": {"sigma": 200.0}}))
+    with open_replica(MemoryStore()) as replica:
+        register(replica)
+        plans, record = replica.analysts._submitter._plans, replica.registry.record("survey")
+        plan = plans.of(query, record)
+        assert plans.of(query, replica.registry.record("survey")) is plan
+        assert plans.of(query, replace(record, capacity=200_000, version=2)) is not plan
+        with pytest.raises(DatasetArchived):
+            plans.of(query, replace(record, is_archived=True))

@@ -115,7 +115,8 @@ def test_forged_entries_are_not_used(world: Replicas, lie: str) -> None:
     told = last.quantities()
 
     def saying(**other: Any) -> LedgerEntry:
-        pieces = pieces_of(replace(told, measure=Measure.NORMS, **other), slots=4, salt=last.salt)
+        blocks = replace(told, **other).blocks()
+        pieces = pieces_of(blocks, Measure.NORMS, amount_max=2**62, slots=4, salt=last.salt)
         said: LedgerEntry = replace(last, pieces=pieces, pieces_digest=pieces_digest(pieces))
         return said
 

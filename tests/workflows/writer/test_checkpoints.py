@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from service.engine.inverted import Codes, Inverted
+from service.query.coding import Coding
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.rows import Checkpoint
@@ -45,6 +47,25 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
     made = SlowDisk()
     yield made
     assert [report.findings for report in verify_all(made)] == [[]]
+
+
+def test_indexes_that_queries_ask_for_are_made_beside_them(store: SlowDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the thread of the checkpoints, before it ends; the writer makes none."""
+    makers: list[str] = []
+    real = Inverted.of
+
+    def of(codes: Codes, coding: Coding) -> Inverted:
+        makers.append(threading.current_thread().name.partition("-")[0])
+        return real(codes, coding)
+
+    with open_replica(store) as replica:
+        register(replica)
+        upload(replica, "people", ROWS)
+        monkeypatch.setattr(Inverted, "of", of)
+        ask(replica, analyst(replica), "by-age", where={"ge": [{"col": "age"}, 40]})
+        memory = replica.registry.writer(replica.registry.record("survey")).committer.state.memory
+    assert memory.take_prepared()
+    assert makers == ["pages"]
 
 
 def test_no_query_waits_for_a_page(store: SlowDisk) -> None:

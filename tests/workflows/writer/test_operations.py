@@ -135,7 +135,7 @@ def check(replica: Replica, store: Store) -> None:
     assert state.position == fresh.position
     for held, wanted in (
         (state.memory.present, fresh.memory.present),
-        (state.memory.accounts.limit, fresh.memory.accounts.limit),
+        (state.memory.accounts.limits, fresh.memory.accounts.limits),
         (state.memory.accounts.spent, fresh.memory.accounts.spent),
         (state.memory.accounts.paused, fresh.memory.accounts.paused),
     ):
@@ -194,7 +194,7 @@ def test_individuals_that_join_during_a_reconciliation_join_under_its_terms(
         transaction.journal("reconcile", {"fence": 7, "joining_units": "1000"})
         transaction.commit()
     done.result()
-    assert int(state_of(replica).memory.accounts.limit[2]) == replica.registry.record("survey").budget_units - 1000
+    assert int(state_of(replica).memory.accounts.limits[2]) == replica.registry.record("survey").budget_units - 1000
     check(replica, store)
 
 

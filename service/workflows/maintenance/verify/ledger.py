@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
+from service.core.release import exact_sum
 from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
@@ -22,7 +23,6 @@ from service.workflows.model.ledger_entry import LedgerEntry, chain_hash, privat
 from service.workflows.model.pieces import pieces_digest
 from service.workflows.model.rows import DatasetRecord, Head, SlotsInUse, StoredPage
 from service.workflows.ports.transaction import Transaction
-from service.workflows.writer.batch import exact_sum
 
 _UNKNOWN = -1
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-import numpy as np
 import orjson
 import psycopg
 import pytest
 
 from service.core.renyi_filter import Accounts
+from service.core.touched import Touched
 from service.query.problems import QueryProblem
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
@@ -125,14 +125,18 @@ def test_participation_is_derived_again(
         writer.act(pausing("bob", paused=True))
         real = Accounts.active
 
-        def faulty(self: Accounts, touched: Any, charges: Any) -> Any:
-            active = real(self, touched, charges).copy()
+        def faulty(self: Accounts, touched: Touched, charges: Any) -> Any:
+            active = real(self, touched, charges)
             for name, takes_part in wrongly.items():
-                active[touched == slots[name]] = takes_part
+                active[slots[name] - touched.begin] = takes_part
             return active
 
+        def unchecked(self: Accounts, touched: Touched, active: Any, charges: Any) -> Any:
+            self.room[touched.index] -= active * charges
+            return active * charges
+
         monkeypatch.setattr(Accounts, "active", faulty)
-        monkeypatch.setattr(Accounts, "debit", lambda self, slots, units: np.add.at(self.spent, slots, units))
+        monkeypatch.setattr(Accounts, "debit", unchecked)
         ask(replica, who, "b", reuse=False, noise={"sigma": 2.0})
     (report,) = verify_all(store)
     assert (found in report.findings) if found else (report.findings == []), report.findings

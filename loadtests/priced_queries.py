@@ -1,0 +1,274 @@
+"""Queries that make one constant of the public price each the larger part of a query's work, on the worst data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import sqrt
+from typing import Any
+
+from loadtests.worst_data import FAR_MAX, ITEMS, LISTED, PAIRED, RANKS, SHARE, STRIPES
+
+Item = dict[str, Any]
+COUNT: list[Item] = [{"count": {}}]
+SIGMA = 1e4
+NEAR_WHOLE = sqrt(2**39)
+"""The price of a squared step is a whole number but for a rounding: no float decides a charge."""
+SMALL = 1.1
+"""Charges beyond 2^50 units, of which a float has no fraction."""
+SIGMAS = {"1234.567": 1234.567, "sqrt(2^39)": NEAR_WHOLE, "1.1": SMALL, "2^20": 2.0**20}
+NARROW = "2^20"
+"""The one of them whose square has so few digits that charges are decided in 64 bits."""
+RANDOM_SHARES = (4, 8, 9, 16, 32, 64, 100, 140, 1000)
+"""One in so many people: numpy and the engine look for the true ones of a mask in other ways beyond some of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """A query, the constant that it is mostly priced by, and the data that it meets.
+
+    `is_first` for one that finds no index and no tally made. `standings` for those that are asked on all standings.
+    """
+
+    constant: str
+    data: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    sigma: float = SIGMA
+    standings: bool = False
+    is_first: bool = False
+
+
+def summed(*names: str) -> Item:
+    """Sums of columns."""
+    return {"select": [{"sum": {"column": name}} for name in names]}
+
+
+def histograms(*names: str) -> Item:
+    """Histograms of columns."""
+    return {"select": [{"histogram": {"column": name}} for name in names]}
+
+
+def where(condition: Item) -> Item:
+    """A condition."""
+    return {"where": condition}
+
+
+def least(name: str, bound: int) -> Item:
+    """A lower bound."""
+    return {"ge": [{"col": name}, bound]}
+
+
+def below(share: float) -> Item:
+    """A random share of people."""
+    return {"lt": [{"col": "rank"}, round(RANKS * share)]}
+
+
+def between(name: str, low: int, high: int) -> Item:
+    """A range with two ends."""
+    return {"between": [{"col": name}, low, high]}
+
+
+def listed(name: str, values: Sequence[int]) -> Item:
+    """A list of values."""
+    return {"in": [{"col": name}, list(values)]}
+
+
+def matrix(name: str, size: int, functionals: int) -> Item:
+    """Functionals that each weigh every value of a column of so many values."""
+    weights = {
+        "starts": [size * n for n in range(functionals + 1)],
+        "indices": [*range(size)] * functionals,
+        "values": [n % 89 + 1 for n in range(size * functionals)],
+    }
+    return {"select": [{"linear": {"column": name, "matrix": weights}}]}
+
+
+_FAR_STEP = FAR_MAX // 10_000
+_FAR_VALUES = range(1, 8_000 * _FAR_STEP, _FAR_STEP)
+_ALL_EIGHT = {"and": [between("far", n, FAR_MAX - 1 - n) for n in range(1, 9)]}
+_ANY_OF_EIGHT = {"or": [between("far", 10 * n, 10 * n + 5) for n in range(1, 9)]}
+_PRODUCT = {"mul": [{"clip": [{"col": "amount"}, -900, 900]}, {"abs": {"col": "c0"}}]}
+_CLIP = {"per_individual": {"l2_clip": 3.0}}
+
+TOUCHED: Sequence[Priced] = (
+    *(
+        Priced(constant="individual", data=data, query=query, standings=True)
+        for data, query in (
+            ("everybody", {}),
+            ("everybody by a range", where(least("age", 1))),
+            ("one age missing", where(least("gap", 1))),
+            ("every second", where(least("second", 1))),
+            ("a random half", where(below(0.5))),
+            ("a random 9 in 10", where(below(0.9))),
+        )
+    ),
+    *(
+        Priced(constant="individual", data=data, query=where(condition), standings=name == "block")
+        for name, length in STRIPES.items()
+        for data, condition in ((f"every second {length:,}", least(name, 1)), (f"one in {length:,}", least(name, 2)))
+    ),
+    *(
+        Priced(constant="individual", data=f"a random 1 in {share}", query=where(below(1 / share)))
+        for share in RANDOM_SHARES
+    ),
+    *(
+        Priced(constant="priced_individual", data=data, query=query, standings=True)
+        for data, query in (
+            ("amounts", summed("amount")),
+            ("ages, one missing", summed("gap")),
+            ("amounts of a random half", summed("amount") | where(below(0.5))),
+        )
+    ),
+    *(
+        Priced(
+            constant="priced_individual" if name == NARROW else "wide_charge",
+            data=f"{column}, sigma {name}",
+            query=summed(column),
+            sigma=SIGMAS[name],
+        )
+        for column, name in product(("age", "amount", "big", "real"), SIGMAS)
+        if column != "real" or SIGMAS[name] < SIGMA  # a grid has a largest sigma
+    ),
+)
+"""Queries whose work is by the touched individual."""
+
+CHOSEN: Sequence[Priced] = tuple(
+    Priced(constant=constant, data=data, query=query)
+    for constant, data, query in (
+        ("leaf_row", "8 ranges of 8 bytes, and", where(_ALL_EIGHT)),
+        ("leaf_row", "8 ranges of 8 bytes, or", where(_ANY_OF_EIGHT)),
+        ("leaf_row", "8 bounds on bytes", where({"and": [least(f"c{n}", 0) for n in range(8)]})),
+        (
+            "leaf_row",
+            "1,000 ranges of 2 bytes",
+            where({"or": [between("rank", 9 * n, 9 * n + 2) for n in range(1000)]}),
+        ),
+        ("leaf_row", "8 runs of 8 bytes", where(listed("far", [1000 * n + m for n in range(8) for m in range(2)]))),
+        ("leaf_row", "20 runs of 2 bytes", where(listed("rank", range(0, 60, 3)))),
+        ("literal", "a list by a table of 2^20", where(listed("middling", range(0, 2**20 - 1, 60)))),
+        ("leaf_row", "a list at a sixteenth", where(listed("at", range(0, LISTED, 2)))),
+        ("leaf_row", "a list one beyond a sixteenth", where(listed("beyond", range(0, LISTED, 2)))),
+        (
+            "leaf_row",
+            "pairs at a sixteenth",
+            where({"and": [{"eq": [{"col": "left"}, 0]}, listed("right", range(0, PAIRED, 2))]}),
+        ),
+        (
+            "leaf_row",
+            "a comparison of calculated columns",
+            where({"lt": [{"mul": [{"col": "amount"}, {"col": "c0"}]}, {"add": [{"col": "c1"}, 7]}]}),
+        ),
+        ("leaf_row", "a sum of a calculated column", {"select": [{"sum": {"of": _PRODUCT}}]}),
+        ("leaf_row", "buckets of weekdays", {"group_by": [{"bucket": {"column": "moment", "by": "weekday"}}]}),
+        ("leaf_row", "buckets of hours", {"group_by": [{"bucket": {"column": "moment", "by": "hour"}}]}),
+        ("leaf_row", "buckets of months", {"group_by": [{"bucket": {"column": "moment", "by": "month"}}]}),
+        ("searched_row", "a list of 8,000 of 8 bytes", where(listed("far", _FAR_VALUES))),
+        (
+            "searched_row",
+            "1,000 bins of 8 bytes",
+            {"group_by": [{"bin": {"column": "far", "edges": [n * _FAR_STEP for n in range(1000)]}}]},
+        ),
+        (
+            "searched_row",
+            "a listed histogram of 8 bytes",
+            {"select": [{"histogram": {"column": "far", "values": list(_FAR_VALUES)}}]},
+        ),
+        (
+            "searched_row",
+            "weights of 8,000 values of 8 bytes",
+            {
+                "select": [
+                    {"linear": {"column": "far", "weights": {"indices": list(_FAR_VALUES), "values": [1.0] * 8000}}}
+                ]
+            },
+        ),
+    )
+)
+"""Queries whose work is by the row that is looked at."""
+
+ADDED: Sequence[Priced] = tuple(
+    Priced(constant=constant, data=data, query=query, standings=data == "2 groups")
+    for constant, data, query in (
+        ("scatter_entry", "2 groups", {"group_by": ["second"]}),
+        ("scatter_entry", "2,001 coordinates", histograms("amount")),
+        ("label", "4,096 labels", histograms("at")),
+        ("label", "8,192 labels of groups", {"group_by": ["at", "second"]}),
+        ("refined_coordinate", "sums of fractions in 2^16 groups", summed("real") | {"group_by": ["wide"]}),
+        ("scatter_entry", "2^16 coordinates", histograms("wide")),
+        ("coordinate", "2^20 coordinates", histograms("middling")),
+        ("scatter_entry", "sums in 101 groups", summed("amount") | {"group_by": ["c0"]}),
+        ("scatter_entry", "sums in 2^16 groups", summed("amount") | {"group_by": ["wide"]}),
+        ("scatter_entry", "groups of 3 keys", {"group_by": ["c0", "c1", "second"]} | where(least("c0", 1))),
+        ("entry", "2 sums", summed("amount", "c0")),
+        ("entry", "4 sums", summed("amount", "c0", "c1", "c2")),
+        ("entry", "a count and a histogram", {"select": [*COUNT, {"histogram": {"column": "c0"}}]}),
+        ("entry", "8 histograms", histograms(*(f"c{n}" for n in range(8)))),
+        ("entry", "a matrix of 2 a row", matrix("at", LISTED // 4, 2)),
+        ("entry", "a matrix of 16 a row", matrix("c0", 101, 16)),
+        ("clipped_entry", "2 sums, all beyond the clip", summed("amount", "c0") | _CLIP),
+        ("clipped_entry", "a sum, all beyond the clip", summed("amount") | _CLIP),
+        ("clipped_entry", "a matrix of 16 a row, all beyond the clip", matrix("c0", 101, 16) | _CLIP),
+    )
+)
+"""Queries whose work is by the entry of a vector."""
+
+FIRST: Sequence[Priced] = (
+    Priced(constant="first index", data="of one column", query=where(between("c0", 7, 7)), is_first=True),
+    Priced(
+        constant="first index",
+        data="of two columns",
+        query=where({"and": [{"eq": [{"col": "left"}, 0]}, {"eq": [{"col": "right"}, 2]}]}),
+        is_first=True,
+    ),
+)
+
+
+def of_events(table: str) -> Sequence[Priced]:
+    """Queries of one table of events."""
+    known = where({"not": {"is_null": {"col": "item0"}}})
+    groups: Item = {"group_by": ["item0"]}
+    every: Sequence[tuple[str, str, Item, float]] = (
+        ("scalar_entry", "a count", {}, SIGMA),
+        ("scalar_entry", "a count of individuals", {"select": [{"count_individuals": {}}]}, SIGMA),
+        ("scalar_entry", "a clipped count", _CLIP, SIGMA),
+        ("scalar_entry", "a sum", summed("amount"), SIGMA),
+        ("scalar_entry", "a sum, near whole charges", summed("amount"), NEAR_WHOLE),
+        ("scalar_entry", "a sum of large numbers, near whole charges", summed("big"), NEAR_WHOLE),
+        ("listed_individual", "a sum of small numbers", summed("small"), SIGMA),
+        ("scalar_entry", "a clipped sum", summed("amount") | _CLIP, SIGMA),
+        ("entry", "a histogram of chosen rows", histograms("item0") | known, SIGMA),
+        ("entry", "a histogram of all, by its tally", histograms("item0"), SIGMA),
+        ("entry", "groups of all, by their tally", groups, SIGMA),
+        ("entry", "sums in groups", summed("amount") | groups, SIGMA),
+        ("entry", "2 sums", summed("amount", "small"), SIGMA),
+        ("entry", "sums by an own column", summed("amount") | {"group_by": ["people.c0"]}, SIGMA),
+        ("entry", "the first row of each", {"per_individual": {"rows": 1}}, SIGMA),
+        ("clipped_entry", "a clipped histogram", histograms("item0") | {"per_individual": {"l2_clip": 1.5}}, SIGMA),
+        ("clipped_entry", "clipped sums in groups", summed("amount") | groups | _CLIP, SIGMA),
+        ("leaf_row", "a list at a sixteenth", where(listed("item0", range(ITEMS // SHARE))), SIGMA),
+        ("leaf_row", "8 ranges of 8 bytes", where(_ALL_EIGHT), SIGMA),
+        ("leaf_row", "an own column", where(least("people.age", 1)), SIGMA),
+    )
+    first = (
+        ("first tally", "of one column", histograms("item0")),
+        ("first index", "of one column", where({"eq": [{"col": "item0"}, 7]})),
+    )
+    of_table = {"from": table}
+    return (
+        *(
+            Priced(constant=constant, data=f"{table}: {data}", query=query | of_table, sigma=sigma)
+            for constant, data, query, sigma in every
+        ),
+        *(
+            Priced(constant=constant, data=f"{table}: {data}", query=query | of_table, is_first=True)
+            for constant, data, query in first
+        ),
+    )
+
+
+QUERIES: Sequence[Priced] = (
+    *TOUCHED,
+    *CHOSEN,
+    *ADDED,
+    *FIRST,
+    *(priced for table in ("once", "often", "alone") for priced in of_events(table)),
+)

@@ -1,0 +1,79 @@
+"""One query's work in its writer's thread, without a database: from the evaluation to the rows that are committed.
+
+The batch is the service's own, so that everything which the writer does by slot is in it: evaluation, charges, filter,
+sum, noise, debits and what takes them back, counters, pages, the pieces of the entry with their digests, and the answer
+as JSON. Sealing, sending and storing are priced by the bytes of a commit, and are not in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from service.core.noise import Entropy
+from service.core.units import UNITS_PER_RHO
+from service.engine.memory import DatasetMemory
+from service.query.plan import Plan
+from service.workflows.model.ledger_entry import GENESIS, LedgerEntry
+from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head, Known
+from service.workflows.model.views import Guarantee, Principal
+from service.workflows.writer.batch import Batch, QueryRequest
+from service.workflows.writer.state import DatasetState
+
+_ANALYST: Final = Principal(
+    id=UUID(int=1), role="analyst", name="bench", dataset=None, individual=None, allowance_units=None
+)
+_ASKED_AT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def work(plan: Plan, memory: DatasetMemory, entropy: Entropy) -> None:
+    """Answer a plan in a batch of its own. Raises the refusal, if there is one."""
+    state = state_of(memory)
+    batch = Batch(transaction=_Uncommitted(memory.slots_used), state=state, entropy=entropy)
+    request = QueryRequest(analyst=_ANALYST, key="key", request_hash=b"", plan=plan, accepted_at=_ASKED_AT)
+    with state.tentative():
+        (outcome,) = batch.answer_all([request])
+    if isinstance(outcome, Exception):
+        raise outcome
+
+
+@lru_cache(maxsize=1)
+def state_of(memory: DatasetMemory) -> DatasetState:
+    """The writer's state of a dataset whose records do not change."""
+    state = DatasetState(_record(memory))
+    state.memory = memory
+    state.grown(memory.slots_used)
+    return state
+
+
+def _record(memory: DatasetMemory) -> DatasetRecord:
+    return DatasetRecord(
+        id=1,
+        name="bench",
+        guarantee=Guarantee(epsilon=None, delta=None),
+        budget_units=UNITS_PER_RHO,
+        limit_floor_units=UNITS_PER_RHO,
+        capacity=memory.slots_used,
+        rule="skip",
+        schema=memory.schema,
+        genesis=GENESIS,
+    )
+
+
+class _Uncommitted:
+    """A conditional append of which nothing is sent."""
+
+    def __init__(self, slots: int) -> None:
+        self.head = Head(
+            seq=0, hash=GENESIS, epoch=1, fence=1, data_version=1, slots=slots, worst_case_units=0, checkpoint_seq=0
+        )
+        self.known = Known(answers={}, reusable={}, worst_cases={})
+
+    def append(
+        self, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord], worst_cases: Mapping[UUID, int]
+    ) -> None:
+        """Drop the rows."""
+
+    def commit(self) -> None:
+        """Commit nothing."""

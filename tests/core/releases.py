@@ -1,0 +1,41 @@
+"""The individuals of a release as lists, whatever the form of its blocks."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.charge import charge_units
+from service.core.release import Release
+
+Integers = NDArray[np.int64]
+
+
+def touched_in(release: Release) -> Integers:
+    """The slots touched, (k,) increasing."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *(block.touched.slots() for block in release.blocks)])
+
+
+def charged_in(release: Release) -> Integers:
+    """The slots charged, (a,) increasing."""
+    slots = [block.touched.slots(block.active) for block in release.blocks]
+    return np.concatenate([np.empty(0, dtype=np.int64), *slots])
+
+
+def left_out_in(release: Release) -> Integers:
+    """The slots touched and not charged, increasing."""
+    return np.setdiff1d(touched_in(release), charged_in(release))
+
+
+def norms_squared_in(release: Release) -> Integers:
+    """The squared norm of each slot touched, (k,) grid steps."""
+    norms = [block.norms_squared[_marks(block.touched.marks, block.touched.size)] for block in release.blocks]
+    return np.concatenate([np.empty(0, dtype=np.int64), *norms]).astype(np.int64)
+
+
+def charges_in(release: Release, sigma_steps: float) -> Integers:
+    """The charge of each slot charged, (a,) units."""
+    norms = [block.norms_squared[block.active] for block in release.blocks]
+    return charge_units(np.concatenate([np.empty(0, dtype=np.int64), *norms]).astype(np.int64), sigma_steps)
+
+
+def _marks(marks: NDArray[np.bool_] | None, size: int) -> NDArray[np.bool_]:
+    return np.ones(size, dtype=np.bool_) if marks is None else marks

@@ -1,0 +1,167 @@
+"""Datasets in which a block says something: from nobody to everybody present, some exhausted, paused or erased.
+
+The records are those of the few people of `node_world`, given to many.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.contribution import Contributions
+from service.core.units import LIMIT_UNITS_MAX
+from service.engine.pages import PAGE_SLOTS
+from service.query.plan import Plan
+from service.testing.store import MemoryConditionalAppend, MemoryStore
+from service.testing.transaction import MemoryTransaction
+from service.workflows.model.analyst_views import StoredAnswer
+from service.workflows.model.ledger_entry import LedgerEntry
+from service.workflows.model.rows import DatasetRecord, Head
+from service.workflows.model.views import Principal
+from service.workflows.writer.batch import Batch, QueryRequest
+from service.workflows.writer.state import DatasetState
+from tests.contracts.stores import dataset
+from tests.core.injected import seeded
+from tests.laws.forms import Form, as_they_come
+from tests.laws.node_world import CAPACITY, SCHEMA, codes_of, crowd
+
+SLOTS = PAGE_SLOTS + 5003
+"""Three stretches of pieces, on two pages; the last of either is not full."""
+ANALYST = Principal(id=UUID(int=1), role="analyst", name="ana", dataset=None, individual=None, allowance_units=None)
+AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+LIMITS = (0, 1, 2, 3, 5, 8, 40)
+"""By slot, in thirds of the most that the queries may charge."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A dataset as it is stored, and the snapshot that every replica is loaded from."""
+
+    store: MemoryStore
+    record: DatasetRecord
+    snapshot: MemoryTransaction
+
+    @property
+    def head(self) -> Head:
+        """Where its ledger stands."""
+        return self.snapshot.head
+
+    def state(self, plans: Sequence[Plan], form: Form = as_they_come, *, without: int | None = None) -> "ReformedState":
+        """A replica's memory, with limits such that these plans exhaust some people and not others.
+
+        Some are paused and some are erased, `without` too.
+        """
+        state = ReformedState(self.record)
+        state.form = form
+        state.catch_up(self.snapshot)
+        slots = np.arange(state.accounts.size)
+        most = max(plan.worst_case_units for plan in plans)
+        thirds = np.array([min(part * most // 3, LIMIT_UNITS_MAX) for part in LIMITS])
+        state.accounts.set_limits(slice(None), thirds[slots * 13 % 17 % len(LIMITS)])
+        state.accounts.paused[slots * 5 % 23 == 3] = True
+        for slot in (*np.flatnonzero(state.memory.present)[3::9001].tolist(), *([] if without is None else [without])):
+            state.memory.erase(slot)
+        return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A batch that was answered: where the ledger stands after it, its entries, and what the analyst is sent."""
+
+    head: Head
+    entries: list[LedgerEntry]
+    bodies: list[bytes]
+
+    def bytes_of(self) -> dict[str, Any]:
+        """All that is written of the batch."""
+        return {
+            "bodies": self.bodies,
+            "values": [entry.values for entry in self.entries],
+            "hashes": [entry.hash for entry in self.entries],
+            "pieces": [[(piece.number, piece.content, piece.digest) for piece in each.pieces] for each in self.entries],
+            "digests": [(entry.pieces_digest, entry.private_digest) for entry in self.entries],
+            "counts": [(each.charged_count, each.left_out_count, each.charged_units) for each in self.entries],
+        }
+
+
+@cache
+def world(density: float) -> World:
+    """So large a part of all slots hold an individual."""
+    store = MemoryStore()
+    record = store.add_dataset(replace(dataset(), schema=SCHEMA, capacity=CAPACITY))
+    slots = np.flatnonzero(np.random.default_rng(5).random(SLOTS) < density)
+    who = slots * 7919 % 31 % len(crowd())
+    records = [record_ for record_, _ in crowd().values()]
+    visits = [rows for _, rows in crowd().values()]
+    owners = np.repeat(slots, [len(visits[each]) for each in who.tolist()])
+    starts = np.cumsum([0, *(len(rows) for rows in visits)])
+    rows = [np.arange(starts[each], starts[each + 1]) for each in range(len(visits))]
+    chosen = np.concatenate([np.empty(0, dtype=np.int64), *(rows[each] for each in who.tolist())])
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.add_individuals(slots, [f"p{slot}" for slot in slots.tolist()], np.zeros(slots.size, np.int64))
+        transaction.add_records("people", slots, _taken(codes_of("people", records), who))
+        all_visits = [row for rows_ in visits for row in rows_]
+        transaction.add_records("visits", owners, _taken(codes_of("visits", all_visits), chosen))
+        transaction.journal("rows", {}, slots=SLOTS)
+        transaction.commit()
+    return World(store=store, record=record, snapshot=MemoryTransaction(store, record.id, lock=False))
+
+
+def _taken(codes: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    return {name: column[rows] for name, column in codes.items()}
+
+
+class ReformedState(DatasetState):
+    """A replica's memory whose blocks come in another form."""
+
+    form: Form = staticmethod(as_they_come)
+
+    def contributions(self, plan: Plan) -> Iterator[Contributions]:
+        """The same individuals, vectors and norms."""
+        return self.form(super().contributions(plan))
+
+
+def ask(state: DatasetState, plans: Sequence[Plan], head: Head, *, words: int = 3) -> Asked:
+    """One batch of fresh queries at `head`, not committed; the noise is the same for the same words."""
+    appended = MemoryConditionalAppend(MemoryStore(), state.record.id, head, asked=())
+    batch = Batch(transaction=appended, state=state, entropy=seeded(words))
+    requests = [
+        QueryRequest(
+            analyst=ANALYST,
+            key=f"{words} {number}",
+            request_hash=bytes(32),
+            plan=replace(plan, reuse=False),
+            accepted_at=AT,
+            version=state.record.version,
+        )
+        for number, plan in enumerate(plans)
+    ]
+    bodies = [bytes(outcome.body) for outcome in batch.answer_all(requests) if isinstance(outcome, StoredAnswer)]
+    assert len(bodies) == len(plans)
+    return Asked(head=appended.head, entries=batch.entries, bodies=bodies)
+
+
+def told(state: DatasetState) -> dict[str, Any]:
+    """All that a replica's memory says about accounts, counters and pages, as bytes where it is long."""
+    written, accounts, counters = state.checkpoint(), state.accounts, state.memory.counters
+    columns = {
+        "limits": accounts.limits,
+        "room": accounts.room,
+        "paused": accounts.paused,
+        "charged": counters.charged,
+        "left out": counters.left_out,
+    }
+    pages = {
+        number: [each.tobytes() for each in (totals.spent, totals.charged, totals.left_out)]
+        for number, totals in written.pages.items()
+    }
+    return {name: column.tobytes() for name, column in columns.items()} | {
+        "pages": pages,
+        "checkpoint": (written.since, written.seq, written.hash),
+        "position": state.position,
+    }
