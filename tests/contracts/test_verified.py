@@ -75,8 +75,8 @@ def test_sizes_are_listed_newest_first(store: Store, record: DatasetRecord) -> N
 def test_pieces_count_wherever_they_are_kept(store: Store, record: DatasetRecord) -> None:
     """One piece in the row, or several in the table of pieces: the size covers at least their content."""
     with store.transaction(record.id, lock=True) as transaction:
-        for people in (3, 20_000):
-            dense = second_entry(transaction.head, dict.fromkeys(range(people), 7), slots=20_000)
+        for people in (3, 40_000):
+            dense = second_entry(transaction.head, dict.fromkeys(range(people), 7), slots=40_000)
             transaction.append([dense], [], {})
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:
