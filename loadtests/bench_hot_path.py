@@ -29,7 +29,7 @@ import psycopg
 from numpy.typing import NDArray
 
 from loadtests.load import Target, load
-from loadtests.rig import Rig, count_query, people, processor_seconds, register_million, serving, throw_away_home
+from loadtests.rig import Rig, count_query, people, processor_seconds, register_people, serving, throw_away_home
 from service.embedded import attach_postgres
 
 ROUNDS = 5
@@ -60,7 +60,7 @@ def run() -> dict[str, float]:
     """The figures of all servers at each number of connections, the dense query's, and the ratios to the bare one's."""
     figures: dict[str, float] = {}
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
-        register_million(rig)
+        register_people(rig)
         database_url = str(attach_postgres(home))
         with bare(database_url) as bare_server, bare(database_url, str(home / "floor")) as floor_server:
             servers = {"ours": ours(rig), "bare": bare_server, "floor": floor_server}

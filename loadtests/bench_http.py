@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import httpx
 
-from loadtests.rig import TWO_COLUMNS, Rig, count_query, register_million, serving, throw_away_home
+from loadtests.rig import TWO_COLUMNS, Rig, count_query, register_people, serving, throw_away_home
 
 ROUNDS = 30
 
@@ -20,7 +20,7 @@ def run() -> dict[str, float]:
     """Median milliseconds of each, and the seconds that the upload took."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
         started = time.perf_counter()
-        register_million(rig)
+        register_people(rig)
         upload_s = time.perf_counter() - started
         calls: dict[str, Callable[[int], httpx.Response]] = {
             "livez_ms": lambda _: rig.analyst.get("/livez"),

@@ -21,7 +21,7 @@ import httpx
 
 from loadtests.bench_hot_path import bare, ours, sparse
 from loadtests.load import Target, load
-from loadtests.rig import Rig, client, count_query, register_million, serving, throw_away_home
+from loadtests.rig import Rig, client, count_query, register_people, serving, throw_away_home
 from service.embedded import attach_postgres
 
 QUERIES = 10_000
@@ -38,7 +38,7 @@ Call = Callable[[], httpx.Response]
 def run() -> dict[str, float]:
     """Milliseconds of each read: medians, and the slowest in twenty while queries are asked."""
     with throw_away_home() as home, serving(home, environment={"SPARING_RELEASE_SLOT_MS": "0"}) as rig:
-        register_million(rig)
+        register_people(rig)
         asked = fill(rig)
         figures = {"queries": float(asked), **summaries(rig)}
         with bare(str(attach_postgres(home))) as bare_server, readers(rig) as individuals:

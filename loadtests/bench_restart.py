@@ -22,7 +22,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from loadtests.rig import PEOPLE, client, count_query, processor_seconds, register_million, serving, throw_away_home
+from loadtests.rig import PEOPLE, client, count_query, processor_seconds, register_people, serving, throw_away_home
 from service.embedded import attach_postgres
 
 ROUNDS = 5
@@ -59,7 +59,7 @@ def run() -> dict[str, float]:
     figures: dict[str, float] = {}
     with throw_away_home() as home:
         with serving(home, environment=SWITCHES) as rig:
-            register_million(rig)
+            register_people(rig)
             key = rig.analyst.headers["Authorization"].removeprefix("Bearer ")
             for number, query in enumerate(QUERIES.values()):
                 ask(rig.analyst, query, f"size-{number}")

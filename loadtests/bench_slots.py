@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadtests.bench_hot_path import measured, ours, sparse
-from loadtests.rig import DATASET, Rig, arrow_bytes, people, serving, throw_away_home
+from loadtests.rig import Rig, register_people, serving, throw_away_home
 
 PEOPLE = (100_000, 1_000_000)
 CONNECTIONS = 64
@@ -85,7 +85,7 @@ def side(stack: ExitStack, name: str, checkout: Path | None, capacity: int, spee
     if speed is not None:
         shutil.copy(speed, home / "speed.json")
     rig = stack.enter_context(serving(home, checkout=checkout))
-    register(rig, capacity)
+    register_people(rig, capacity)
     for number in range(10):
         ask_ms(rig, number)
     measured(ours(rig), CONNECTIONS)
@@ -97,16 +97,6 @@ def compare(sides: Sequence[Side], rounds: int) -> None:
     for number in range(rounds):
         for each in sides if number % 2 else reversed(sides):
             each.measure()
-
-
-def register(rig: Rig, capacity: int) -> None:
-    """Register a dataset and fill it to its capacity."""
-    rig.curator.post("/v1/datasets", json={**DATASET, "capacity": capacity}).raise_for_status()
-    rig.curator.post(
-        "/v1/datasets/million/tables/people/rows",
-        content=arrow_bytes(people(capacity)),
-        headers={"Content-Type": "application/vnd.apache.arrow.stream"},
-    ).raise_for_status()
 
 
 def ask_ms(rig: Rig, number: int) -> float:

@@ -114,14 +114,16 @@ def client(url: str, key: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=300, trust_env=False)
 
 
-def register_million(rig: Rig) -> None:
-    """The dataset, uploaded as one Arrow stream."""
-    rig.curator.post("/v1/datasets", json=DATASET).raise_for_status()
-    rig.curator.post(
-        "/v1/datasets/million/tables/people/rows",
-        content=arrow_bytes(people()),
-        headers={"Content-Type": "application/vnd.apache.arrow.stream"},
-    ).raise_for_status()
+def register_people(rig: Rig, count: int = PEOPLE) -> None:
+    """The dataset at this capacity, filled by Arrow streams of a million rows."""
+    rig.curator.post("/v1/datasets", json={**DATASET, "capacity": count}).raise_for_status()
+    everybody = people(count)
+    for first in range(0, count, PEOPLE):
+        rig.curator.post(
+            "/v1/datasets/million/tables/people/rows",
+            content=arrow_bytes(everybody.slice(first, PEOPLE)),
+            headers={"Content-Type": "application/vnd.apache.arrow.stream"},
+        ).raise_for_status()
 
 
 def count_query(**more: object) -> dict[str, Any]:

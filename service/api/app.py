@@ -13,10 +13,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
-from starlette.routing import Route
 
 from service.api.forwarding.middleware import Forwarding
 from service.api.middleware.chaos import ChaosMiddleware
@@ -24,7 +23,7 @@ from service.api.middleware.drain import DrainState
 from service.api.middleware.fast_path import FastPath, FastRoute
 from service.api.middleware.release_clock import ReleaseClock, system_clock
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, HeldRoutes, ReleaseSlots
+from service.api.middleware.release_slots import Deadline, ReleaseSlots
 from service.api.middleware.request_context import RequestContext
 from service.api.middleware.request_limits import Incidents, RequestLimits
 from service.api.openapi import REFUSED, describe
@@ -135,27 +134,9 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
     ]
 
 
-HELD_NS = 10_000_000
-"""How long a response to an analyst is held for which no slots were reserved."""
-
-OWN_HELD_NS = 50_000_000
-"""A read or an act of an individual or auditor leaves after so long a time. It is in no analyst's schedule."""
-
-
 def _held(options: HttpOptions) -> list[Middleware]:
-    """Release slots on every path of an analyst, an individual or an auditor."""
+    """Release slots, unless they are switched off."""
     if options.slots is None:
         return []
-    analysts = HeldRoutes(paths=_paths(analyst.router, session.router), held_ns=HELD_NS)
-    shared = HeldRoutes(paths=_paths(datasets.router), held_ns=HELD_NS, but={"PATCH", "DELETE"})
-    others = HeldRoutes(paths=_paths(individual.router, auditor.router), held_ns=OWN_HELD_NS)
     clock = options.clock or system_clock()
-    return [
-        Middleware(
-            ReleaseSlots, slots=options.slots, clock=clock, held=[analysts, shared, others], telemetry=options.telemetry
-        )
-    ]
-
-
-def _paths(*routers: APIRouter) -> list[re.Pattern[str]]:
-    return [route.path_regex for router in routers for route in router.routes if isinstance(route, Route)]
+    return [Middleware(ReleaseSlots, slots=options.slots, clock=clock, telemetry=options.telemetry)]

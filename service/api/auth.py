@@ -7,7 +7,7 @@ needs, which the interface's public document says too; another's dataset is answ
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
@@ -17,11 +17,14 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.credentials import Credential, credential_of
 from service.api.problems import unauthorized
-from service.api.read_slots import turn_of
+from service.api.read_slots import free_turn_of, turn_of
 from service.failpoints import reach
 from service.workflows.model.errors import NotFound, RoleRequired
 from service.workflows.model.views import Principal, Role
 from service.workflows.replica import Replica
+
+OWN_ROLES: Final = ("individual", "auditor")
+"""The roles whose reads are in no analyst's schedule and begin in free slots; their acts wait for one by themselves."""
 
 _declared = HTTPBearer(auto_error=False, scheme_name="api_key", description="The API key, shown once when it was made.")
 
@@ -142,6 +145,8 @@ class GuardedRoute(APIRoute):
             request.state.principal = caller = await authenticate(request, guard)
             if is_read and caller.role == "analyst":
                 await turn_of(request, caller, current_replica(request).admission)
+            elif request.method == "GET" and caller.role in OWN_ROLES:
+                await free_turn_of(request, caller, current_replica(request).admission)
             return await handle(request)
 
         return guarded

@@ -1,20 +1,20 @@
-"""Reads of analysts in the schedule: like a query, a read begins in its slots and leaves when they end.
+"""Reads and the schedule: an analyst's has slots like a query, an individual's or auditor's begins in a free slot.
 
-Otherwise an analyst could make queries late by many cheap reads, and could feel in a read's own duration what the
-server is working on.
+Reads without slots would let an analyst make queries late by many cheap ones, and would let every caller feel in the
+duration of a read how long a query is worked on. A read in a free slot moves no analyst's slot.
 """
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service.api.middleware.release_slots import declare_public_work
+from service.api.middleware.release_slots import declare_begun, declare_public_work
 from service.api.pagination import LIMIT_DEFAULT
-from service.workflows.admission.admission import Admission, Ticket
-from service.workflows.admission.schedule import Reservation
+from service.workflows.admission.admission import Admission
+from service.workflows.admission.schedule import Reservation, ScheduleFull
 from service.workflows.model.errors import Busy
 from service.workflows.model.views import Principal
 
@@ -32,8 +32,28 @@ async def turn_of(request: Request, caller: Principal, admission: Admission) -> 
     turn = _Turn(asyncio.get_running_loop())
     ticket = admission.admit(caller.id, cost, turn)
     declare_public_work(request.scope, ticket)
-    if admission.scheduler is not None and not await turn.has_come(request, ticket):
+    if admission.scheduler is not None and not await turn.has_come(request):
+        ticket.cancel()
         raise ClientDisconnect
+
+
+async def free_turn_of(request: Request, caller: Principal, admission: Admission) -> None:
+    """Wait for a slot in which no query works; the response is held from its beginning on.
+
+    Raises Busy, ClientDisconnect.
+    """
+    scheduler, turn = admission.scheduler, _Turn(asyncio.get_running_loop())
+    if scheduler is None:
+        return
+    begin = turn.begin_free
+    try:
+        scheduler.when_free(begin, caller.id)
+    except ScheduleFull as full:
+        raise Busy(full.retry_after_s) from None
+    if not await turn.has_come(request):
+        scheduler.forget(begin)
+        raise ClientDisconnect
+    declare_begun(request.scope, turn.begins_ns)
 
 
 class _Turn:
@@ -41,26 +61,32 @@ class _Turn:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._come: asyncio.Future[bool] = loop.create_future()
+        self._come: asyncio.Future[None] = loop.create_future()
+        self.begins_ns = 0
 
-    def begin(self, reservation: Reservation) -> None:  # noqa: ARG002 - the schedule's port
-        """Wake it."""
+    def begin(self, reservation: Reservation) -> None:
+        """Wake it in its reservation."""
+        self.begin_free(reservation.begins_ns)
+
+    def begin_free(self, begins_ns: int) -> None:
+        """Wake it in a free slot."""
+        self.begins_ns = begins_ns
         self._tell(None)
 
     def refuse(self) -> None:
         """Wake it with Busy."""
         self._tell(Busy())
 
-    async def has_come(self, request: Request, ticket: Ticket) -> bool:
+    async def has_come(self, request: Request) -> bool:
         """Wait; False when the client has gone before. Raises Busy."""
         gone = asyncio.ensure_future(disconnected(request))
-        either: list[asyncio.Future[Any]] = [self._come, gone]
+        either: list[asyncio.Future[None]] = [self._come, gone]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not self._come.done():
-                ticket.cancel()
                 return False
-            return await self._come
+            await self._come
+            return True
         finally:
             gone.cancel()
 
@@ -72,7 +98,7 @@ class _Turn:
         if self._come.done():
             return
         if refusal is None:
-            self._come.set_result(True)
+            self._come.set_result(None)
         else:
             self._come.set_exception(refusal)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from service.api.middleware.release_clock import ReleaseClock
 from service.query.cost import PublicCost
 from service.workflows.admission.schedule import SlotRequest
-from service.workflows.admission.scheduler import Committing, Dispatcher, Job
+from service.workflows.admission.scheduler import Act, Committing, Dispatcher, Job
 from service.workflows.admission.slot_rules import SlotRules
 
 
@@ -58,8 +58,8 @@ class PassingDispatcher(Dispatcher):
         self._pass()
         return request
 
-    def when_free(self, act: Callable[[], None]) -> None:
-        super().when_free(act)
+    def when_free(self, act: Act, principal: Hashable = None) -> None:
+        super().when_free(act, principal)
         self._pass()
 
     def _pass(self) -> None:

@@ -22,10 +22,12 @@ SLOT = 10 * MS
 class Client:
     """One request on a connection that sends its body in pieces and may go away."""
 
-    def __init__(self, world: World, method: str, path: str, *, query: str = "", key: str = "k") -> None:
+    def __init__(
+        self, world: World, method: str, path: str, *, query: str = "", key: str = "k", role: str = "analyst"
+    ) -> None:
         self.sent: list[Message] = []
         self.inbox: asyncio.Queue[Message] = asyncio.Queue()
-        headers = [(b"authorization", f"Bearer {world.keys['analyst']}".encode()), (b"idempotency-key", key.encode())]
+        headers = [(b"authorization", f"Bearer {world.keys[role]}".encode()), (b"idempotency-key", key.encode())]
         scope = {
             "type": "http",
             "http_version": "1.1",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.workflows.admission.admission import Admission
-from service.workflows.admission.scheduler import START_NS
+from service.workflows.admission.scheduler import ACTS_WAITING_MAX, START_NS
 from tests.api.slotted import MS, SLOT, Client, Slotted, eventually, settled
 from tests.api.world import COUNT, build_world
 
@@ -143,8 +143,69 @@ async def test_at_the_end_a_waiting_read_is_busy(slotted: Slotted) -> None:
     assert (client.status, late.status) == (429, 503)
 
 
-async def test_others_reads_have_no_turn(slotted: Slotted) -> None:
-    """An individual, an auditor and a curator are in no analyst's schedule."""
+OWN_READS = [
+    ("individual", "/v1/me/budgets"),
+    ("individual", "/v1/me/receipts"),
+    ("individual", "/v1/me/record/care"),
+    ("individual", "/v1/me/erasure/care"),
+    ("auditor", "/v1/datasets/care/ledger"),
+]
+
+
+@pytest.mark.parametrize(("role", "path"), OWN_READS)
+async def test_a_read_of_an_individual_or_auditor_begins_in_a_free_slot(slotted: Slotted, role: str, path: str) -> None:
+    """An analyst's read has two slots: the other begins after them, and is held from there on. It moves no slot."""
+    analysts = Client(slotted.world, "GET", "/v1/queries")
+    analysts.body()
+    await slotted.arrived(1)
+    await slotted.at(10.5)
+    client = Client(slotted.world, "GET", path, role=role)
+    client.body()
+    await settled()
+    await slotted.at(19.999)
+    assert client.sent == []
+    assert len(slotted.dispatcher._acts) == 1
+    await slotted.at(20)
+    await analysts.task
+    await slotted.at(20 + START_NS / MS)
+    assert len(slotted.dispatcher._acts) == 0
+    await slotted.at(69.999)
+    assert client.sent == []
+    await slotted.at(70)
+    await client.task
+    assert client.status == 200
+    assert slotted.events == ["arrived", "begun"]
+
+
+async def test_an_individual_who_goes_before_the_free_slot_is_forgotten(slotted: Slotted) -> None:
+    """Nothing is read, and nothing is sent."""
+    client = Client(slotted.world, "GET", "/v1/me/budgets", role="individual")
+    client.body()
+    await eventually(lambda: len(slotted.dispatcher._acts) == 1)
+    client.go()
+    await client.task
+    assert (client.sent, len(slotted.dispatcher._acts)) == ([], 0)
+
+
+async def test_an_individual_with_too_many_reads_is_busy(slotted: Slotted) -> None:
+    """429, for the one that sends them."""
+    crowd = [Client(slotted.world, "GET", "/v1/me/budgets", role="individual") for _ in range(ACTS_WAITING_MAX // 2)]
+    for client in crowd:
+        client.body()
+    await eventually(lambda: len(slotted.dispatcher._acts) == len(crowd))
+    refused = Client(slotted.world, "GET", "/v1/me/budgets", role="individual")
+    refused.body()
+    await settled()
+    await slotted.at(60)
+    await refused.task
+    assert (refused.status, refused.document["type"]) == (429, "urn:sparing:problem:busy")
+    for client in crowd:
+        client.go()
+    await asyncio.gather(*(client.task for client in crowd))
+
+
+async def test_a_curators_reads_have_no_turn(slotted: Slotted) -> None:
+    """They are in no schedule, and are not held."""
     for role, path in (("curator", "/v1/principals"), ("curator", "/v1/datasets/care")):
         response = asyncio.ensure_future(slotted.world.call(role, "GET", path))
         await settled()

@@ -7,8 +7,7 @@ a replay and an incident pass here alike.
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,6 +18,7 @@ from service.api.middleware.shared_timeout import SharedTimeout
 from service.api.problems import request_id_of, response_of
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.errors import Unavailable
+from service.workflows.model.views import Principal
 from service.workflows.ports.telemetry import Telemetry
 
 log = logging.getLogger("sparing.slots")
@@ -39,32 +39,40 @@ def tickets_of(scope: Scope) -> Sequence[Ticket]:
     return tickets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRoutes:
-    """Paths whose responses are held, and for how long where nothing was reserved.
+def declare_begun(scope: Scope, begun_ns: int) -> None:
+    """State when work on the request began in a free slot: its response is held from then on."""
+    scope["state"]["begun_ns"] = begun_ns
 
-    Requests with the methods `but` are curators' own, and are not held.
-    """
 
-    paths: Sequence[re.Pattern[str]]
-    held_ns: int
-    but: Collection[str] = ()
+HELD_NS: Final = 10_000_000
+"""How long a response is held for which no slots were reserved: an analyst's, a stranger's, a probe's."""
+
+OWN_HELD_NS: Final = 50_000_000
+"""The same for a read or an act of an individual or an auditor, which is in no analyst's schedule."""
+
+
+def _held_ns(scope: Scope) -> int | None:
+    """How long the response is held unless it has a reservation; None for a curator's, which is not held."""
+    principal: Principal | None = scope["state"].get("principal")
+    if principal is None or principal.role == "analyst":
+        return HELD_NS
+    return None if principal.role == "curator" else OWN_HELD_NS
 
 
 class ReleaseSlots:
-    """Holds every response of the given paths until its instant (`service.api.middleware.release_schedule`)."""
+    """Holds every response but a curator's until its instant (`service.api.middleware.release_schedule`).
 
-    def __init__(
-        self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, held: Sequence[HeldRoutes], telemetry: Telemetry
-    ) -> None:
+    Also those that need no key: while a query is worked on, the least page takes longer.
+    """
+
+    def __init__(self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, telemetry: Telemetry) -> None:
         self.app = app
-        self.slots, self.clock, self.held, self.telemetry = slots, clock, held, telemetry
+        self.slots, self.clock, self.telemetry = slots, clock, telemetry
         self._window_ns, self._window_late = -WINDOW_NS, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Note when the request came, and let the response begin when it is due."""
-        held_ns = self._held_ns(scope)
-        if held_ns is None:
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         arrived_ns = whole_ns = self.clock.now_ns()
@@ -77,21 +85,14 @@ class ReleaseSlots:
             return message
 
         async def send_at_instant(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            held_ns = _held_ns(scope) if message["type"] == "http.response.start" else None
+            if held_ns is not None:
                 reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
-                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(whole_ns, held_ns)))
+                begun_ns = max(whole_ns, scope["state"].get("begun_ns", 0))
+                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(begun_ns, held_ns)))
             await send(message)
 
         await self.app(scope, receive_timed, send_at_instant)
-
-    def _held_ns(self, scope: Scope) -> int | None:
-        """How long the response is held unless it has a reservation; None where it is not held."""
-        if scope["type"] != "http":
-            return None
-        for held in self.held:
-            if scope["method"] not in held.but and any(path.fullmatch(scope["path"]) for path in held.paths):
-                return held.held_ns
-        return None
 
     def _count_late(self, now_ns: int) -> None:
         """Log that many responses are late, once in each window."""

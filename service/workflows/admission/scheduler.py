@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.query.cost import PublicCost, Speed
-from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, SlotRequest
+from service.workflows.admission.fair_queue import FairQueue
+from service.workflows.admission.schedule import Begun, Progress, Reservation, Schedule, ScheduleFull, SlotRequest
 from service.workflows.admission.slot_rules import SlotRules
 from service.workflows.model.errors import Unavailable
 
@@ -28,6 +29,9 @@ RESERVE_PERCENT: Final = 6
 
 ACT_EVERY_NS: Final = 10_000_000
 """At most one act begins in so long a time, so that acts do not queue up before a reservation."""
+
+ACTS_WAITING_MAX: Final = 256
+"""More acts of principals than this are not kept: they begin in `ACT_EVERY_NS` each at best."""
 
 _FREE_PART: Final = 2
 """An act begins in a free slot only while less than this part of it is over, or less than twice `START_NS`."""
@@ -47,6 +51,10 @@ def slot_rules(slot_ns: int, speed: Speed) -> SlotRules:
         reserve_percent=RESERVE_PERCENT,
         free_ns=START_NS + commit_ns + MARGIN_NS,
     )
+
+
+Act = Callable[[int], None]
+"""Short work that has no reservation; it is told the beginning of its slot."""
 
 
 class Job(Protocol):
@@ -90,7 +98,7 @@ class Dispatcher:
         self.rules, self.deadline_ns = rules, deadline_ns
         self._schedule, self._now_ns, self._observe = Schedule(rules), now_ns, observe
         self._due: deque[Begun] = deque()  # composed at the beginning of their slots, to begin `START_NS` later
-        self._acts: deque[Callable[[], None]] = deque()
+        self._acts: FairQueue[tuple[Hashable, Act]] = FairQueue()
         self._act_after_ns = 0  # no act begins before, since one has begun
         self._is_open = True
         self._changed = threading.Condition(threading.Lock())
@@ -137,17 +145,23 @@ class Dispatcher:
                     return _own(request).job
             return None
 
-    def when_free(self, act: Callable[[], None]) -> None:
-        """Call `act` at the beginning of a slot in which no request works; at once after `close`.
+    def when_free(self, act: Act, principal: Hashable = None) -> None:
+        """Call `act` with the beginning of a slot in which no request works; at once after `close`.
 
-        One act begins in `ACT_EVERY_NS`.
+        One act begins in `ACT_EVERY_NS`, and principals take turns. Raises ScheduleFull where many of a principal wait.
         """
         with self._changed:
             if self._is_open:
-                self._acts.append(act)
+                self._refuse_crowd(principal)
+                self._acts.put(principal, 1, (principal, act))
                 self._changed.notify()
                 return
-        act()
+        act(self._now_ns())
+
+    def forget(self, act: Act) -> None:
+        """An act is no longer wanted; nothing happens if it has begun."""
+        with self._changed:
+            self._acts.remove(lambda waiting: waiting[1] is act)
 
     def step(self) -> int | None:
         """Begin what is due; the next instant at which something may begin, None while nothing waits."""
@@ -162,8 +176,8 @@ class Dispatcher:
             self._refuse(self._schedule.drain())
             while self._due:
                 self._begin(self._due.popleft())
-            while self._acts:
-                self._acts.popleft()()
+            while len(self._acts) > 0:
+                self._acts.take()[1](self._now_ns())
 
     def _step(self) -> int | None:
         now_ns = self._advance()
@@ -185,7 +199,7 @@ class Dispatcher:
         if self._due:
             return self._due[0].reservation.begins_ns + START_NS
         next_ns = self._schedule.next_ns()
-        if self._acts:
+        if len(self._acts) > 0:
             free_ns = max(self._slot_at(now_ns) + self.rules.slot_ns, self._schedule.ended_ns, self._act_after_ns)
             next_ns = free_ns if next_ns is None else min(next_ns, free_ns)
         return None if next_ns is None else next_ns + START_NS
@@ -212,9 +226,16 @@ class Dispatcher:
     def _begin_act(self, now_ns: int) -> None:
         slot_ns = self._slot_at(now_ns)
         is_early = now_ns - slot_ns < max(self.rules.slot_ns // _FREE_PART, 2 * START_NS)
-        if self._acts and is_early and slot_ns >= max(self._schedule.ended_ns, self._act_after_ns):
+        is_free = slot_ns >= max(self._schedule.ended_ns, self._act_after_ns)
+        if len(self._acts) > 0 and is_early and is_free:
             self._act_after_ns = slot_ns + -(-ACT_EVERY_NS // self.rules.slot_ns) * self.rules.slot_ns
-            self._acts.popleft()()
+            self._acts.take()[1](slot_ns)
+
+    def _refuse_crowd(self, principal: Hashable) -> None:
+        """A principal may have as many acts waiting as are left for others; the server's own are not counted."""
+        own = sum(owner == principal for owner, _ in self._acts)
+        if principal is not None and len(self._acts) + own >= ACTS_WAITING_MAX:
+            raise ScheduleFull(1)
 
     def _slot_at(self, now_ns: int) -> int:
         """The beginning of the slot in which work may begin now."""

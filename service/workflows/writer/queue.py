@@ -54,8 +54,8 @@ class _Job:
 
 
 _Item = Submission | _Reserved | _Job | None
-WhenFree = Callable[[Callable[[], None]], None]
-"""Calls what it is given at a time at which no query is worked on."""
+WhenFree = Callable[[Callable[[int], None]], None]
+"""Calls what it is given at a time at which no query is worked on, with the beginning of that slot."""
 
 
 class WriterQueue:
@@ -205,7 +205,7 @@ class WriterQueue:
         elif is_due and not self._is_copy_waiting and self._when_free is not None:
             self._is_copy_waiting = True
             copying = _Job(self._copy_checkpoint_if_idle)
-            self._when_free(partial(self._enqueue_or_fail, copying, Future()))
+            self._when_free(lambda _: self._enqueue_or_fail(copying, Future()))
         if is_last:
             self.checkpoints.end()
 
@@ -240,7 +240,7 @@ class WriterQueue:
         if self._when_free is None:
             self._enqueue(job)
         else:
-            self._when_free(partial(self._enqueue_or_fail, job, future))
+            self._when_free(lambda _: self._enqueue_or_fail(job, future))
         return future
 
     def _enqueue_or_fail(self, job: _Job, future: Future[Any]) -> None:

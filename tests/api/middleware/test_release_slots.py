@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -12,18 +12,18 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import Deadline, HeldRoutes, ReleaseSlots, declare_public_work
+from service.api.middleware.release_slots import Deadline, ReleaseSlots, declare_begun, declare_public_work
 from service.api.middleware.request_limits import Incidents
 from service.query.cost import PublicCost
 from service.workflows.admission.admission import Ticket
 from service.workflows.admission.memory_bound import MemoryBound
 from service.workflows.admission.slot_rules import SlotRules
+from service.workflows.model.views import Principal, Role
 from service.workflows.ports.telemetry import NullTelemetry
 from tests.api.clocks import FakeTime, PassingDispatcher
 from tests.api.receiving import received
 
 MS = 1_000_000
-EVERY = [HeldRoutes(paths=[re.compile("/.*")], held_ns=10 * MS)]
 RULES = SlotRules(slot_ns=10 * MS, commit_ns=4 * MS, margin_ns=MS)
 
 
@@ -40,20 +40,33 @@ class Counted(NullTelemetry):
 class Stage:
     """An application behind slots of 10 ms, on a time that passes when a task waits.
 
-    It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`.
+    It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`: to a caller
+    with `role`, if any. Its work is said to have begun `begun_ms` after the request came, if that is given.
     """
 
     def __init__(
-        self, *steps_ms: float, cost_ms: float | None = None, status: int = 200, held: Sequence[HeldRoutes] = EVERY
+        self,
+        *steps_ms: float,
+        cost_ms: float | None = None,
+        status: int = 200,
+        role: Role | None = None,
+        begun_ms: int | None = None,
     ) -> None:
         self.time, self.telemetry = FakeTime(passing=True), Counted()
         self.steps_ms, self.cost_ms, self.status = steps_ms, cost_ms, status
+        self.role, self.begun_ms = role, begun_ms
         clock, slots = self.time.clock(), Slots(length_ns=10 * MS)
-        self.app = received(ReleaseSlots(self.work, slots=slots, clock=clock, held=held, telemetry=self.telemetry))
+        self.app = received(ReleaseSlots(self.work, slots=slots, clock=clock, telemetry=self.telemetry))
 
     async def work(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take the whole request, the slots and the time."""
         body = await Request(scope, receive).body()
+        if self.role is not None:
+            scope["state"]["principal"] = Principal(
+                id=uuid4(), role=self.role, name="p", dataset=None, individual=None, allowance_units=None
+            )
+        if self.begun_ms is not None:
+            declare_begun(scope, self.time.ns + self.begun_ms * MS)
         if self.cost_ms is not None:
             declare_public_work(scope, self._reserved(self.cost_ms))
         for step_ms in self.steps_ms:
@@ -147,26 +160,22 @@ class TestReleaseSlots:
         assert await stage.left_after_ms(content=slowly()) == 40  # whole at 27, ready at 31
         assert stage.telemetry.overruns == 0
 
-    async def test_each_path_has_its_own_delay_and_others_are_not_held(self) -> None:
-        """An analyst's, an individual's, and an operator's."""
-        held = [
-            HeldRoutes(paths=[re.compile("/queries")], held_ns=10 * MS),
-            HeldRoutes(paths=[re.compile("/me"), re.compile("/ledger")], held_ns=50 * MS),
-        ]
-        lefts = {
-            path: await Stage(3, held=held).left_after_ms(path) for path in ("/queries", "/me", "/ledger", "/livez")
-        }
-        assert lefts == {"/queries": 10, "/me": 50, "/ledger": 50, "/livez": 3}
+    async def test_every_response_but_a_curators_is_held(self) -> None:
+        """Also one that needs no key: while a query is worked on, the least page takes longer."""
+        roles: list[Role | None] = [None, "analyst", "individual", "auditor", "curator"]
+        assert [await Stage(3, role=role).left_after_ms() for role in roles] == [10, 10, 50, 50, 3]
+
+    async def test_a_read_that_began_in_a_free_slot_is_held_from_then_on(self) -> None:
+        """Its wait for the slot is public, and no overrun."""
+        stage = Stage(72, role="individual", begun_ms=70)
+        assert await stage.left_after_ms() == 120
+        assert stage.telemetry.overruns == 0
 
     async def test_nothing_is_sent_before_the_instant(self) -> None:
         """Not even the status line; once it is out, the body follows at once."""
         time, sent = FakeTime(), list[tuple[str, int]]()
         layer = ReleaseSlots(
-            PlainTextResponse("done"),
-            slots=Slots(length_ns=10 * MS),
-            clock=time.clock(),
-            held=EVERY,
-            telemetry=NullTelemetry(),
+            PlainTextResponse("done"), slots=Slots(length_ns=10 * MS), clock=time.clock(), telemetry=NullTelemetry()
         )
 
         async def send(message: Message) -> None:
@@ -191,9 +200,7 @@ class TestReleaseSlots:
         async def inner(scope: Scope, receive: Receive, send: Send) -> None:
             seen.append(scope["type"])
 
-        held = ReleaseSlots(
-            inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), held=EVERY, telemetry=NullTelemetry()
-        )
+        held = ReleaseSlots(inner, slots=Slots(length_ns=1), clock=FakeTime().clock(), telemetry=NullTelemetry())
         for layer in (held, Deadline(inner, deadline_s=1, exempt=[])):
             await layer({"type": "lifespan"}, _nothing, _nowhere)
         assert seen == ["lifespan"] * 2
@@ -288,7 +295,7 @@ class TestDeadline:
         slow, time, sent = Slow(), FakeTime(), list[Message]()
         deadline = Deadline(slow, deadline_s=0.001, exempt=[])
         slots = Slots(length_ns=10 * MS)
-        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), held=EVERY, telemetry=NullTelemetry())
+        held = ReleaseSlots(deadline, slots=slots, clock=time.clock(), telemetry=NullTelemetry())
 
         async def send(message: Message) -> None:
             sent.append(message)

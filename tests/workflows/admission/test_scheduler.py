@@ -15,6 +15,7 @@ from service.query.cost import PublicCost, Speed
 from service.workflows.admission.schedule import Reservation, ScheduleFull, SlotRequest
 from service.workflows.admission.scheduler import (
     ACT_EVERY_NS,
+    ACTS_WAITING_MAX,
     MARGIN_NS,
     RESERVE_PERCENT,
     START_NS,
@@ -94,7 +95,7 @@ class Clock:
 
     def act(self) -> None:
         """Submit an act that wants a free slot; its slot is noted when it begins."""
-        self.dispatcher.when_free(lambda: self.acts.append(self.now_ns))
+        self.dispatcher.when_free(lambda _: self.acts.append(self.now_ns))
 
 
 @pytest.fixture
@@ -291,6 +292,43 @@ class TestActs:
         assert not {now_ns // SLOT * SLOT for now_ns in clock.acts} & reserved
         assert clock.acts[1] < (1 + 2 * 31) * SLOT
 
+    def test_an_act_is_told_the_beginning_of_its_slot(self, clock: Clock) -> None:
+        """However late in it the act begins."""
+        told: list[int] = []
+        clock.dispatcher.when_free(told.append)
+        clock.at(SLOT + 3 * MS)
+        assert told == [SLOT]
+
+    def test_acts_of_several_principals_take_turns(self, clock: Clock) -> None:
+        """One principal's crowd does not keep others waiting; the server's own acts have turns of their own."""
+        begun: list[str] = []
+        for principal in ("ida", "ida", "ida", "ivo", None):
+            clock.dispatcher.when_free(lambda _, name=principal: begun.append(str(name)), principal)
+        for now_ns in range(0, 6 * SLOT, MS // 2):
+            clock.at(now_ns)
+        assert begun == ["ida", "ivo", "None", "ida", "ida"]
+
+    def test_a_principal_with_half_of_the_places_is_refused(self, clock: Clock) -> None:
+        """Another is not, nor is the server itself."""
+        for _ in range(ACTS_WAITING_MAX // 2):
+            clock.dispatcher.when_free(lambda _: None, "ida")
+        with pytest.raises(ScheduleFull):
+            clock.dispatcher.when_free(lambda _: None, "ida")
+        for principal in ("ivo", None):
+            clock.dispatcher.when_free(lambda _: None, principal)
+
+    def test_an_act_that_is_forgotten_never_begins(self, clock: Clock) -> None:
+        """And the next one has its slot; one that has begun cannot be forgotten."""
+        begun: list[str] = []
+        acts = [lambda _, name=name: begun.append(name) for name in ("first", "second")]
+        for act in acts:
+            clock.dispatcher.when_free(act)
+        clock.dispatcher.forget(acts[0])
+        clock.at(START_NS)
+        clock.dispatcher.forget(acts[1])
+        clock.at(4 * SLOT)
+        assert begun == ["second"]
+
 
 class TestClose:
     """Closing the dispatcher."""
@@ -461,12 +499,12 @@ def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
 def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(scheduler: Scheduler) -> None:
     """An act before, after and without requests."""
     acts = [threading.Event() for _ in range(4)]
-    scheduler.when_free(acts[0].set)
+    scheduler.when_free(lambda _: acts[0].set())
     assert acts[0].wait(30)
     cost = PublicCost(time_ns=30 * MS, kept_bytes=0, working_bytes=0)
     request = scheduler.reserve("ana", cost, Waiting())
     for act in acts[1:]:
-        scheduler.when_free(act.set)
+        scheduler.when_free(lambda _, act=act: act.set())
     assert all(act.wait(30) for act in acts)
     assert request.reservation is not None
 
