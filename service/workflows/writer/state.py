@@ -30,9 +30,9 @@ from service.workflows.replication.tail import Tail
 _NEVER = -1
 SLOTS_RESERVED_MAX: Final = 2**22
 """The accounts of so many slots never have to be copied when individuals join; beyond that, each time they grow."""
-TAIL_CHARGES_MAX: Final = 2**25
-TAIL_PASSES_MAX: Final = 32
-"""How many charges of how many people at most: replaying them takes about as long as loading the dataset does."""
+TAIL_BYTES_MAX: Final = 2**26
+TAIL_BYTES_FOR_A_SLOT: Final = 64
+"""The most bytes of pieces since a checkpoint: replaying them takes about as long as loading the dataset does."""
 
 
 class DatasetState:
@@ -50,7 +50,7 @@ class DatasetState:
         self._tail = tail or Tail()
         self._checkpoint_seq = 0  # the database's, when it was last looked at
         self._copied_seq = 0  # the last checkpoint's that was copied from here
-        self._tail_charges = 0  # since then
+        self._tail_bytes = 0  # since then
         self._page_seqs: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # up to where a page's totals are right
         self._tentative: list[LedgerEntry] = []  # applied, and not durable yet
         self._staged: list[Callable[[], None]] = []
@@ -126,7 +126,7 @@ class DatasetState:
             raise
 
     def _replay(self, entry: LedgerEntry) -> None:
-        charged, pages = 0, []
+        pages = []
         misses = self._page_seqs < entry.seq  # a page stored after the checkpoint has later entries in it
         for block, charges in entry.blocks():
             touched, active = self._missing(block, misses)
@@ -134,10 +134,9 @@ class DatasetState:
             if entry.kind == "query":
                 self.memory.counters.count(touched, active)
             pages.append(_pages(touched))
-            charged += int(np.count_nonzero(active))
         for each in pages:
             self._page_seqs[each] = entry.seq
-        self._stand_after(entry, charges=charged)
+        self._stand_after(entry)
 
     def _missing(self, block: Participants, misses: NDArray[np.bool_]) -> tuple[Touched, NDArray[np.bool_]]:
         """Those of a block, and those active, on pages that miss its entry. Raises IndexError beyond the pages."""
@@ -156,19 +155,19 @@ class DatasetState:
             self.memory.counters.count(block.touched, block.active)
             self._page_seqs[_pages(block.touched)] = entry.seq
         self._tentative.append(entry)
-        self._stand_after(entry, charges=release.charged_count)
+        self._stand_after(entry)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
         """Releases of a block that ends in HeadMoved or CommitRejected are taken back: nothing of it is durable."""
-        stood = self.seq, self._hash, self._tail_charges
+        stood = self.seq, self._hash, self._tail_bytes
         page_seqs = self._page_seqs.copy()
         self._tentative = []
         try:
             yield
         except (CommitRejected, HeadMoved):
             self._take_back()
-            self.seq, self._hash, self._tail_charges = stood
+            self.seq, self._hash, self._tail_bytes = stood
             self._page_seqs[:] = page_seqs
             raise
         finally:
@@ -181,8 +180,8 @@ class DatasetState:
                 self.memory.accounts.take_back(block.touched, block.active, charges)
                 self.memory.counters.take_back(block.touched, block.active)
 
-    def _stand_after(self, entry: LedgerEntry, *, charges: int) -> None:
-        self._tail_charges += charges
+    def _stand_after(self, entry: LedgerEntry) -> None:
+        self._tail_bytes += sum(len(piece.content) for piece in entry.pieces)
         self.seq, self._hash = entry.seq, entry.hash
 
     def invalidate(self) -> None:
@@ -194,18 +193,18 @@ class DatasetState:
         self.seq = self.data_version = _NEVER
 
     def is_tail_long(self, *, entries: int) -> bool:
-        """Whether a restart would have to replay `entries` entries, or charges that take as long as a load."""
+        """Whether a restart would have to replay `entries` entries, or pieces that take as long as a load."""
         if self.seq == _NEVER:
             return False
-        charges_max = max(TAIL_CHARGES_MAX, TAIL_PASSES_MAX * self.memory.slots_used)
+        bytes_max = max(TAIL_BYTES_MAX, TAIL_BYTES_FOR_A_SLOT * self.memory.slots_used)
         tail = self.seq - max(self._checkpoint_seq, self._copied_seq)
-        return tail >= entries or (tail > 0 and self._tail_charges >= charges_max)
+        return tail >= entries or (tail > 0 and self._tail_bytes >= bytes_max)
 
     def checkpoint(self) -> Checkpoint:
         """Copies of the pages that changed since the last checkpoint, as of now, which must be what is durable."""
         changed = np.flatnonzero(self._page_seqs > self._checkpoint_seq).tolist()
         pages = {page: self._copied(slots_on(page)) for page in changed}
-        self._copied_seq, self._tail_charges = self.seq, 0
+        self._copied_seq, self._tail_bytes = self.seq, 0
         return Checkpoint(since=self._checkpoint_seq, seq=self.seq, hash=self._hash, pages=pages)
 
     def grown(self, slots: int) -> None:
@@ -323,7 +322,7 @@ class DatasetState:
             accounts.set_spent(slots, page.totals.spent)
             counters.set(slots, page.totals.charged, page.totals.left_out)
             self._page_seqs[page.number] = page.seq
-        self._copied_seq = self._tail_charges = 0
+        self._copied_seq = self._tail_bytes = 0
         self._hash = b""
         self._checkpoint_seq = self.seq = transaction.head.checkpoint_seq
 

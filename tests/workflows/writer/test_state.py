@@ -123,8 +123,8 @@ def test_pages_that_have_gone_back_are_loaded_again() -> None:
     assert list(state.checkpoint().pages) == [0]
 
 
-def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many charges in few entries take as long to replay as many entries; a copy begins the count anew."""
+def test_a_tail_is_long_by_the_bytes_of_its_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few entries that charge many people take as long to replay as many entries; a copy begins the count anew."""
     store = MemoryStore()
     with open_replica(store) as replica:
         register(replica)
@@ -137,12 +137,16 @@ def test_a_tail_is_long_by_its_charges_too(monkeypatch: pytest.MonkeyPatch) -> N
         state.catch_up(MemoryTransaction(store, 1, lock=False))
     assert state.is_tail_long(entries=3)
     assert not state.is_tail_long(entries=4)
-    monkeypatch.setattr("service.workflows.writer.state.TAIL_CHARGES_MAX", 5)
-    for passes_max, is_long in ((3, True), (4, False)):
-        monkeypatch.setattr("service.workflows.writer.state.TAIL_PASSES_MAX", passes_max)
+    entries = MemoryTransaction(store, 1, lock=False).entries(after=0)
+    tail_bytes = sum(len(piece.content) for entry in entries for piece in entry.pieces)
+    monkeypatch.setattr("service.workflows.writer.state.TAIL_BYTES_FOR_A_SLOT", 0)
+    for bytes_max, is_long in ((tail_bytes, True), (tail_bytes + 1, False)):
+        monkeypatch.setattr("service.workflows.writer.state.TAIL_BYTES_MAX", bytes_max)
         assert state.is_tail_long(entries=4) == is_long
-    monkeypatch.setattr("service.workflows.writer.state.TAIL_PASSES_MAX", 0)
-    assert state.is_tail_long(entries=4)
+    monkeypatch.setattr("service.workflows.writer.state.TAIL_BYTES_MAX", 0)
+    for bytes_for_a_slot, is_long in ((tail_bytes, False), (0, True)):
+        monkeypatch.setattr("service.workflows.writer.state.TAIL_BYTES_FOR_A_SLOT", bytes_for_a_slot)
+        assert state.is_tail_long(entries=4) == is_long
     state.checkpoint()
     assert not state.is_tail_long(entries=1)
 
