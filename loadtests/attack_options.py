@@ -9,20 +9,38 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from loadtests.batches import BATCHES
-from loadtests.neighbours import CONTROLS, EQUAL, NEIGHBOURS, PLANTED, PLANTED_WORK, Neighbours
+from loadtests.neighbours import (
+    CONTROLS,
+    EQUAL,
+    HIDDEN_WORK,
+    NEIGHBOURS,
+    PLANTED,
+    PLANTED_WORK,
+    SECOND_CLOCK,
+    Neighbours,
+)
 from loadtests.polling import ACTS
 from loadtests.probes import PROBES, Probe
+from loadtests.second_clock import SECOND_CLOCKS
 
-ALL_PROBES = (*PROBES, *BATCHES)
-CONTROL_PROBES = {
+ALL_PROBES = (*PROBES, *BATCHES, *SECOND_CLOCKS)
+ONLY_PROBES = {
     EQUAL.name: ("count", "sum", "list", "40 broad counts", "24 broad counts"),
     PLANTED.name: ("count", "sum", "list"),
     PLANTED_WORK.name: ("40 broad counts", "24 sums"),
+    HIDDEN_WORK.name: tuple(probe.name for probe in SECOND_CLOCKS),
+    SECOND_CLOCK.name: ("reads as individual", "reads as auditor"),
 }
+"""The probes of controls, and of a pair that is there for some probes alone."""
+PAIRS = (*NEIGHBOURS, HIDDEN_WORK, *CONTROLS)
 POLL = "poll"
-GROUPS = {"requests": [probe.name for probe in PROBES], "batches": [probe.name for probe in BATCHES]}
+GROUPS = {
+    "requests": [probe.name for probe in PROBES],
+    "batches": [probe.name for probe in BATCHES],
+    "reads": [probe.name for probe in SECOND_CLOCKS],
+}
 QUICK_TRIES, QUICK_BATCH_TRIES = 100, 24
-QUICK_PROBES = ("count", "sum", "40 broad counts", "20 listed counts", "24 sums")
+QUICK_PROBES = ("count", "sum", "40 broad counts", "20 listed counts", "24 sums", *GROUPS["reads"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +74,7 @@ def parsed(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--slot-ms", type=int, default=2)
-    names = [*(pair.name for pair in (*NEIGHBOURS, *CONTROLS)), *(acting.name for acting in ACTS)]
+    names = [*(pair.name for pair in PAIRS), *(acting.name for acting in ACTS)]
     probes = [*(probe.name for probe in ALL_PROBES), POLL]
     parser.add_argument("--neighbours", nargs="*", choices=names, default=names)
     parser.add_argument(
@@ -98,10 +116,9 @@ def chosen(every: Sequence[Thing], names: Sequence[str]) -> list[Thing]:
 
 
 def probes_of(pair: Neighbours, options: Options) -> list[Probe]:
-    """The probes of a pair; controls have the lightest."""
-    probes = chosen(ALL_PROBES, options.probes)
-    lightest = CONTROL_PROBES.get(pair.name)
-    return probes if lightest is None else [probe for probe in probes if probe.name in lightest]
+    """The probes of a pair."""
+    only = ONLY_PROBES.get(pair.name, [probe.name for probe in (*PROBES, *BATCHES)])
+    return [probe for probe in chosen(ALL_PROBES, options.probes) if probe.name in only]
 
 
 def tries_of(probe: Probe, options: Options) -> int:

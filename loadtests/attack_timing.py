@@ -9,13 +9,17 @@ best feature tells the worlds apart is judged on tries that did not choose it (`
 that hold for all pairs together at 99 %. With several workers, one dataset is polled while an individual acts or does
 not.
 
+`reads` are a second clock (`loadtests.second_clock`): reads of every role while a batch is worked on whose work differs
+between the worlds and stays within its slots.
+
 A late answer leaves at twice its delay, or four times, or eight: its doublings are a feature as well.
 
 --quick takes some twenty minutes at 5,000 people; at 300,000 the batches alone take an hour and a half.
 
 The exit status is 1 if the lower end of an interval exceeds 0.55, or the server itself counts late answers more often
 in one world than in the other, and 2 if a control fails: two equal datasets must not be told apart; a delay of two
-milliseconds planted in one of them must be, and so must work planted in a server (`loadtests.leaky_service`).
+milliseconds planted in one of them must be, and so must work planted in a server (`loadtests.leaky_service`), by its
+answers and, where reads begin at once, by reads.
 """
 
 import json
@@ -33,8 +37,8 @@ import httpx
 import numpy as np
 from scipy.stats import fisher_exact
 
-from loadtests.attack_options import CONTROL_PROBES, POLL, Options, chosen, parsed, probes_of, tries_of
-from loadtests.neighbours import CONTROLS, EQUAL, NEIGHBOURS, Neighbours, World, make
+from loadtests.attack_options import PAIRS, POLL, Options, chosen, parsed, probes_of, tries_of
+from loadtests.neighbours import CONTROLS, EQUAL, Neighbours, World, auditor_key, individual_key, make
 from loadtests.polling import ACTS, Acting, polled
 from loadtests.probes import Features, Side, pause_before
 from loadtests.rig import Rig, serving, throw_away_home
@@ -71,7 +75,6 @@ class Cell:
         )
         medians = f"{self.medians[0]:9.2f} {self.medians[1]:9.2f}"
         late = f"{self.late[0]:4} {self.late[1]:4}"
-        late = f"{self.late[0]:4} {self.late[1]:4}"
         verdict = "OPEN" if self.is_open else ""
         found = f"{figures}  {medians}  {late}  {self.found.feature} {verdict}"
         return f"{self.neighbours:22}{self.probe:22}{self.tries:6}  {found}"
@@ -86,7 +89,7 @@ HEADER = (
 def main() -> int:
     """Attack, print a row for each pair as it completes, and keep all figures."""
     options = parsed(sys.argv[1:])
-    pairs = [pair for pair in chosen((*NEIGHBOURS, *CONTROLS), options.neighbours) if probes_of(pair, options)]
+    pairs = [pair for pair in chosen(PAIRS, options.neighbours) if probes_of(pair, options)]
     acts = chosen(ACTS, options.neighbours) if POLL in options.probes else []
     count = sum(len(probes_of(pair, options)) for pair in pairs) + len(acts)
     print(f"{options.people:,} people, {options.workers} worker(s), slot {options.slot_ms} ms, {count} pairs\n{HEADER}")
@@ -116,7 +119,7 @@ def is_late(cell: Cell, cells: Sequence[Cell]) -> bool:
 
 def is_control(cell: Cell) -> bool:
     """Whether the cell tests the instrument and not the service."""
-    return cell.neighbours in CONTROL_PROBES
+    return any(cell.neighbours == control.name for control in CONTROLS)
 
 
 # Attacks
@@ -125,7 +128,7 @@ def is_control(cell: Cell) -> bool:
 def attacked(pair: Neighbours, options: Options, error: float) -> Iterator[Cell]:
     """Attack a pair of datasets of its own with every probe."""
     source = random.Random(f"{options.seed} {pair.name}")
-    with served(options, pair.service) as (rig, late):
+    with served(options, pair) as (rig, late):
         sides = both(rig, pair, options, source)
         for probe in probes_of(pair, options):
             for side in source.sample(sides, 2):
@@ -209,6 +212,12 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
             key=keys[world],
             slot_ms=options.slot_ms,
             planted_ms=planted[world],
+            keys={
+                "stranger": "none",
+                "analyst": keys[world],
+                "individual": individual_key(rig, names[world], "p1"),
+                "auditor": auditor_key(rig, names[world]),
+            },
             source=source,
         )
         for world in (0, 1)
@@ -216,9 +225,10 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
 
 
 @contextmanager
-def served(options: Options, service: str = "service") -> Iterator[tuple[Rig, Callable[[], int]]]:
-    """A fresh server under the settings asked for, and a reader of its count of late answers."""
+def served(options: Options, pair: Neighbours = EQUAL) -> Iterator[tuple[Rig, Callable[[], int]]]:
+    """A fresh server for a pair under the settings asked for, and a reader of its count of late answers."""
     environment = {
+        "LEAK": pair.leak,
         "SPARING_RELEASE_SLOT_MS": str(options.slot_ms),
         "SPARING_WORKERS": str(options.workers),
         "SPARING_DRAIN_NOTICE_MS": "0",
@@ -227,7 +237,7 @@ def served(options: Options, service: str = "service") -> Iterator[tuple[Rig, Ca
     with throw_away_home() as home, ExitStack() as served_until:
         if options.speed is not None:
             (home / "speed.json").write_text(options.speed.read_text())
-        rig = served_until.enter_context(serving(home, environment=environment, service=service))
+        rig = served_until.enter_context(serving(home, environment=environment, service=pair.service))
         said = [rig.process.stdout.readline() if rig.process.stdout else "" for _ in range(options.workers)]
         urls = [line.split()[1] for line in said]
 

@@ -2,20 +2,31 @@
 
     python -m loadtests.leaky_service serve ...
 
-A control for attacks: where this is not found, nothing is said by finding nothing (`loadtests.attack_timing`).
+A control for attacks: where this is not found, nothing is said by finding nothing (`loadtests.attack_timing`). With
+LEAK=priced in the environment every query's public cost has room for the leak, so that no answer is late and the slots
+hide it; with LEAK=clock reads of individuals and auditors besides begin at once, as if they could tell nothing.
 """
 
+import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from fastapi import Request
+
+from service.api import auth
 from service.cli.app import main
 from service.core.contribution import Contributions
+from service.query.cost import PublicCost
 from service.query.plan import Plan
+from service.workflows.admission.admission import Admission
+from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import Principal
 from service.workflows.writer.state import DatasetState
 
 LEAK_NS: Final = 10_000_000
-_contributions = DatasetState.contributions
+_contributions, _cost_of = DatasetState.contributions, Admission.cost_of
 
 
 def slow_if_paused(self: DatasetState, plan: Plan) -> Iterator[Contributions]:
@@ -27,6 +38,20 @@ def slow_if_paused(self: DatasetState, plan: Plan) -> Iterator[Contributions]:
     return _contributions(self, plan)
 
 
+def cost_with_leak(self: Admission, plan: Plan, record: DatasetRecord) -> PublicCost:
+    """The public cost of a plan, with room for the leak."""
+    cost = _cost_of(self, plan, record)
+    return replace(cost, time_ns=cost.time_ns + 3 * LEAK_NS // 2)
+
+
+async def no_turn(_request: Request, _caller: Principal, _admission: Admission) -> None:
+    """A read that waits for nothing."""
+
+
 if __name__ == "__main__":
+    if os.environ.get("LEAK") in {"priced", "clock"}:
+        Admission.cost_of = cost_with_leak  # type: ignore[method-assign]
+    if os.environ.get("LEAK") == "clock":
+        auth.free_turn_of = no_turn
     DatasetState.contributions = slow_if_paused  # type: ignore[method-assign]
     main()

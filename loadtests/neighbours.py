@@ -75,13 +75,14 @@ class World:
 class Neighbours:
     """Two worlds. `planted_ms` is a delay that the attacker adds to every answer of the second.
 
-    `service` is the module that serves them.
+    `service` is the module that serves them, and `leak` the variety of `loadtests.leaky_service`.
     """
 
     name: str
     worlds: tuple[World, World]
     planted_ms: float = 0.0
     service: str = "service"
+    leak: str = ""
 
 
 def query(question: dict[str, Any], **more: object) -> dict[str, Any]:
@@ -145,7 +146,11 @@ PLANTED = replace(EQUAL, name="control: planted 2 ms", planted_ms=2.0)
 PLANTED_WORK = Neighbours(
     name="control: planted work", worlds=(_ONE, World(act=pause)), service="loadtests.leaky_service"
 )
-CONTROLS = (EQUAL, PLANTED, PLANTED_WORK)
+HIDDEN_WORK = replace(PLANTED_WORK, name="work in its slots", leak="priced")
+"""Work that depends on data and that the slots hide: no read of any role may tell when it ends."""
+
+SECOND_CLOCK = replace(PLANTED_WORK, name="control: second clock", leak="clock")
+CONTROLS = (EQUAL, PLANTED, PLANTED_WORK, SECOND_CLOCK)
 
 
 # Making them
@@ -232,6 +237,12 @@ def append(rig: Rig, dataset: str, table: str, rows: pa.Table) -> None:
 def analyst_key(rig: Rig, dataset: str, name: str) -> str:
     """An API key of an analyst bound to one dataset."""
     wish = {"role": "analyst", "name": name, "dataset": dataset}
+    return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
+
+
+def auditor_key(rig: Rig, dataset: str) -> str:
+    """An API key of an auditor bound to one dataset."""
+    wish = {"role": "auditor", "name": "auditor", "dataset": dataset}
     return str(rig.curator.post("/v1/principals", json=wish).raise_for_status().json()["key"])
 
 

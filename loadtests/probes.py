@@ -30,6 +30,7 @@ class Side:
     key: str
     slot_ms: float
     planted_ms: float = 0.0
+    keys: Mapping[str, str] = field(default_factory=dict)  # of other roles, by role
     source: random.Random = field(default_factory=random.Random)
     _wires: list[PeerConnection] = field(default_factory=list)
     _asked: int = 0

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from loadtests.attack_options import ALL_PROBES, CONTROL_PROBES, POLL, QUICK_PROBES, parsed, probes_of, tries_of
+from loadtests.attack_options import ALL_PROBES, ONLY_PROBES, PAIRS, POLL, QUICK_PROBES, parsed, probes_of, tries_of
 from loadtests.attack_timing import Cell, Tries, judged, verdict
 from loadtests.batches import BATCHES, KINDS
 from loadtests.bench_prices import plan_of
@@ -14,6 +14,7 @@ from loadtests.neighbours import (
     CODES,
     CONTROLS,
     EQUAL,
+    HIDDEN_WORK,
     NEIGHBOURS,
     PLANTED,
     PLANTED_WORK,
@@ -104,8 +105,8 @@ def test_the_names_of_probes_are_unique_and_known() -> None:
     names = [probe.name for probe in ALL_PROBES]
     assert len(names) == len(set(names))
     assert set(QUICK_PROBES) <= set(names)
-    assert set(CONTROL_PROBES) == {pair.name for pair in CONTROLS}
-    assert all(set(probes) <= set(names) for probes in CONTROL_PROBES.values())
+    assert set(ONLY_PROBES) == {pair.name for pair in (HIDDEN_WORK, *CONTROLS)}
+    assert all(set(probes) <= set(names) for probes in ONLY_PROBES.values())
 
 
 def test_options_name_probes_by_kind() -> None:
@@ -115,7 +116,7 @@ def test_options_name_probes_by_kind() -> None:
     assert probes_of(PLANTED, batches) == []
     assert {tries_of(probe, batches) for probe in probes_of(EQUAL, batches)} == {batches.batch_tries}
     quick = parsed(["--quick"])
-    assert all(probes_of(pair, quick) for pair in (*NEIGHBOURS, *CONTROLS))
+    assert all(probes_of(pair, quick) for pair in PAIRS)
     assert quick.tries < parsed([]).tries
 
 
