@@ -215,6 +215,7 @@ def both(rig: Rig, pair: Neighbours, options: Options, source: random.Random) ->
             keys={
                 "stranger": "none",
                 "analyst": keys[world],
+                "refused": keys[world],
                 "individual": individual_key(rig, names[world], "p1"),
                 "auditor": auditor_key(rig, names[world]),
             },

@@ -18,12 +18,15 @@ from loadtests.wires import PeerConnection, Reply
 
 QUERIES = 24
 READS: dict[str, Sequence[str]] = {
-    "stranger": ("/livez", "/readyz", "/no-such-page", "/"),
+    "stranger": ("/no-such-page", "/", "/openapi.json"),
     "analyst": ("/v1/datasets/{dataset}", "/v1/queries?limit=5"),
+    "refused": ("/v1/me/budgets", "/v1/datasets/{dataset}/ledger"),
     "individual": ("/v1/me/budgets", "/v1/me/receipts?limit=5", "/v1/me/record/{dataset}"),
     "auditor": ("/v1/datasets/{dataset}/ledger?limit=5",),
 }
-ANSWERED = {200, 404}
+"""Those of an analyst have slots, and those that it is refused have none."""
+
+ANSWERED = {200, 303, 403, 404}
 
 
 def reading_as(role: str) -> Callable[[Side], Features]:

@@ -89,7 +89,7 @@ def create_app(replica: Replica, settings: ApiSettings, options: HttpOptions | N
             *([Middleware(ChaosMiddleware)] if armed() else []),
             Middleware(RequestContext, drain_state=options.drain_state, telemetry=options.telemetry),
             *_forwarded(replica, options),
-            *_held(options),
+            *_held(replica, options),
             Middleware(Deadline, deadline_s=options.deadline_s, exempt=LONG_PATHS),
             Middleware(Incidents),
             Middleware(RequestLimits, body_bytes_max=BODY_BYTES_MAX, bodies=_bodies(settings)),
@@ -134,9 +134,18 @@ def _forwarded(replica: Replica, options: HttpOptions) -> list[Middleware]:
     ]
 
 
-def _held(options: HttpOptions) -> list[Middleware]:
+def _held(replica: Replica, options: HttpOptions) -> list[Middleware]:
     """Release slots, unless they are switched off."""
     if options.slots is None:
         return []
+
+    def free_from_ns(instant_ns: int) -> int:
+        scheduler = replica.admission.scheduler
+        return instant_ns if scheduler is None else scheduler.free_from_ns(instant_ns)
+
     clock = options.clock or system_clock()
-    return [Middleware(ReleaseSlots, slots=options.slots, clock=clock, telemetry=options.telemetry)]
+    return [
+        Middleware(
+            ReleaseSlots, slots=options.slots, clock=clock, telemetry=options.telemetry, free_from_ns=free_from_ns
+        )
+    ]

@@ -7,7 +7,7 @@ a replay and an incident pass here alike.
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -51,6 +51,10 @@ OWN_HELD_NS: Final = 50_000_000
 """The same for a read or an act of an individual or an auditor, which is in no analyst's schedule."""
 
 
+PROBES: Final = frozenset({"/livez", "/readyz"})
+"""Paths of an operator's probes, which wait for no reservation."""
+
+
 def _held_ns(scope: Scope) -> int | None:
     """How long the response is held unless it has a reservation; None for a curator's, which is not held."""
     principal: Principal | None = scope["state"].get("principal")
@@ -62,12 +66,23 @@ def _held_ns(scope: Scope) -> int | None:
 class ReleaseSlots:
     """Holds every response but a curator's until its instant (`service.api.middleware.release_schedule`).
 
-    Also those that need no key: while a query is worked on, the least page takes longer.
+    A response without a reservation is held from the end of the reservation in which its request comes, and leaves
+    within none, and be it a page that needs no key: while a query is worked on, the event loop does everything later.
     """
 
-    def __init__(self, app: ASGIApp, *, slots: Slots, clock: ReleaseClock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        slots: Slots,
+        clock: ReleaseClock,
+        telemetry: Telemetry,
+        free_from_ns: Callable[[int], int] = lambda instant_ns: instant_ns,
+    ) -> None:
+        """`free_from_ns` tells of an instant the end of the reservation that it lies in, or the instant itself."""
         self.app = app
         self.slots, self.clock, self.telemetry = slots, clock, telemetry
+        self._free_from_ns = free_from_ns
         self._window_ns, self._window_late = -WINDOW_NS, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,8 +103,15 @@ class ReleaseSlots:
             held_ns = _held_ns(scope) if message["type"] == "http.response.start" else None
             if held_ns is not None:
                 reserved_ns = [each.leaves_ns for each in tickets_of(scope) if each.leaves_ns is not None]
-                begun_ns = max(whole_ns, scope["state"].get("begun_ns", 0))
-                await self._leave(arrived_ns, max(reserved_ns, default=self.slots.after(begun_ns, held_ns)))
+                if reserved_ns:
+                    await self._leave(arrived_ns, max(reserved_ns))
+                elif scope["path"] in PROBES:
+                    await self._leave(arrived_ns, self.slots.after(whole_ns, held_ns))
+                else:
+                    begun_ns = scope["state"].get("begun_ns") or self._free_from_ns(whole_ns)
+                    due_ns = await self._leave(arrived_ns, self.slots.after(begun_ns, held_ns))
+                    if (free_ns := self._free_from_ns(due_ns)) > due_ns:
+                        await self.clock.until(free_ns)
             await send(message)
 
         await self.app(scope, receive_timed, send_at_instant)
@@ -102,13 +124,15 @@ class ReleaseSlots:
         if self._window_late == WINDOW_LATE_MAX:
             log.warning("%d responses were late within a minute; run `sparing calibrate`", WINDOW_LATE_MAX)
 
-    async def _leave(self, arrived_ns: int, due_ns: int) -> None:
+    async def _leave(self, arrived_ns: int, due_ns: int) -> int:
+        """Wait until the response is due, or for the instant of a late one; that instant."""
         now_ns = self.clock.now_ns()
         if now_ns > due_ns:
             self.telemetry.slot_overrun()
             self._count_late(now_ns)
             due_ns = self.slots.late(arrived_ns=arrived_ns, due_ns=due_ns, now_ns=now_ns)
         await self.clock.until(due_ns)
+        return due_ns
 
 
 class Deadline:

@@ -23,6 +23,7 @@ from service.workflows.admission.fair_queue import FairQueue
 from service.workflows.admission.slot_rules import SlotRules
 
 WAITING_MAX: Final = 1024
+LATEST_KEPT: Final = 64
 _NS_PER_S: Final = 1_000_000_000
 
 
@@ -93,7 +94,7 @@ class Schedule:
         self._turns: FairQueue[SlotRequest] = FairQueue()
         self._waiting: Counter[Hashable] = Counter()  # requests, by principal
         self._free_ns = 0  # the next instant at which a reservation may begin
-        self._ended_ns = 0  # the end of the last reservation
+        self._latest: deque[Reservation] = deque([Reservation(0, 0)], maxlen=LATEST_KEPT)
         self._busy_slots = 0  # reserved in a row up to there
 
     @property
@@ -154,7 +155,12 @@ class Schedule:
     @property
     def ended_ns(self) -> int:
         """The instant from which on no slot is reserved; the schedule has advanced up to now."""
-        return self._ended_ns
+        return self._latest[-1].leaves_ns
+
+    def free_from_ns(self, instant_ns: int) -> int:
+        """The end of the reservation that an instant lies within, or the instant; of the latest reservations alone."""
+        ends = (each.leaves_ns for each in self._latest if each.begins_ns < instant_ns < each.leaves_ns)
+        return next(ends, instant_ns)
 
     def due_ns(self, request: SlotRequest) -> int:
         """The instant by which a request that arrives now leaves, if no deadline is near and none comes after it.
@@ -201,13 +207,14 @@ class Schedule:
         self._forget(chosen)
         if not chosen:
             return
-        is_adjacent = begins_ns == self._ended_ns
+        reservation = Reservation(begins_ns, begins_ns + slots * self.rules.slot_ns)
+        is_adjacent = begins_ns == self.ended_ns
         self._busy_slots = slots + (self._busy_slots if is_adjacent else 0)
-        self._ended_ns = self._free_ns = begins_ns + slots * self.rules.slot_ns
+        self._latest.append(reservation)
+        self._free_ns = reservation.leaves_ns
         if self._busy_slots >= self.rules.busy_slots_max:
             self._free_ns += self.rules.rest_ns
         self._refuse(self._is_late, begins_ns, progress)
-        reservation = Reservation(begins_ns, self._ended_ns)
         for request in chosen:
             request.reservation, request.leaves_ns = reservation, reservation.leaves_ns
         progress.begun.append(Begun(reservation, chosen))

@@ -163,6 +163,12 @@ class Dispatcher:
         with self._changed:
             self._acts.remove(lambda waiting: waiting[1] is act)
 
+    def free_from_ns(self, instant_ns: int) -> int:
+        """The end of the reservation that an instant of late lies within, or the instant."""
+        with self._changed:
+            self._advance()
+            return self._schedule.free_from_ns(instant_ns)
+
     def step(self) -> int | None:
         """Begin what is due; the next instant at which something may begin, None while nothing waits."""
         with self._changed:

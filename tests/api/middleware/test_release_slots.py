@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -41,7 +42,8 @@ class Stage:
     """An application behind slots of 10 ms, on a time that passes when a task waits.
 
     It reserves slots for `cost_ms` if that is given, takes each of `steps_ms`, and answers with `status`: to a caller
-    with `role`, if any. Its work is said to have begun `begun_ms` after the request came, if that is given.
+    with `role`, if any. Its work is said to have begun `begun_ms` after the request came, if that is given. Slots are
+    reserved for others from and up to `reserved_ms` after its making.
     """
 
     def __init__(
@@ -51,12 +53,25 @@ class Stage:
         status: int = 200,
         role: Role | None = None,
         begun_ms: int | None = None,
+        reserved_ms: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.time, self.telemetry = FakeTime(passing=True), Counted()
         self.steps_ms, self.cost_ms, self.status = steps_ms, cost_ms, status
         self.role, self.begun_ms = role, begun_ms
         clock, slots = self.time.clock(), Slots(length_ns=10 * MS)
-        self.app = received(ReleaseSlots(self.work, slots=slots, clock=clock, telemetry=self.telemetry))
+        start_ns = self.time.ns
+        reserved = [(start_ns + begins_ms * MS, start_ns + ends_ms * MS) for begins_ms, ends_ms in reserved_ms]
+        self.app = received(
+            ReleaseSlots(
+                self.work,
+                slots=slots,
+                clock=clock,
+                telemetry=self.telemetry,
+                free_from_ns=lambda instant_ns: next(
+                    (ends for begins, ends in reserved if begins < instant_ns < ends), instant_ns
+                ),
+            )
+        )
 
     async def work(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take the whole request, the slots and the time."""
@@ -164,6 +179,22 @@ class TestReleaseSlots:
         """Also one that needs no key: while a query is worked on, the least page takes longer."""
         roles: list[Role | None] = [None, "analyst", "individual", "auditor", "curator"]
         assert [await Stage(3, role=role).left_after_ms() for role in roles] == [10, 10, 50, 50, 3]
+
+    @pytest.mark.parametrize(("path", "left_ms"), [("/", 90), ("/nowhere", 90), ("/livez", 10), ("/readyz", 10)])
+    async def test_a_response_without_a_reservation_is_held_from_the_end_of_the_one_in_which_it_comes(
+        self, path: str, left_ms: float
+    ) -> None:
+        """Else it would tell how late the busy process noticed it. An operator's probes wait for no reservation."""
+        stage = Stage(3, reserved_ms=[(-20, 80)])
+        assert await stage.left_after_ms(path) == left_ms
+        assert stage.telemetry.overruns == 0
+
+    async def test_a_response_leaves_within_no_reservation(self) -> None:
+        """Neither within one that begins after its request, nor after it at once where the next one begins then."""
+        assert await Stage(3, reserved_ms=[(0, 80)]).left_after_ms() == 80
+        assert await Stage(3, reserved_ms=[(-20, 40), (40, 80)]).left_after_ms() == 80
+        assert await Stage(3, reserved_ms=[(10, 80)]).left_after_ms() == 10
+        assert await Stage(13, reserved_ms=[(0, 10), (10, 80)]).left_after_ms() == 80  # late, due at 20
 
     async def test_a_read_that_began_in_a_free_slot_is_held_from_then_on(self) -> None:
         """Its wait for the slot is public, and no overrun."""

@@ -330,6 +330,19 @@ class TestActs:
         assert begun == ["second"]
 
 
+def test_an_instant_within_a_reservation_is_free_at_its_end(clock: Clock) -> None:
+    """Its first and last instants are free, as are all others; earlier reservations are remembered."""
+    _, first = clock.reserve(20)
+    clock.at(SLOT)
+    _, second = clock.reserve(20)
+    clock.now_ns = 10 * SLOT
+    clock.dispatcher.step()
+    spans = [(each.reservation.begins_ns, each.reservation.leaves_ns) for each in (first, second) if each.reservation]
+    assert spans == [(SLOT, 4 * SLOT), (4 * SLOT, 7 * SLOT)]
+    instants = {0: 0, SLOT: SLOT, SLOT + 1: 4 * SLOT, 4 * SLOT: 4 * SLOT, 5 * SLOT: 7 * SLOT, 8 * SLOT: 8 * SLOT}
+    assert {instant_ns: clock.dispatcher.free_from_ns(instant_ns) for instant_ns in instants} == instants
+
+
 class TestClose:
     """Closing the dispatcher."""
 
