@@ -21,7 +21,7 @@ from statistics import median
 from loadtests.in_process import drawn
 from loadtests.priced_queries import COUNT, QUERIES, Priced
 from loadtests.worst_data import ROOMY, STANDINGS, Standing, charged, made, roomy
-from loadtests.writer_work import work
+from loadtests.writer_work import state_of, work
 from service.core.units import UNITS_PER_RHO
 from service.engine.memory import DatasetMemory
 from service.query.cost import Speed, cost_of
@@ -121,6 +121,7 @@ def times_ns(priced: Priced, plan: Plan, memory: DatasetMemory, standing: Standi
 def once_ns(plan: Plan, memory: DatasetMemory, standing: Standing) -> int:
     """The processor time of a query on accounts that stand so."""
     roomy(memory, charged(memory))
+    state_of(memory)  # kept by the writer, and made with it
     if standing is not ROOMY:
         work(plan, memory, drawn)
         standing.set(memory, charged(memory))
