@@ -13,7 +13,6 @@ above 4.5 is suspicious, above 10 certain.
 
 import asyncio
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -31,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.release_clock import system_clock
 from service.api.middleware.release_schedule import Slots
-from service.api.middleware.release_slots import HeldRoutes, ReleaseSlots
+from service.api.middleware.release_slots import ReleaseSlots
 from service.workflows.ports.telemetry import NULL_TELEMETRY
 
 SLOT_MS = 10
@@ -154,16 +153,11 @@ def application(policy: str) -> ASGIApp:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
         await send({"type": "http.response.body", "body": b"done"})
 
-    slots, held = (
-        Slots(length_ns=SLOT_MS * 1_000_000),
-        HeldRoutes(paths=[re.compile(".*")], held_ns=SLOT_MS * 1_000_000),
-    )
+    slots = Slots(length_ns=SLOT_MS * 1_000_000)
     policies: Mapping[str, Callable[[], ASGIApp]] = {
         "no slot": lambda: evaluate,
         "asyncio.sleep": lambda: Sleeping(evaluate),
-        "release slots": lambda: ReleaseSlots(
-            evaluate, slots=slots, clock=system_clock(), held=[held], telemetry=NULL_TELEMETRY
-        ),
+        "release slots": lambda: ReleaseSlots(evaluate, slots=slots, clock=system_clock(), telemetry=NULL_TELEMETRY),
     }
     return Named(policies[policy]())
 

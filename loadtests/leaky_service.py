@@ -52,6 +52,6 @@ if __name__ == "__main__":
     if os.environ.get("LEAK") in {"priced", "clock"}:
         Admission.cost_of = cost_with_leak  # type: ignore[method-assign]
     if os.environ.get("LEAK") == "clock":
-        auth.free_turn_of = no_turn
+        vars(auth)["free_turn_of"] = no_turn
     DatasetState.contributions = slow_if_paused  # type: ignore[method-assign]
     main()

@@ -19,6 +19,7 @@ from service.workflows.admission.scheduler import (
     MARGIN_NS,
     RESERVE_PERCENT,
     START_NS,
+    Act,
     Dispatcher,
     Scheduler,
     slot_rules,
@@ -96,6 +97,16 @@ class Clock:
     def act(self) -> None:
         """Submit an act that wants a free slot; its slot is noted when it begins."""
         self.dispatcher.when_free(lambda _: self.acts.append(self.now_ns))
+
+
+def noting(begun: list[str], name: str) -> Act:
+    """An act that notes its name."""
+    return lambda _begins_ns: begun.append(name)
+
+
+def setting(event: threading.Event) -> Act:
+    """An act that sets an event."""
+    return lambda _begins_ns: event.set()
 
 
 @pytest.fixture
@@ -303,7 +314,7 @@ class TestActs:
         """One principal's crowd does not keep others waiting; the server's own acts have turns of their own."""
         begun: list[str] = []
         for principal in ("ida", "ida", "ida", "ivo", None):
-            clock.dispatcher.when_free(lambda _, name=principal: begun.append(str(name)), principal)
+            clock.dispatcher.when_free(noting(begun, str(principal)), principal)
         for now_ns in range(0, 6 * SLOT, MS // 2):
             clock.at(now_ns)
         assert begun == ["ida", "ivo", "None", "ida", "ida"]
@@ -320,7 +331,7 @@ class TestActs:
     def test_an_act_that_is_forgotten_never_begins(self, clock: Clock) -> None:
         """And the next one has its slot; one that has begun cannot be forgotten."""
         begun: list[str] = []
-        acts = [lambda _, name=name: begun.append(name) for name in ("first", "second")]
+        acts = [noting(begun, name) for name in ("first", "second")]
         for act in acts:
             clock.dispatcher.when_free(act)
         clock.dispatcher.forget(acts[0])
@@ -512,12 +523,12 @@ def test_on_the_real_clock_every_slot_is_what_the_public_events_say(
 def test_on_the_real_clock_an_act_waits_for_a_free_slot_and_is_not_forgotten(scheduler: Scheduler) -> None:
     """An act before, after and without requests."""
     acts = [threading.Event() for _ in range(4)]
-    scheduler.when_free(lambda _: acts[0].set())
+    scheduler.when_free(setting(acts[0]))
     assert acts[0].wait(30)
     cost = PublicCost(time_ns=30 * MS, kept_bytes=0, working_bytes=0)
     request = scheduler.reserve("ana", cost, Waiting())
     for act in acts[1:]:
-        scheduler.when_free(lambda _, act=act: act.set())
+        scheduler.when_free(setting(act))
     assert all(act.wait(30) for act in acts)
     assert request.reservation is not None
 
