@@ -129,6 +129,59 @@ MUTANTS = [
         killed_by="tests/api/middleware/test_release_schedule.py::test_short_slots_hold_as_long_as_long_ones",
     ),
     Mutant(
+        name="a read of an individual begins at once",
+        incident="In league with an individual, an analyst feels in its read when the work on a batch ends.",
+        file="service/api/auth.py",
+        find="caller.role in OWN_ROLES",
+        put="caller.role in ()",
+        killed_by="tests/api/test_read_slots.py::test_a_read_of_an_individual_or_auditor_begins_in_a_free_slot",
+    ),
+    Mutant(
+        name="an individual's read is held from its arrival",
+        incident="Its wait for a free slot makes it late, and so it tells how long queries are worked on.",
+        file="service/api/middleware/release_slots.py",
+        find='scope["state"].get("begun_ns") or self._free_from_ns(whole_ns)',
+        put="self._free_from_ns(whole_ns)",
+        killed_by="tests/api/middleware/test_release_slots.py::"
+        "TestReleaseSlots::test_a_read_that_began_in_a_free_slot_is_held_from_then_on",
+    ),
+    Mutant(
+        name="a page is held from its arrival",
+        incident="A stranger who polls a page counts fewer answers while a query is worked on.",
+        file="service/api/middleware/release_slots.py",
+        find="or self._free_from_ns(whole_ns)",
+        put="or whole_ns",
+        killed_by="tests/api/middleware/test_release_slots.py::"
+        "TestReleaseSlots::test_a_response_without_a_reservation_is_held_from_the_end_of_the_one_in_which_it_comes",
+    ),
+    Mutant(
+        name="a page leaves while a query is worked on",
+        incident="A refusal that is due then leaves up to a slot later, as long as the work lasts.",
+        file="service/api/middleware/release_slots.py",
+        find="(free_ns := self._free_from_ns(due_ns)) > due_ns",
+        put="(free_ns := due_ns) > due_ns",
+        killed_by="tests/api/middleware/test_release_slots.py::"
+        "TestReleaseSlots::test_a_response_leaves_within_no_reservation",
+    ),
+    Mutant(
+        name="pages that need no key are not held",
+        incident="A page's own duration tells while a query is worked on, and when that ends.",
+        file="service/api/middleware/release_slots.py",
+        find='if principal is None or principal.role == "analyst":\n        return HELD_NS\n    return None if',
+        put='if principal is not None and principal.role == "analyst":\n        return HELD_NS\n'
+        "    return None if principal is None or",
+        killed_by="tests/api/middleware/test_release_slots.py::"
+        "TestReleaseSlots::test_every_response_but_a_curators_is_held",
+    ),
+    Mutant(
+        name="one individual takes all turns in free slots",
+        incident="A thousand reads by one individual keep everybody else's reads and pauses waiting for minutes.",
+        file="service/workflows/admission/scheduler.py",
+        find="self._acts.put(principal, 1, (principal, act))",
+        put="self._acts.put(None, 1, (principal, act))",
+        killed_by="tests/workflows/admission/test_scheduler.py::TestActs::test_acts_of_several_principals_take_turns",
+    ),
+    Mutant(
         name="no slot is left for acts",
         incident="While analysts ask without end, nobody can pause, erase or upload.",
         file="service/workflows/admission/schedule.py",
