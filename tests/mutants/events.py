@@ -313,6 +313,6 @@ MUTANTS = [
         file="service/query/parts.py",
         find="[floor(positions[-1]) + 1]",
         put="[floor(positions[-1])]",
-        killed_by="tests/engine/test_evaluate.py::test_a_record_counts_as_its_values_say",
+        killed_by="tests/query/test_parts.py::test_the_last_interval_alone_includes_its_end",
     ),
 ]

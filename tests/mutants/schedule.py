@@ -286,6 +286,7 @@ MUTANTS = [
         file="service/workflows/admission/scheduler.py",
         find="                    self._schedule.cancel(request, now_ns)\n",
         put="",
-        killed_by=f"{CANCELLING}::test_a_query_that_waits_is_cancelled_and_its_key_is_free",
+        killed_by="tests/workflows/admission/test_scheduler.py::"
+        "TestCancel::test_a_request_that_is_withdrawn_never_begins",
     ),
 ]

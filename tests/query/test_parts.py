@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from service.query.coding import Coding
+from service.query.formulas import Intervals, QueryColumn
 from service.query.layout import LABELS_MAX
 from service.query.parse import parse_query
+from service.query.parts import in_intervals
 from service.query.plan import Plan, compile_query
 from service.query.problems import QueryProblem
 from service.query.schema import Schema
@@ -113,3 +116,10 @@ def test_what_makes_no_groups_is_named(keys: list[Any], field: str, message: str
         plan(*keys)
     assert refused.value.errors[0].field == field
     assert message in refused.value.errors[0].message
+
+
+def test_the_last_interval_alone_includes_its_end() -> None:
+    """Ages from 0, from 10, and from 10 to 20 inclusive."""
+    age = QueryColumn(name="age", kind="integer", coding=Coding(offset=0, span=30, step_log2=0))
+    made = in_intervals(age, "bin", [0, 10, 20])
+    assert made.formula == Intervals(column="age", thresholds=(0, 10, 21))

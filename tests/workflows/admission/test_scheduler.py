@@ -215,6 +215,15 @@ class TestCancel:
         assert len(job.begun) == 1
         assert request.reservation == Reservation(SLOT, 2 * SLOT)
 
+    def test_a_request_that_is_withdrawn_never_begins(self, clock: Clock) -> None:
+        """Its slots are for the next one; of two requests the meant one goes."""
+        meant, request = clock.reserve()
+        other, _ = clock.reserve()
+        assert clock.dispatcher.withdraw(lambda job: job is meant) is meant
+        assert clock.dispatcher.withdraw(lambda job: job is meant) is None
+        clock.at(BEGIN)
+        assert (len(meant.begun), len(other.begun), request.reservation) == (0, 1, None)
+
 
 class TestActs:
     """Acts, whose work must not delay analysts."""
