@@ -19,7 +19,6 @@ from service.workflows.ports.store import Store
 from service.workflows.ports.telemetry import NULL_TELEMETRY, Telemetry
 from service.workflows.ports.witness import Witness
 from service.workflows.principals import Principals
-from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.queries.submit import QuerySubmitter
 from service.workflows.readiness import Readiness
 from service.workflows.replication.exchange import NO_EXCHANGE, ReplicaExchange
@@ -59,8 +58,7 @@ class Replica:
         self.readiness = Readiness(store=store, registry=self.registry, clock=clock)
         self.principals = Principals(store=store, pepper=pepper, clock=clock)
         self.sign_ins = SignIns(store=store, principals=self.principals, pepper=pepper, clock=clock)
-        lookup = None if cache is None else AnswerLookup(cache, self._exchange.hints)
-        self._submitter = QuerySubmitter(registry=self.registry, admission=self.admission, lookup=lookup, clock=clock)
+        self._submitter = QuerySubmitter(registry=self.registry, admission=self.admission, clock=clock)
         self.analysts = Analysts(
             store=store, registry=self.registry, submitter=self._submitter, admission=self.admission
         )

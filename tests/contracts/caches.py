@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import Any
-from uuid import UUID
 
 import numpy as np
 
@@ -14,8 +12,8 @@ from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Head
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer
-from tests.contracts.stores import answer, entry
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
+from tests.contracts.stores import entry
 
 GENESIS = bytes(31) + b"g"
 OTHER = bytes(31) + b"h"
@@ -51,15 +49,6 @@ def chain(count: int, head: Head = HEAD) -> list[LedgerEntry]:
     return entries
 
 
-def shared_answer(key: str = "key-1", *, principal_id: UUID | None = None, **more: Any) -> SharedAnswer:
-    """An answer that shows the first entry."""
-    shown = chain(1)[0]
-    record = answer(shown, key)
-    if principal_id is not None:
-        record = replace(record, principal_id=principal_id)
-    return SharedAnswer(genesis=GENESIS, fence=1, entry_hash=shown.hash, record=replace(record, **more))
-
-
 def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: int = 1) -> AccountSlice:
     """A slice of three accounts at sequence `seq`."""
     place = LedgerPosition(genesis=GENESIS, fence=fence, seq=seq, hash=bytes(32), data_version=data_version)
@@ -71,6 +60,11 @@ def account_slice(seq: int, *, number: int = 0, fence: int = 1, data_version: in
     )
 
 
-def notice(seq: int, *hints: int) -> CommitNotice:
+def shared_summary(body: bytes = b"{}") -> SharedSummary:
+    """A summary at sequence 1."""
+    return SharedSummary(place=account_slice(1).place, body=body)
+
+
+def notice(seq: int) -> CommitNotice:
     """A notice of a commit to the dataset."""
-    return CommitNotice(genesis=GENESIS, fence=1, seq=seq, data_version=1, hints=hints)
+    return CommitNotice(genesis=GENESIS, fence=1, seq=seq, data_version=1)

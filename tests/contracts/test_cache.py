@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from uuid import UUID
 
 import numpy as np
 import pytest
 
 from service.store.redis.sealed import VALUE_BYTES_MAX, SealedCache
 from service.workflows.ports.cache import Cache, CommitNotice, SharedEntry, SharedSummary
-from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_answer
-from tests.contracts.stores import ANALYST
+from tests.contracts.caches import GENESIS, OTHER, TIMEOUT_S, account_slice, caches, chain, notice, shared_summary
 
 Make = Callable[[], SealedCache]
 
@@ -40,32 +38,11 @@ def heard(cache: Cache, count: int) -> list[CommitNotice]:
 
 
 def test_nothing_is_known_at_first(cache: Cache) -> None:
-    """An empty cache finds no answers, entries or slices."""
-    assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
+    """An empty cache finds no summary, entries or slices."""
+    assert cache.summary(GENESIS) is None
     assert cache.entries(GENESIS, after=0, to=3) == []
     assert cache.slices(GENESIS, [0, 1]) == []
     assert cache.slices(GENESIS, []) == []
-
-
-def test_an_answer_is_found_by_dataset_principal_and_key_alone(make: Make) -> None:
-    """Any replica finds it; another analyst, another key or another dataset does not."""
-    ours, theirs = make(), make()
-    shared = shared_answer("häufig\0: geheim")
-    ours.share([shared], [])
-    address = ANALYST, shared.record.key
-    assert theirs.answer(GENESIS, address) == shared
-    assert theirs.answer(GENESIS, (UUID(int=8), shared.record.key)) is None
-    assert theirs.answer(GENESIS, (ANALYST, "key-2")) is None
-    assert theirs.answer(OTHER, address) is None
-
-
-def test_hints_differ_by_address_and_agree_between_replicas(make: Make) -> None:
-    """A hint only says which keys are worth a lookup."""
-    addresses = [(genesis, (UUID(int=n), key)) for genesis in (GENESIS, OTHER) for n in (7, 8) for key in ("a", "b")]
-    ours, theirs = make(), make()
-    hints = [ours.hint(*each) for each in addresses]
-    assert len(set(hints)) == len(addresses)
-    assert [theirs.hint(*each) for each in addresses] == hints
 
 
 def test_entries_come_back_whole_and_in_order(make: Make) -> None:
@@ -88,8 +65,8 @@ def test_an_entry_of_any_numbers_in_use_reads_back(cache: Cache) -> None:
 
 def test_a_value_that_is_too_large_is_not_shared(cache: Cache) -> None:
     """The database returns large values faster than the cache."""
-    cache.share([shared_answer(body=bytes(VALUE_BYTES_MAX))], [])
-    assert cache.answer(GENESIS, (ANALYST, "key-1")) is None
+    cache.share([shared_summary(bytes(VALUE_BYTES_MAX))], [])
+    assert cache.summary(GENESIS) is None
 
 
 def test_a_slice_moves_only_forward(make: Make) -> None:
@@ -151,9 +128,9 @@ def test_notices_reach_every_listener(make: Make) -> None:
     for each in (ours, theirs):
         assert each.listen(within_s=0.01) == []
     assert ours.audience() == 2
-    ours.share([], [notice(2, 5, 6), notice(3)])
+    ours.share([], [notice(2), notice(3)])
     for each in (ours, theirs):
-        assert heard(each, 2) == [notice(2, 5, 6), notice(3)]
+        assert heard(each, 2) == [notice(2), notice(3)]
 
 
 def test_a_closed_cache_no_longer_listens(make: Make) -> None:

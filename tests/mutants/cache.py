@@ -36,14 +36,6 @@ MUTANTS = [
         killed_by="tests/workflows/replication/test_tail.py::test_an_entry_that_was_changed_is_passed_over",
     ),
     Mutant(
-        name="cache answer under wrong principal",
-        incident="Two analysts choose the same key, and one is given the other's answer by another replica.",
-        file="service/store/redis/sealed.py",
-        find='return _label("reply", genesis.hex(), principal_id.hex, key)',
-        put='return _label("reply", genesis.hex(), key)',
-        killed_by="tests/contracts/test_cache.py::test_an_answer_is_found_by_dataset_principal_and_key_alone[memory]",
-    ),
-    Mutant(
         name="page without seq",
         incident="An individual is shown a budget as it was before the last questions.",
         file="service/workflows/reads/accounts.py",
@@ -84,21 +76,13 @@ MUTANTS = [
         killed_by="tests/store/redis/test_sealing.py::test_what_was_closed_opens",
     ),
     Mutant(
-        name="a reply of a ledger that is gone",
-        incident="After a restore a replica hands out an answer whose entry was burned, and others answer anew.",
-        file="service/workflows/queries/answer_lookup.py",
-        find="return shared if head.fence == shared.fence and entry_hash == shared.entry_hash else None",
-        put="return shared if head.fence else None",
-        killed_by="tests/workflows/queries/test_answer_lookup.py::test_an_answer_of_another_history_is_not_given",
-    ),
-    Mutant(
         name="shared before it is witnessed",
-        incident="Another replica hands out an answer that no witness knows; a restore forgets that it was given.",
+        incident="Another replica follows a charge that no witness knows; a restore forgets that it was made.",
         file="service/workflows/writer/committer.py",
         find='        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
-        put="        self._exchange.committed(self._record, head, batch.entries, batch.fresh)\n"
+        put="        self._exchange.committed(self._record, head, batch.entries)\n"
         '        self._guard.confirm_recorded(head)\n        reach("witnessed")\n',
-        killed_by="tests/workflows/queries/test_answer_lookup.py::test_an_unwitnessed_answer_is_not_given",
+        killed_by="tests/workflows/replication/test_act_changes.py::test_an_unwitnessed_commit_is_not_shared",
     ),
     Mutant(
         name="the cache shuts the door",

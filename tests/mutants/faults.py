@@ -119,6 +119,6 @@ MUTANTS = [
         file="service/workflows/writer/state.py",
         find="            self._page_seqs[:] = page_seqs\n",
         put="",
-        killed_by="tests/workflows/queries/test_answer_lookup.py::test_replicas_agree_on_what_was_spent",
+        killed_by="tests/workflows/replication/test_act_changes.py::test_replicas_agree_on_what_was_spent",
     ),
 ]

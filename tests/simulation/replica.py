@@ -14,7 +14,6 @@ from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import BudgetRow, Page
 from service.workflows.ports.transaction import Transaction
 from service.workflows.ports.witness import Witness
-from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.replica import Replica
 from service.workflows.replication.exchange import ReplicaExchange
 from service.workflows.rollback.guard import RollbackGuard
@@ -25,7 +24,7 @@ from service.workflows.writer.state import DatasetState
 from tests.simulation.disk import ReplicaStore
 from tests.simulation.laws import Laws
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.values import FaultyKeyValueStore, Liar, SteppedThreads
+from tests.simulation.values import FaultyKeyValueStore, Liar
 from tests.simulation.witnesses import SteppedLock
 
 Result = TypeVar("Result")
@@ -149,7 +148,6 @@ class SteppedReplica(Replica):
         cache = SealedCache(values, bytes(32))
         exchange = self._exchange = ReplicaExchange(cache, clock=clock)
         self.curators._exchange = self.individuals._exchange = exchange
-        self._submitter.lookup = AnswerLookup(cache, exchange.hints, SteppedThreads(self._scheduler, self.name))
         exchange.hear(within_s=0)
 
         def publish() -> None:

@@ -4,10 +4,8 @@ It has rates and draws of its own, so that the runs of seeds without a cache do 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from service.store.redis.sealed import Item, Swap
 from service.testing.cache import MemoryKeyValueStore, MemoryServer
@@ -73,14 +71,3 @@ class FaultyKeyValueStore(MemoryKeyValueStore):
         if not liar.happens("lost"):
             super().put(items, swaps, [] if liar.happens("deaf") else messages)
         liar.scheduler.pause()
-
-
-class SteppedThreads(Executor):
-    """An executor whose threads are tasks of the world."""
-
-    def __init__(self, scheduler: Scheduler, place: str) -> None:
-        self._scheduler, self._place = scheduler, place
-
-    def submit(self, run: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
-        self._scheduler.spawn(f"{self._place} recalls", self._place, lambda: run(*arguments, **named))
-        return Future()

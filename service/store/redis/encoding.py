@@ -12,8 +12,7 @@ import orjson
 from service.workflows.model.entry_fields import ENTRY_FIELDS, FieldType, entry_from, entry_values
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Piece
-from service.workflows.model.rows import AnswerRecord
-from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedAnswer, SharedSummary
+from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 
 _HEADER_LENGTH_BYTES: Final = 4
 _NO_BLOB: Final = -1
@@ -34,35 +33,6 @@ _FACTS: Final = [
     if each.type != "bytea"
 ]
 _PIECES: Final = "pieces"
-
-
-def answer_bytes(answer: SharedAnswer) -> bytes:
-    """A reply."""
-    record = answer.record
-    facts = {
-        "fence": answer.fence,
-        "principal_id": record.principal_id.hex,
-        "key": record.key,
-        "seq": record.seq,
-        "query_id": record.query_id.hex,
-        "at": record.at.isoformat(),
-    }
-    return _pack(facts, [answer.genesis, answer.entry_hash, record.request_hash, record.body])
-
-
-def answer_from(data: bytes) -> SharedAnswer:
-    """And back."""
-    facts, (genesis, entry_hash, request_hash, body) = _unpack(data)
-    record = AnswerRecord(
-        principal_id=UUID(hex=facts["principal_id"]),
-        key=facts["key"],
-        request_hash=_there(request_hash),
-        seq=facts["seq"],
-        query_id=UUID(hex=facts["query_id"]),
-        body=_there(body),
-        at=datetime.fromisoformat(facts["at"]),
-    )
-    return SharedAnswer(genesis=_there(genesis), fence=facts["fence"], entry_hash=_there(entry_hash), record=record)
 
 
 def entry_bytes(entry: LedgerEntry) -> bytes:
@@ -128,14 +98,14 @@ def summary_of(data: bytes) -> SharedSummary:
 
 def notice_bytes(notice: CommitNotice) -> bytes:
     """News."""
-    facts = {"fence": notice.fence, "seq": notice.seq, "data_version": notice.data_version, "hints": notice.hints}
+    facts = {"fence": notice.fence, "seq": notice.seq, "data_version": notice.data_version}
     return _pack(facts, [notice.genesis])
 
 
 def notice_of(data: bytes) -> CommitNotice:
     """And back."""
     facts, (genesis,) = _unpack(data)
-    return CommitNotice(genesis=_there(genesis), hints=tuple(facts.pop("hints")), **facts)
+    return CommitNotice(genesis=_there(genesis), **facts)
 
 
 def _pack(facts: dict[str, Any], blobs: Sequence[bytes | None]) -> bytes:

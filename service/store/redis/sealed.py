@@ -8,8 +8,7 @@ import orjson
 from service.store.redis import encoding
 from service.store.redis.sealing import Seal
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import Address
-from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedAnswer, SharedEntry, SharedSummary
+from service.workflows.ports.cache import AccountSlice, CommitNotice, Shared, SharedEntry, SharedSummary
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """A larger value is not shared: it would be read from the database faster."""
@@ -57,9 +56,6 @@ class SealedCache:
     def close(self) -> None:
         self._values.close()
 
-    def hint(self, genesis: bytes, address: Address) -> int:
-        return int(self._seal.name(_answer_label(genesis, address))[:13], 16)
-
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         items: list[Item] = []
         newest: dict[bytes, AccountSlice] = {}
@@ -73,11 +69,6 @@ class SealedCache:
                 items.append((self._name(label), self._seal.close(label, data)))
         messages = [self._seal.close(_NEWS, encoding.notice_bytes(each)) for each in notice]
         self._values.put(items, [*self._swaps(newest)], messages)
-
-    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:
-        label = _answer_label(genesis, address)
-        held = self._values.get([self._name(label)])
-        return next(self._opened([label], held, encoding.answer_from), None)
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
         labels = [_entry_label(genesis, seq) for seq in range(after + 1, to + 1)]
@@ -132,21 +123,13 @@ def _position(value: AccountSlice) -> tuple[int, int, int]:
     return value.place.position
 
 
-def _shelved(value: SharedAnswer | SharedEntry | SharedSummary) -> tuple[bytes, bytes]:
+def _shelved(value: SharedEntry | SharedSummary) -> tuple[bytes, bytes]:
     """(label, bytes)."""
     match value:
-        case SharedAnswer():
-            address = value.record.principal_id, value.record.key
-            return _answer_label(value.genesis, address), encoding.answer_bytes(value)
         case SharedEntry():
             return _entry_label(value.genesis, value.entry.seq), encoding.entry_bytes(value.entry)
         case SharedSummary():
             return _summary_label(value.place.genesis), encoding.summary_bytes(value)
-
-
-def _answer_label(genesis: bytes, address: Address) -> bytes:
-    principal_id, key = address
-    return _label("reply", genesis.hex(), principal_id.hex, key)
 
 
 def _entry_label(genesis: bytes, seq: int) -> bytes:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import Address, AnswerRecord, DatasetRecord, Head
+from service.workflows.model.rows import DatasetRecord, Head
 
 SLICE_SLOTS: Final = 1024
 """How many consecutive slots' accounts are cached together: 25 KiB, so that one account is not sought in a megabyte."""
@@ -40,16 +40,6 @@ class LedgerPosition:
     def position(self) -> tuple[int, int, int]:
         """(fence, sequence, data version): every later state of one history exceeds it."""
         return self.fence, self.seq, self.data_version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedAnswer:
-    """A stored answer, the fence under which it was committed, and the hash of the entry that it shows."""
-
-    genesis: bytes
-    fence: int
-    entry_hash: bytes
-    record: AnswerRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,31 +75,24 @@ class SharedSummary:
     body: bytes
 
 
-Shared = SharedAnswer | SharedEntry | AccountSlice | SharedSummary
+Shared = SharedEntry | AccountSlice | SharedSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitNotice:
-    """The new position of a dataset. `hints` name the answers shared since, to holders of their keys."""
+    """The new position of a dataset."""
 
     genesis: bytes
     fence: int
     seq: int
     data_version: int
-    hints: tuple[int, ...] = ()
 
 
 class Cache(Protocol):
     """Replicas' shared values. No method raises, and none takes longer than a short time-out: absent means unknown."""
 
-    def hint(self, genesis: bytes, address: Address) -> int:
-        """A keyed digest of an answer's address; asks no server."""
-
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Keep values for other replicas, if possible, and send notices. A slice moves only forward in position."""
-
-    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:
-        """The answer of an address."""
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:
         """Those entries with after < seq <= to that are held, in order, with holes."""
@@ -136,16 +119,8 @@ class Cache(Protocol):
 class NoCache:
     """Where nothing is shared."""
 
-    def hint(self, genesis: bytes, address: Address) -> int:  # noqa: ARG002 - as the port
-        """None is like another."""
-        return 0
-
     def share(self, values: Sequence[Shared], notice: Sequence[CommitNotice]) -> None:
         """Do nothing: no other replica is there."""
-
-    def answer(self, genesis: bytes, address: Address) -> SharedAnswer | None:  # noqa: ARG002 - as the port
-        """Unknown."""
-        return None
 
     def entries(self, genesis: bytes, *, after: int, to: int) -> list[LedgerEntry]:  # noqa: ARG002 - as the port
         """Unknown."""

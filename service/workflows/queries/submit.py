@@ -18,7 +18,6 @@ from service.workflows.admission.admission import Admission
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NotWaiting, WorkflowError
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.model.views import Principal
-from service.workflows.queries.answer_lookup import AnswerLookup
 from service.workflows.queries.stored_answers import RefusedQuery, StoredAnswers, hash_of
 from service.workflows.writer.batch import QueryRequest
 from service.workflows.writer.registry import DatasetRegistry
@@ -29,25 +28,15 @@ UNCLIPPED_ROWS_MAX: Final = 64
 
 
 class QuerySubmitter:
-    """Submits queries to the writers. `lookup` finds the answers of other replicas, where there are any."""
+    """Submits queries to the writers."""
 
-    def __init__(
-        self,
-        *,
-        registry: DatasetRegistry,
-        admission: Admission,
-        lookup: AnswerLookup | None,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self.lookup = lookup
+    def __init__(self, *, registry: DatasetRegistry, admission: Admission, clock: Callable[[], datetime]) -> None:
         self._registry, self._admission, self._clock = registry, admission, clock
         self._stored_answers = StoredAnswers(registry.guard, admission)
         self._plans = KeptPlans(compiled)
 
     def close(self) -> None:
         """Accept no new queries. The writers must be closed after this."""
-        if self.lookup is not None:
-            self.lookup.close()
         if self._admission.scheduler is not None:
             self._admission.scheduler.close()
         self._stored_answers.close()
@@ -110,11 +99,7 @@ class QuerySubmitter:
         submission = Submission(requests, cost, writer)
         reach("queueing")
         submission.ticket = self._admission.admit(submission.analyst_id, cost, submission, writer)
-        if self._admission.scheduler is not None:
-            return submission.answers  # the schedule hands it to the writer when its slots come
-        if self.lookup is not None and len(requests) == 1:
-            self.lookup.submit(submission, record, writer)
-        else:
+        if self._admission.scheduler is None:  # else the schedule hands it to the writer when its slots come
             writer.submit(submission)
         return submission.answers
 

@@ -9,15 +9,14 @@ is shared.
 import queue
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from service.incidents import report_incident
 from service.workflows.model.ledger_entry import LedgerEntry
-from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
+from service.workflows.model.rows import DatasetRecord, Head
 from service.workflows.ports.cache import (
     AccountSlice,
     Cache,
@@ -25,13 +24,11 @@ from service.workflows.ports.cache import (
     LedgerPosition,
     NoCache,
     Shared,
-    SharedAnswer,
     SharedEntry,
 )
 from service.workflows.replication.tail import TAIL_MAX, Tail
 
 OUTBOX_MAX: Final = 256
-HINTS_MAX: Final = 65_536
 ENTRY_BYTES_MAX: Final = 1 << 18
 """The charges of a larger entry are not held back for others: memory is worth more than their next reading."""
 SLICES_LEFT_MAX: Final = 65_536
@@ -63,26 +60,6 @@ class Follower(Protocol):
         """Catch up in the background, unless there is work that will do so anyway."""
 
 
-class Hints:
-    """Digests of the newest addresses with a shared answer; a hint tells only where to look."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[int, None] = OrderedDict()  # a plain dict gets slow at its head when that is deleted
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
-
-    def __contains__(self, hint: int) -> bool:
-        return hint in self._kept
-
-    def add(self, hints: Iterable[int]) -> None:
-        """Keep them, and forget the oldest. For one thread, while other threads may look."""
-        for hint in hints:
-            self._kept[hint] = None
-        while len(self._kept) > HINTS_MAX:
-            self._kept.popitem(last=False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outgoing:
     """Values that the writer hands over together. `head` is None when there is nothing to tell of."""
@@ -90,7 +67,6 @@ class _Outgoing:
     genesis: bytes
     head: Head | None
     entries: Sequence[LedgerEntry] = ()
-    answers: Sequence[AnswerRecord] = ()
     slices: Sequence[AccountSlice] = ()
 
 
@@ -99,7 +75,6 @@ class ReplicaExchange:
 
     def __init__(self, cache: Cache, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` counts seconds."""
-        self.hints = Hints()
         self._cache, self._clock = cache, clock
         self._followers: dict[bytes, Follower] = {}
         self._outbox: queue.Queue[_Outgoing | None] = queue.Queue(OUTBOX_MAX)
@@ -144,13 +119,11 @@ class ReplicaExchange:
 
     # Called by lines
 
-    def committed(
-        self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry], answers: Sequence[AnswerRecord]
-    ) -> None:
-        """Share a durable, witnessed transaction: entries with the answers that show them, or an act."""
+    def committed(self, record: DatasetRecord, head: Head, entries: Sequence[LedgerEntry]) -> None:
+        """Share a durable, witnessed transaction: entries, or an act."""
         if not self._is_alone or self._clock() >= self._look_at:
             small = [entry for entry in entries if _charges_bytes(entry) <= ENTRY_BYTES_MAX]
-            self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small, answers=answers))
+            self._hand(_Outgoing(genesis=record.genesis, head=head, entries=small))
 
     def read(self, slices: Sequence[AccountSlice]) -> None:
         """Accounts were read, and may be wanted again."""
@@ -192,18 +165,15 @@ class ReplicaExchange:
                 continue
             values += commit.slices
             if commit.head is not None and not is_alone:
-                answers = _answers(commit)
-                values += [*answers, *(SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries)]
-                before = notices.get(commit.genesis)
-                notices[commit.genesis] = self._notice(commit.genesis, commit.head, answers, before)
+                values += [SharedEntry(genesis=commit.genesis, entry=each) for each in commit.entries]
+                notices[commit.genesis] = _notice(commit.genesis, commit.head)
         if values or notices:
             self._cache.share(values, list(notices.values()))
 
     def hear(self, *, within_s: float) -> None:
-        """Take in the notices that have come: hints to answers, and new positions of the followed ledgers."""
+        """Take in the notices that have come: new positions of the followed ledgers."""
         latest: dict[bytes, CommitNotice] = {}
         for notice in self._cache.listen(within_s=within_s):
-            self.hints.add(notice.hints)
             if notice.genesis not in latest or _position(latest[notice.genesis]) < _position(notice):
                 latest[notice.genesis] = notice
         for genesis, notice in latest.items():
@@ -225,18 +195,6 @@ class ReplicaExchange:
             self._look_at = self._clock() + LOOK_EVERY_S
         return self._is_alone
 
-    def _notice(
-        self, genesis: bytes, head: Head, answers: Sequence[SharedAnswer], before: CommitNotice | None
-    ) -> CommitNotice:
-        hints = [self._cache.hint(genesis, (each.record.principal_id, each.record.key)) for each in answers]
-        return CommitNotice(
-            genesis=genesis,
-            fence=head.fence,
-            seq=head.seq,
-            data_version=head.data_version,
-            hints=(*(before.hints if before is not None else ()), *hints),
-        )
-
     def _run(self, step: Callable[[], None], rest_s: float) -> None:
         while self.is_open:
             try:
@@ -247,15 +205,8 @@ class ReplicaExchange:
                 time.sleep(_LISTEN_S)
 
 
-def _answers(outgoing: _Outgoing) -> list[SharedAnswer]:
-    """The answers of a commit that show an entry of the same commit; a reused answer shows an earlier one."""
-    hashes = {entry.seq: entry.hash for entry in outgoing.entries}
-    fence = 0 if outgoing.head is None else outgoing.head.fence
-    return [
-        SharedAnswer(genesis=outgoing.genesis, fence=fence, entry_hash=hashes[answer.seq], record=answer)
-        for answer in outgoing.answers
-        if answer.seq in hashes
-    ]
+def _notice(genesis: bytes, head: Head) -> CommitNotice:
+    return CommitNotice(genesis=genesis, fence=head.fence, seq=head.seq, data_version=head.data_version)
 
 
 def _position(notice: CommitNotice) -> Position:

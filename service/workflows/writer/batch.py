@@ -66,8 +66,7 @@ class QueryRequest:
 class Batch:
     """Entries and answers that one transaction will append, query by query; the head moves along in memory only.
 
-    `fresh` are those of `answers` that were not stored before. `is_empty` says whether there is nothing to commit:
-    every query was answered before or refused.
+    `is_empty` says whether there is nothing to commit: every query was answered before or refused.
     """
 
     transaction: Transaction | ConditionalAppend
@@ -76,7 +75,6 @@ class Batch:
     entries: list[LedgerEntry] = field(default_factory=list)
     answers: dict[Address, AnswerRecord] = field(default_factory=dict)
     worst_cases: dict[UUID, int] = field(default_factory=dict)
-    fresh: list[AnswerRecord] = field(default_factory=list)
     is_empty: bool = True
 
     def answer_all(self, requests: Sequence[QueryRequest]) -> list[Outcome]:
@@ -85,9 +83,9 @@ class Batch:
         reach("key-looked-up")
         stored = set(self.answers)
         outcomes = [self._outcome(request) for request in requests]
-        self.fresh = [record for address, record in self.answers.items() if address not in stored]
-        if self.fresh:
-            self.transaction.append(self.entries, self.fresh, self.worst_cases)
+        fresh = [record for address, record in self.answers.items() if address not in stored]
+        if fresh:
+            self.transaction.append(self.entries, fresh, self.worst_cases)
             reach("rows-inserted")
             self.is_empty = False
         return outcomes

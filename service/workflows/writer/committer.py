@@ -86,7 +86,7 @@ class Committer:
         reach("witnessed")
         self.optimistic.note(head, requests)
         if not batch.is_empty:
-            self._exchange.committed(self._record, head, batch.entries, batch.fresh)
+            self._exchange.committed(self._record, head, batch.entries)
         return outcomes
 
     def _commit_at_once(self, requests: Sequence[QueryRequest]) -> tuple[Head, Batch, list[Outcome]] | None:
@@ -155,7 +155,7 @@ class Committer:
                 self._telemetry.committed("act")
             self._guard.confirm_recorded(transaction.head)
             self.optimistic.moved(transaction.head)
-            self._exchange.committed(self._record, transaction.head, (), ())
+            self._exchange.committed(self._record, transaction.head, ())
         except (WorkflowError, HeadMoved):
             raise
         except (CommitUnclear, StoreUnavailable) as fault:

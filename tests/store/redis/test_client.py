@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 import redis
@@ -11,7 +10,7 @@ import redis
 from service.store.redis.client import LIFETIME_S, REST_S, RedisKeyValueStore
 from service.store.redis.sealed import SealedCache
 from service.workflows.ports.cache import SharedEntry
-from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, notice, shared_answer
+from tests.contracts.caches import GENESIS, KEY, account_slice, caches, chain, notice, shared_summary
 from tests.contracts.stores import ANALYST
 from tests.faults.meddling import OwnValkey
 
@@ -37,7 +36,7 @@ def server(redis_url: str) -> Iterator["redis.Redis"]:
 
 def fill(cache: SealedCache) -> None:
     """One value of each kind, and a bucket."""
-    cache.share([shared_answer(), SharedEntry(genesis=GENESIS, entry=chain(1)[0]), account_slice(5)], [notice(1)])
+    cache.share([shared_summary(), SharedEntry(genesis=GENESIS, entry=chain(1)[0]), account_slice(5)], [notice(1)])
     assert cache.take("somebody", per_s=1, burst=5) == 0
 
 
@@ -49,9 +48,9 @@ def held(server: "redis.Redis", name: str | bytes) -> bytes:
 
 
 def knows(cache: SealedCache) -> list[bool]:
-    """Whether it has the reply, the entry and the slice."""
+    """Whether it has the summary, the entry and the slice."""
     return [
-        cache.answer(GENESIS, ADDRESS) is not None,
+        cache.summary(GENESIS) is not None,
         cache.entries(GENESIS, after=0, to=1) != [],
         cache.slices(GENESIS, [0]) != [],
     ]
@@ -61,16 +60,16 @@ def test_a_server_that_is_away_is_asked_once_and_then_left_alone(redis_url: str)
     """Until it has rested; a fault of one kind of query spares the others the wait."""
     clock = [100.0]
     with closing(SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=lambda: clock[0]), KEY)) as cache:
-        assert cache.answer(GENESIS, ADDRESS) is None
+        assert cache.summary(GENESIS) is None
         values: RedisKeyValueStore = cache._values  # type: ignore[assignment]
         values._client = redis.Redis.from_url(redis_url)  # it is back
         assert (cache.take("b", per_s=1, burst=1), cache.audience()) == (None, 0)
-        cache.share([shared_answer()], [])
+        cache.share([shared_summary()], [])
         clock[0] += REST_S
-        assert cache.answer(GENESIS, ADDRESS) is None
-        shared = shared_answer()
+        assert cache.summary(GENESIS) is None
+        shared = shared_summary()
         cache.share([shared], [])
-        assert cache.answer(GENESIS, ADDRESS) == shared
+        assert cache.summary(GENESIS) == shared
         values._client.close()
 
 
@@ -79,7 +78,7 @@ def test_everything_is_unknown_where_no_server_answers() -> None:
     with closing(
         SealedCache(RedisKeyValueStore(NOWHERE, timeout_s=0.05, clock=iter(range(1000)).__next__), KEY)
     ) as cache:
-        cache.share([shared_answer()], [notice(1)])
+        cache.share([shared_summary()], [notice(1)])
         assert knows(cache) == [False, False, False]
         assert cache.take("b", per_s=1, burst=1) is None
         assert (cache.audience(), cache.listen(within_s=0.01)) == (0, [])
@@ -96,7 +95,7 @@ def test_nothing_lies_there_for_ever(cache: SealedCache, server: "redis.Redis") 
 def test_nothing_of_it_can_be_read(cache: SealedCache, server: "redis.Redis") -> None:
     """Neither in a name nor in a value: no principal, key, body, genesis or number."""
     canaries = [ANALYST.hex.encode(), str(ANALYST).encode(), b"canary", GENESIS.hex().encode(), GENESIS, b"values"]
-    cache.share([shared_answer("canary", body=b'{"values":["canary"]}')], [])
+    cache.share([shared_summary(b'{"values":["canary"]}')], [])
     fill(cache)
     for name in server.keys("*"):
         value = held(server, name)
@@ -113,22 +112,20 @@ def test_forged_values_are_unknown(cache: SealedCache, server: "redis.Redis", va
         server.set(name, value)
     assert knows(cache) == [False, False, False]
     assert cache.take("somebody", per_s=1, burst=5) in {0, 5.0}
-    cache.share([shared_answer(), SharedEntry(genesis=GENESIS, entry=chain(1)[0])], [])
+    cache.share([shared_summary(), SharedEntry(genesis=GENESIS, entry=chain(1)[0])], [])
     assert knows(cache)[:2] == [True, True]
 
 
 def test_values_that_changed_places_are_unknown(cache: SealedCache, server: "redis.Redis") -> None:
-    """Each is bound to its own place: of another analyst, another sequence, another slice."""
-    other = UUID(int=8)
+    """Each is bound to its own place: of another kind, another sequence, another slice."""
     first, second = chain(2)
-    cache.share([shared_answer(), shared_answer(principal_id=other), account_slice(5), account_slice(5, number=1)], [])
+    cache.share([shared_summary(), account_slice(5), account_slice(5, number=1)], [])
     cache.share([SharedEntry(genesis=GENESIS, entry=each) for each in (first, second)], [])
     names = server.keys("*")
     values = [held(server, name) for name in names]
     for name, value in zip(names, values[1:] + values[:1], strict=True):
         server.set(name, value)
-    assert cache.answer(GENESIS, ADDRESS) is None
-    assert cache.answer(GENESIS, (other, "key-1")) is None
+    assert cache.summary(GENESIS) is None
     assert cache.entries(GENESIS, after=0, to=2) == []
     assert cache.slices(GENESIS, [0, 1]) == []
 
@@ -162,8 +159,8 @@ def test_a_server_that_sends_byte_by_byte_is_not_waited_for(tmp_path: Path) -> N
     server.start()
     with caches(server.url, timeout_s=0.2) as make:
         cache = make()
-        cache.share([shared_answer()], [])
-        assert cache.answer(GENESIS, ADDRESS) is not None
+        cache.share([shared_summary()], [])
+        assert cache.summary(GENESIS) is not None
         server.drip()
-        assert cache.answer(GENESIS, ADDRESS) is None
+        assert cache.summary(GENESIS) is None
     server.close()

@@ -10,11 +10,13 @@ import pytest
 
 from service.testing.store import MemoryStore
 from service.testing.transaction import MemoryTransaction
+from service.workflows.model.errors import Unavailable
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import Measure, pieces_digest, pieces_of
 from service.workflows.model.rows import Asked
-from service.workflows.ports.cache import SharedEntry
-from tests.factories import ask
+from service.workflows.ports.cache import CommitNotice, SharedEntry
+from service.workflows.ports.witness import WitnessUnavailable
+from tests.factories import ask, witness_of
 from tests.workflows.replicas import Replicas, eventually, replicas, truth
 
 
@@ -60,12 +62,21 @@ def test_memory_follows_without_a_query_and_without_reading_the_ledger(world: Re
     assert world.store.readings <= 4
 
 
-def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas) -> None:
+def test_a_replica_without_the_dataset_is_not_made_to_load_it(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notices concern only replicas that hold the dataset."""
-    writer = world.writer(1)
+    writer, cache, heard = world.writer(1), world.caches[1], list[list[CommitNotice]]()
+    listen = cache.listen
+
+    def noted(*, within_s: float) -> list[CommitNotice]:
+        heard.append([])
+        heard[-1] += listen(within_s=within_s)
+        return heard[-1]
+
+    monkeypatch.setattr(cache, "listen", noted)
+    eventually(lambda: heard != [])
     writer._state.invalidate_all()
     ask_first(world, 3)
-    eventually(lambda: world.replicas[1]._exchange.hints._kept != {} and world.seq(0) == 3)
+    eventually(lambda: 3 in {notice.seq for notices in heard for notice in notices})
     assert writer.position is None
     assert writer.length == 0
 
@@ -136,3 +147,30 @@ def test_forged_entries_are_not_used(world: Replicas, lie: str) -> None:
     ask(world.replicas[0], world.analyst, "true", reuse=False)
     ask(world.replicas[1], world.analyst, "next", reuse=False)
     assert world.spent(1) == truth(world.store)
+
+
+def test_replicas_agree_on_what_was_spent(world: Replicas) -> None:
+    """Two replicas answer in turn, each following the other's commits."""
+    for n in range(12):
+        ask(world.replicas[n % 2], world.analyst, f"k{n}", reuse=False)
+    assert truth(world.store) == world.spent(1)
+    eventually(lambda: world.spent(0) == world.spent(1))
+
+
+def test_an_unwitnessed_commit_is_not_shared(world: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A committed answer that was withheld; a later retry returns it."""
+    told_of: list[object] = []
+    monkeypatch.setattr(world.replicas[0]._exchange, "committed", lambda *told: told_of.append(told))
+
+    def unwritable(*_: object) -> None:
+        raise WitnessUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(witness_of(world.store), "write", unwritable)
+        with pytest.raises(Unavailable):
+            ask(world.replicas[0], world.analyst, "k")
+    assert world.store.head(1).seq == 1
+    assert told_of == []
+    assert ask(world.replicas[0], world.analyst, "k").sequence == 1
+    ask(world.replicas[0], world.analyst, "another", reuse=False)
+    assert len(told_of) == 1

@@ -8,20 +8,10 @@ from service.store.redis.sealed import SealedCache
 from service.testing.cache import MemoryKeyValueStore, MemoryServer
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.cache import SharedEntry
-from service.workflows.replication.exchange import (
-    ENTRY_BYTES_MAX,
-    HINTS_MAX,
-    LOOK_EVERY_S,
-    NO_EXCHANGE,
-    OUTBOX_MAX,
-    Hints,
-    ReplicaExchange,
-)
+from service.workflows.replication.exchange import ENTRY_BYTES_MAX, LOOK_EVERY_S, OUTBOX_MAX, ReplicaExchange
 from service.workflows.replication.tail import TAIL_MAX, Tail
 from tests.contracts.caches import GENESIS, HEAD, KEY, account_slice, chain, notice
-from tests.contracts.stores import ANALYST, answer, dataset
-from tests.factories import open_replica, register
-from tests.workflows.replicas import eventually
+from tests.contracts.stores import dataset
 
 RECORD = replace(dataset(), genesis=GENESIS)
 SOON_S = 0.01
@@ -68,32 +58,17 @@ def world() -> World:
     return made
 
 
-def test_a_commit_is_sent_with_its_entries_and_answers(world: World) -> None:
-    """The other replica has the hint and the tail, and is woken once."""
+def test_a_commit_is_sent_with_its_entries(world: World) -> None:
+    """The other replica has the tail, and is woken once."""
     ours, theirs = world.exchanges
     entries = chain(3)
     head = replace(HEAD, seq=3, hash=entries[2].hash)
-    ours.committed(RECORD, head, entries[:1], [answer(entries[0], "a")])
-    ours.committed(RECORD, head, entries[1:], [answer(each, each.query_id.hex) for each in entries[1:]])
+    ours.committed(RECORD, head, entries[:1])
+    ours.committed(RECORD, head, entries[1:])
     ours.publish()
     theirs.hear(within_s=SOON_S)
     assert world.follower.woken == 1
     assert world.follower.tail.between(0, GENESIS, head) == entries
-    for key in ("a", entries[1].query_id.hex):
-        assert world.caches[1].hint(GENESIS, (ANALYST, key)) in theirs.hints
-        shared = world.caches[1].answer(GENESIS, (ANALYST, key))
-        assert shared is not None
-        assert (shared.fence, shared.entry_hash) == (1, entries[shared.record.seq - 1].hash)
-    assert world.caches[1].hint(GENESIS, (ANALYST, "b")) not in theirs.hints
-
-
-def test_an_answer_that_shows_an_older_entry_is_not_shared(world: World) -> None:
-    """The entry that would prove a reused answer is not in the message."""
-    old, new = chain(2)
-    world.exchanges[0].committed(RECORD, replace(HEAD, seq=2), [new], [answer(old, "reused"), answer(new, "new")])
-    world.exchanges[0].publish()
-    assert world.caches[1].answer(GENESIS, (ANALYST, "reused")) is None
-    assert world.caches[1].answer(GENESIS, (ANALYST, "new")) is not None
 
 
 def test_a_single_replica_shares_nothing_and_looks_for_others_rarely() -> None:
@@ -101,14 +76,14 @@ def test_a_single_replica_shares_nothing_and_looks_for_others_rarely() -> None:
     world = World()
     ours = world.exchanges[0]
     ours.hear(within_s=SOON_S)
-    ours.committed(RECORD, HEAD, chain(1), [])
+    ours.committed(RECORD, HEAD, chain(1))
     ours.publish()
     assert world.room.values == {}
-    ours.committed(RECORD, HEAD, chain(1), [])
+    ours.committed(RECORD, HEAD, chain(1))
     assert ours._outbox.empty()
     world.both_listen()
     world.now_s += LOOK_EVERY_S
-    ours.committed(RECORD, HEAD, chain(1), [])
+    ours.committed(RECORD, HEAD, chain(1))
     ours.publish()
     assert len(world.room.values) == 1
 
@@ -117,15 +92,15 @@ def test_messages_beyond_the_bound_are_dropped_without_waiting(world: World) -> 
     """The writer goes on, however slow the key-value store is."""
     ours = world.exchanges[0]
     for _ in range(3 * OUTBOX_MAX):
-        ours.committed(RECORD, HEAD, [], [])
+        ours.committed(RECORD, HEAD, [])
     assert ours._outbox.qsize() == OUTBOX_MAX
 
 
 def test_large_charges_are_left_to_the_database(world: World) -> None:
-    """The answer is not shared either, since no entry would prove it."""
+    """Holding them back costs memory; the notice tells others to read them."""
     (entry,) = chain(1)
     large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
-    world.exchanges[0].committed(RECORD, HEAD, [large], [answer(large)])
+    world.exchanges[0].committed(RECORD, HEAD, [large])
     world.exchanges[0].publish()
     assert world.room.values == {}
 
@@ -147,11 +122,10 @@ def test_old_notices_do_not_hide_new_ones(world: World) -> None:
     """Among simultaneous notices the farthest counts, in any order."""
     entries = chain(3)
     world.caches[0].share([SharedEntry(genesis=GENESIS, entry=each) for each in entries], [])
-    world.caches[0].share([], [notice(2, 5), notice(3, 6), notice(1, 7)])
+    world.caches[0].share([], [notice(2), notice(3), notice(1)])
     world.exchanges[1].hear(within_s=SOON_S)
     assert world.follower.woken == 1
     assert world.follower.tail.last(after=0) == 3
-    assert all(hint in world.exchanges[1].hints for hint in (5, 6, 7))
 
 
 def test_a_replica_far_behind_reads_the_database(world: World) -> None:
@@ -168,33 +142,3 @@ def test_a_single_replica_shares_accounts_too(world: World) -> None:
     lonely.exchanges[0].read([])
     lonely.exchanges[0].publish()
     assert len(lonely.caches[0].slices(GENESIS, [0, 1])) == 2
-
-
-def test_hints_forget_the_oldest() -> None:
-    """The number of hints is bounded."""
-    hints = Hints()
-    assert not hints
-    hints.add(range(HINTS_MAX + 3))
-    assert hints
-    assert (2 in hints, 3 in hints, HINTS_MAX + 2 in hints) == (False, True, True)
-
-
-def test_without_a_cache_nothing_is_kept() -> None:
-    """A replica without a cache."""
-    NO_EXCHANGE.committed(RECORD, HEAD, chain(1), [])
-    NO_EXCHANGE.read([account_slice(1)])
-    assert NO_EXCHANGE._outbox.empty()
-
-
-def test_a_replica_begins_to_listen_with_its_first_dataset() -> None:
-    """A command that opens no dataset neither starts threads nor waits for them."""
-    room = MemoryServer()
-    with open_replica(cache=SealedCache(MemoryKeyValueStore(room), KEY)) as replica:
-        replica.curators.datasets()
-        assert room.listeners == []
-        register(replica)
-        replica.overview.summary("survey")
-        eventually(lambda: len(room.listeners) == 1)
-        replica.curators.open_epoch("survey")
-        assert len(replica._exchange._threads) == 2
-    assert all(not thread.is_alive() for thread in replica._exchange._threads)
