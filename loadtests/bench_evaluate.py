@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadtests.in_process import asked, medians_ms
+from service.core.arrays import Codes
 from service.core.release import Release
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
@@ -48,9 +49,6 @@ _WHERES = {  # by the share of people they select: 3, 33 and 64 %
     "some": {"and": [_OLD, {"lt": [{"col": "district"}, 10]}]},
     "most": {"and": [_OLD, {"ne": [{"col": "district"}, 3]}]},
 }
-
-
-Codes = NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,6 @@ LISTED = 50
 FLAT_SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 Figures = dict[str, float]
-Integers = NDArray[np.int64]
 
 
 def main() -> None:

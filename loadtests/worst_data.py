@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.core.units import LIMIT_UNITS_MAX
 from service.engine.memory import DatasetMemory
 from service.query.schema import Schema
 
-Integers = NDArray[np.int64]
 Codes = NDArray[np.int64]
 
 RANKS = 10_000

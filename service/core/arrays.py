@@ -17,6 +17,9 @@ FEW: Final = 500
 _ORDER: Final[Literal["little", "big"]] = "little" if np.little_endian else "big"
 
 Element = TypeVar("Element", bound=np.generic)
+Codes = NDArray[np.unsignedinteger[Any]]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def take(array: NDArray[Element], places: NDArray[np.integer[Any]]) -> NDArray[Element]:

@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.engine.inverted import InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, SCAN_WORTH
 
-Integers = NDArray[np.int64]
 Rows = NDArray[np.unsignedinteger]
 Indexes = Mapping[Listing, InvertedPages]
 

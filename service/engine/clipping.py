@@ -8,9 +8,8 @@ elementwise, so the same whatever else is in the block. Whether the result is wi
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.engine.errors import BrokenInvariant
-
-Integers = NDArray[np.int64]
 
 SATURATED = 2**62
 """Stands for any squared norm of 2^62 or more: beyond every clip."""

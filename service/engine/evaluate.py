@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.core.arrays import take, uniform
+from service.core.arrays import Codes, Integers, take, uniform
 from service.core.contribution import Contributions
 from service.core.touched import Touched
 from service.engine.access_paths import candidates, listings_of, shortest
@@ -30,10 +29,6 @@ from service.engine.terms import Unit
 from service.query.plan import Count, Histogram, Plan
 from service.query.predicate import All
 from service.query.working_memory import BLOCK_ROWS, STRETCH_ROWS, rows_in_run
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def contributions(plan: Plan, memory: DatasetMemory) -> Iterator[Contributions]:

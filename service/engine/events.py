@@ -15,13 +15,12 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers
 from service.engine.inverted import Inverted, InvertedPages, Listing, listed_codes, listed_coding
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS
 from service.engine.tallies import Tally, tally_of
 from service.query.coding import Coding
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 TALLIES_MAX: Final = 8

@@ -13,11 +13,10 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers
 from service.query.coding import Coding, coding_of
 from service.query.schema import CategoryColumn, Column, IntegerColumn
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 Listing = tuple[str, ...]
 """The columns, one or two, by whose codes rows are listed."""
 

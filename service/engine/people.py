@@ -13,14 +13,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers
 from service.engine.indexes import Built, Indexes
 from service.engine.inverted import Listing, is_indexed
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, pages_for, pages_of
 from service.query.coding import Coding
 from service.query.schema import CategoryColumn, Table
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 Columns = dict[str, Codes]
 Placed = tuple[Integers, Mapping[str, Codes]]
 """Slots (n,) and the codes of each column (n,)."""

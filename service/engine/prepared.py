@@ -7,9 +7,8 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.core.arrays import kept, take
+from service.core.arrays import Codes, Integers, Mask, kept, take
 from service.engine.access_paths import Cover, covers, listings_of
 from service.engine.memory import DatasetMemory
 from service.engine.row_view import TableRows, code_tables
@@ -21,10 +20,6 @@ from service.query.formulas import OwnColumn, Placed, Weighted
 from service.query.layout import entries_of_row
 from service.query.plan import CountIndividuals, Plan
 from service.query.schema import EventsTable
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def prepared(plan: Plan, memory: DatasetMemory) -> "PreparedPlan":

@@ -10,14 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import take
+from service.core.arrays import Codes, Integers, Mask, take
 from service.query.coding import Coding
 from service.query.formulas import Calculated, Cyclic, Intervals, OwnColumn, Placed, QueryColumn, Term, Weighted
 from service.query.working_memory import CODE_TABLE_SPAN_MAX, TABLE_SPAN_MAX
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers
 from service.engine.row_view import TableRows
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 Element = TypeVar("Element", bound=np.generic)
 
 

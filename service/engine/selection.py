@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Mask
 from service.query.coding import Coding
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Null, Predicate, Within
 from service.query.working_memory import RUNS_MAX, TABLE_SPAN_MAX
 
-Codes = NDArray[np.unsignedinteger]
-Mask = NDArray[np.bool_]
 Select = Callable[[Mapping[str, Codes], Mask], None]
 """Writes to its second argument (n,) whether each row of the columns (n,) is selected."""
 

@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, kept, uniform
+from service.core.arrays import Integers, first, kept, uniform
 from service.core.contribution import Contributions
 from service.core.touched import Touched
 from service.engine.clipping import clipped, norms_squared
 from service.engine.errors import BrokenInvariant
 
-Integers = NDArray[np.int64]
 Keys = NDArray[np.uint32] | NDArray[np.int64]
 
 _WORD: Final = 2**32

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import uniform
+from service.core.arrays import Codes, Integers, uniform
 from service.core.contribution import Contributions
 from service.core.touched import Touched
 from service.engine.errors import BrokenInvariant
@@ -21,8 +21,6 @@ from service.query.coding import Coding
 
 __all__ = ["TALLY_ROWS", "Tally", "blocks_of", "tally_of"]
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 
 TALLY_ROWS: Final = 2**19
 """So many rows are added up at a time, or one individual's if these are more."""

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import first, is_uniform, take, uniform
+from service.core.arrays import Codes, Integers, first, is_uniform, take, uniform
 from service.engine.errors import BrokenInvariant
 from service.engine.sparse_vectors import RowEntries
 from service.query.coding import Coding
 from service.query.plan import Count, CountIndividuals, Functionals, Histogram, Plan, Sum
 from service.query.vectors import shifted
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
 
 TOTAL_MAX = 2**61  # what an individual's rows may add up to at one coordinate
 NORM_SQUARED_MAX = 2**61

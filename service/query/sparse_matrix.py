@@ -10,6 +10,7 @@ from math import frexp
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.query.coding import REAL_BITS
 from service.query.grid import STEPS_MIN, Extent
 from service.query.vectors import Vectors
@@ -17,8 +18,6 @@ from service.query.vectors import Vectors
 __all__ = ["SparseMatrix", "Triples", "is_whole", "matrix_of", "step_log2_of"]
 
 WHOLE_MAX = 2**53
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from service.core.arrays import Integers
 
 __all__ = ["BITS_MAX", "Vectors", "shifted"]
 
 BITS_MAX = 54
 _ABOUT = 2.0**-20  # sums of squares in doubles are exact to far less: 2^20 of them to 2^-33
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,16 +14,12 @@ random sample: sums and counts over later columns are biased where rows are drop
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers, Mask
 from service.engine.ingest import Keys
 from service.workflows.model.errors import OverLimit, PersonOverLimit
 
 PEOPLE_MAX = 20
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def rows_to_keep(slots: Integers, codes: Mapping[str, Codes], held: Integers, limit: int) -> Mask:

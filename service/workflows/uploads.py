@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Integers, Mask
 from service.engine.ingest import Problems, RowError, Rows, RowsProblem
 from service.engine.memory import Placed
 from service.engine.pages import union
@@ -29,10 +29,6 @@ from service.workflows.writer.state import DatasetState
 
 _UNKNOWN = -1
 _TOMBSTONES_AT_ONCE = 2**14
-
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def import_reader() -> None:

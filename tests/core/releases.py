@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.core.charge import charge_units
 from service.core.release import Release
-
-Integers = NDArray[np.int64]
 
 
 def touched_in(release: Release) -> Integers:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from service.core.arrays import Codes
 from service.engine import access_paths
 from service.engine.access_paths import CodeRange, Cover, candidates, covers, listings_of, shortest
-from service.engine.inverted import Codes, Inverted, InvertedPages, Listing
+from service.engine.inverted import Inverted, InvertedPages, Listing
 from service.query.coding import Coding
 from service.query.predicate import All, Among, Conjunction, Disjunction, Nothing, Predicate, Within
 from service.query.working_memory import LISTED_MAX, SCAN_WORTH

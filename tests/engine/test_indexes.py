@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.arrays import Codes
 from service.engine.indexes import PAIRED_MAX, Indexes
-from service.engine.inverted import PAIRS_MAX, Codes, Listing
+from service.engine.inverted import PAIRS_MAX, Listing
 from service.engine.memory import DatasetMemory
 from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding

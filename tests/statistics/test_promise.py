@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from service.accounting.odometer import epsilon_time_uniform
 from service.accounting.statements import AccountStatement, statement_of_account
+from service.core.arrays import Integers
 from service.core.budget import budget_units, epsilon_of_units
 from service.core.contribution import Contributions
 from service.core.release import answer
@@ -41,7 +42,6 @@ ERRORS: Final = 4.5
 """Standard errors; a check that holds fails in one of 300,000 seeds."""
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Rule = Callable[[Floats, Integers], Any]
 
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from service.core.arrays import Codes, Mask
 from service.engine.ingest.times import whole_times
-from service.engine.ingest.wrong import Mask, Report, WrongType, nulls_of
+from service.engine.ingest.wrong import Report, WrongType, nulls_of
 from service.query.coding import Coding, coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, DateColumn, DatetimeColumn, IntegerColumn, RealColumn
-
-Codes = NDArray[np.unsignedinteger]
 
 CodedColumn = BooleanColumn | CategoryColumn | IntegerColumn | RealColumn | DateColumn | DatetimeColumn
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.engine.ingest.columns import Codes, code_column, text_of
+from service.core.arrays import Codes, Mask
+from service.engine.ingest.columns import code_column, text_of
 from service.engine.ingest.csv_text import csv_batches, lines_of_rows
 from service.engine.ingest.keys import ArrowKeys
 from service.engine.ingest.limits import LimitReader
@@ -16,7 +17,7 @@ from service.engine.ingest.ndjson import JsonTypes, ndjson_batches
 from service.engine.ingest.problems import Problems, RowsProblem
 from service.engine.ingest.rows import Rows
 from service.engine.ingest.typed import arrow_batches, parquet_batches
-from service.engine.ingest.wrong import Mask, Report, WrongType, nulls_of
+from service.engine.ingest.wrong import Report, WrongType, nulls_of
 from service.query.coding import coding_of
 from service.query.schema import (
     BooleanColumn,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.unsignedinteger]
+from service.core.arrays import Codes
 
 
 class Keys(Sequence[str]):

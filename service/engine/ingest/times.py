@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from service.engine.ingest.wrong import Mask, Report, WrongType, nulls_of
+from service.core.arrays import Mask
+from service.engine.ingest.wrong import Report, WrongType, nulls_of
 from service.query.calendar import DAY_S, days_of, seconds_of
 
 _UNITS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

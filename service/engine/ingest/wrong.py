@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
+from service.core.arrays import Mask
+
 Report = Callable[[Mask, str], None]
 """Takes which rows (n,) are wrong, and how."""
 

@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 import rfc8785
-from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.engine.pages import PAGE_SLOTS, pages_of
 
 TOUCHED_BYTES_MAX: Final = 2**16
@@ -26,8 +26,6 @@ SPAN_MAX: Final = 2**27
 """So many slots between the first and the last at most, for a bitmap of 16 MiB before it is compressed."""
 _TAG: Final = b"sparing journal 1\0"
 _ZLIB_LEVEL: Final = 6
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import compress, first, kept, narrowest, uniform
+from service.core.arrays import Integers, compress, first, kept, narrowest, uniform
 from service.core.charge import charge_units, worst_case_units
 from service.core.release import Participants
 from service.core.touched import Touched
@@ -60,7 +60,6 @@ _PIECES_TAG: Final = b"sparing pieces 2\0"
 CONTENT_BYTES_MAX: Final = _HEADER.size + 2 * STRETCH_SLOTS // 8 + _WIDEST * STRETCH_SLOTS
 """The longest content of a piece: every slot of its stretch is touched."""
 
-Integers = NDArray[np.int64]
 Outcome = Literal["charged", "left_out", "untouched"]
 """The outcome of an entry for one slot."""
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.engine.memory import DatasetMemory, Placed
 from service.engine.pages import union
 from service.query.schema import Schema
@@ -22,8 +22,6 @@ from service.workflows.ports.transaction import Transaction
 
 ACTS_MAX: Final = 1024
 """A replica that is farther behind reads everything again, which takes no longer than that many acts may."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

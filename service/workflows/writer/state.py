@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.core.contribution import Contributions
 from service.core.release import Participants, Release
 from service.core.renyi_filter import Accounts
@@ -18,7 +19,6 @@ from service.core.touched import Touched
 from service.engine.evaluate import contributions
 from service.engine.memory import Change, DatasetMemory
 from service.engine.pages import PAGE_BITS, PAGE_SLOTS, PageTotals, pages_of, slots_on
-from service.engine.people import Integers
 from service.query.plan import Plan
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AccountColumns, Checkpoint, DatasetRecord, Head, OwnAccount

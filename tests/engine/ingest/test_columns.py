@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.arrays import Mask
 from service.engine.ingest.columns import code_column
-from service.engine.ingest.wrong import Mask
 from service.query.coding import coding_of
 from service.query.schema import BooleanColumn, CategoryColumn, IntegerColumn, RealColumn
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.engine.inverted import Codes, Inverted
+from service.core.arrays import Codes
+from service.engine.inverted import Inverted
 from service.query.coding import Coding
 from service.testing.store import MemoryStore
 from service.workflows.maintenance.verify.report import verify_all

@@ -5,7 +5,8 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from service.engine.inverted import Codes, Inverted
+from service.core.arrays import Codes
+from service.engine.inverted import Inverted
 from service.engine.pages import PAGE_SLOTS
 from service.query.coding import Coding
 from service.testing.store import MemoryStore

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.workflows.maintenance.verify.journal import Integers, JournalState
+from service.core.arrays import Integers
+from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.rows import Head, SlotsInUse
 
 NAMED_MAX: Final = 5

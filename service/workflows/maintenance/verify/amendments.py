@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.workflows.maintenance.verify.journal import Integers
+from service.core.arrays import Integers
 from service.workflows.model.amendments import CHARGES, Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry

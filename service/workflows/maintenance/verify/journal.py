@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.arrays import Integers
 from service.workflows.model.journal import JournalAct, joined_slots
 from service.workflows.model.rows import DatasetRecord, Head
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)

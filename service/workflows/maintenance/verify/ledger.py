@@ -9,12 +9,13 @@ from uuid import UUID
 
 import numpy as np
 
+from service.core.arrays import Integers
 from service.core.release import exact_sum
 from service.core.units import CHARGE_UNITS_MAX
 from service.engine.pages import PageTotals, pages_for
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
 from service.workflows.maintenance.verify.amendments import Amended
-from service.workflows.maintenance.verify.journal import Integers, JournalState
+from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.maintenance.verify.participation import Participation, Priced
 from service.workflows.maintenance.verify.pruning import PrunedLedger
 from service.workflows.maintenance.verify.totals import ReplayedTotals

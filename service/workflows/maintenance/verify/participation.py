@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import kept, uniform
+from service.core.arrays import Integers, kept, uniform
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
-from service.workflows.maintenance.verify.journal import Integers, JournalState
+from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import DatasetRecord
