@@ -186,7 +186,7 @@ WORST_CASES: Final = Table(
 INDIVIDUALS: Final = Table(
     "individuals",
     METADATA,
-    _dataset(),
+    Column("dataset_id", Integer, primary_key=True, autoincrement=False),
     Column("slot", Integer, primary_key=True, autoincrement=False),
     Column("key", Text),
     Column("tombstone", LargeBinary),
