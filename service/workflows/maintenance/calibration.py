@@ -182,7 +182,7 @@ def measured_speed(entropy: Entropy, commits: Commits) -> Speed:
 def _literal_ns(taken: Mapping[str, int]) -> float:
     """The time of one value of a list, whatever becomes of the list."""
     few = taken["fixed of few"]
-    return max((taken["listed of few"] - few) / LISTED, (taken["searched of few"] - few) / SEARCHED, 100.0)
+    return max((taken["listed of few"] - few) / LISTED, (taken["searched of few"] - few) / SEARCHED, 600.0)
 
 
 def _leaf_row_ns(taken: Mapping[str, int]) -> float:
