@@ -318,3 +318,20 @@ def test_any_text_is_translated_or_refused(words: list[str]) -> None:
         except SQLError:
             continue
         assert items
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM p WHERE a NOT IN (1, , 3)",
+        "SELECT COUNT(*) FROM p WHERE a IN (,1)",
+        "SELECT COUNT(*) FROM p WHERE a IN (1,)",
+        "SELECT COUNT(*), FROM p",
+        "SELECT a, COUNT(*) FROM p GROUP BY , a",
+        "SELECT a, COUNT(*) FROM p GROUP BY a,",
+    ],
+)
+def test_a_comma_beside_nothing_is_refused(text: str) -> None:
+    """The parser would read a query that the text does not state."""
+    with pytest.raises(SQLError, match="a comma has nothing before or after it"):
+        question_of(text)

@@ -30,6 +30,9 @@ _PARTS: Final = {"HOUR": "hour", "ISODOW": "weekday"}
 _COMPARISONS: Final = {"EQ": "eq", "NEQ": "ne", "LT": "lt", "LTE": "le", "GT": "gt", "GTE": "ge"}
 _FLIPPED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _ARITHMETIC: Final = {"Add": "add", "Sub": "sub", "Mul": "mul"}
+_BEFORE_ITEMS: Final = frozenset({"", "COMMA", "L_PAREN", "SELECT", "GROUP_BY"})
+_AFTER_ITEMS: Final = frozenset({"", "COMMA", "R_PAREN", "FROM", "WHERE", "GROUP_BY"})
+"""Kinds of tokens that no comma follows, and those that follow none."""
 
 
 class SQLError(ValueError):
@@ -50,6 +53,7 @@ def question_of(text: str) -> tuple[tuple[Item, ...], QueryRequest]:
         raise ImportError("SQL needs sqlglot: pip install 'sparing-client[sql]'") from None
     _check_size(text)
     try:
+        _check_commas([token.token_type.name for token in sqlglot.tokenize(text, read="postgres")])
         trees = sqlglot.parse(text, read="postgres")
         if len(trees) != 1 or trees[0] is None:
             raise SQLError("give one SELECT, and nothing after it")
@@ -70,6 +74,13 @@ def _check_size(text: str) -> None:
         deepest = max(deepest, depth)
     if deepest > DEPTH_MAX:
         raise SQLError(f"parentheses are nested more than {DEPTH_MAX} deep")
+
+
+def _check_commas(kinds: Sequence[str]) -> None:
+    """Refuse a comma with nothing before or after it, which sqlglot reads as if it were not there."""
+    for before, kind, after in zip(["", *kinds], kinds, [*kinds[1:], ""], strict=False):
+        if kind == "COMMA" and (before in _BEFORE_ITEMS or after in _AFTER_ITEMS):
+            raise SQLError("the text is not SQL: a comma has nothing before or after it")
 
 
 class _Translation:
