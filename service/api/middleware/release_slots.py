@@ -67,7 +67,7 @@ class ReleaseSlots:
     """Holds every response but a curator's until its instant (`service.api.middleware.release_schedule`).
 
     A response without a reservation is held from the end of the reservation in which its request comes, and leaves
-    within none, and be it a page that needs no key: while a query is worked on, the event loop does everything later.
+    within none. Pages that need no key are held alike: while a query is worked on, the event loop is late for all.
     """
 
     def __init__(

@@ -24,6 +24,8 @@ from service.workflows.admission.slot_rules import SlotRules
 
 WAITING_MAX: Final = 1024
 LATEST_KEPT: Final = 64
+"""Reservations that are remembered for the responses that are due within one of them."""
+
 _NS_PER_S: Final = 1_000_000_000
 
 

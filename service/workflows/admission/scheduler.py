@@ -164,7 +164,7 @@ class Dispatcher:
             self._acts.remove(lambda waiting: waiting[1] is act)
 
     def free_from_ns(self, instant_ns: int) -> int:
-        """The end of the reservation that an instant of late lies within, or the instant."""
+        """The end of the reservation that a recent instant lies within, or the instant."""
         with self._changed:
             self._advance()
             return self._schedule.free_from_ns(instant_ns)
