@@ -4,18 +4,29 @@ And the parts of replies that are stored bytes and are never built from a model:
 """
 
 from dataclasses import dataclass, field, fields
-from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Self
-from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
 from service.core.units import rho_of_units
-from service.workflows.model.ledger_entry import Kind
-from service.workflows.model.views import DatasetView, LedgerRow, Principal, PublicDataset, Role
+from service.query.schema import doc
+from service.workflows.model.views import (
+    AuditedRow,
+    DatasetView,
+    Id,
+    KeyAllowance,
+    KeyDataset,
+    KeyIndividual,
+    KeyName,
+    KeyRole,
+    LedgerRow,
+    LedgerSequence,
+    Principal,
+    PublicDataset,
+)
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """Of an idempotency key: printable ASCII characters, and not spaces alone."""
@@ -24,66 +35,31 @@ Rho = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, max_digi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorDataset(PublicDataset):
-    """A dataset as its curators see it: the public part, the ledger's sequence and the counts."""
+    """A dataset as curators see it: the public facts, the ledger's sequence, and the counts of people and rows."""
 
-    sequence: int
-    individuals: int
-    rows: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedRow:
-    """One entry of the ledger without the number of people it charged and left out.
-
-    `is_checkable` says whether `hash` is shown with all that gives it (docs/operations.md, "Auditing the ledger"). A
-    hash of format 1 commits to numbers of people, so that neither it nor what follows from it alone is shown.
-    """
-
-    sequence: int
-    query_id: UUID
-    analyst: str
-    query: dict[str, object]
-    words: str
-    sigma: float
-    grid: float
-    dimension: int
-    worst_case_rho: str
-    asked_at: datetime
-    epoch: int
-    kind: Kind
-    format: int
-    mechanism: str
-    analyst_id: UUID
-    query_sha256: str
-    query_hash: str
-    grid_log2: int
-    worst_case_units: str
-    worst_case_total_units: str
-    values_sha256: str
-    private_digest: str | None
-    previous_hash: str | None
-    hash: str | None
-    is_checkable: bool
+    sequence: LedgerSequence
+    individuals: Annotated[int, doc("How many individuals the dataset has.")]
+    rows: Annotated[dict[str, int], doc("How many rows each table has.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
     """The public epoch that has begun."""
 
-    epoch: int
+    epoch: Annotated[int, doc("The number of the epoch that has begun.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPrincipal:
     """A principal that has just been made, with its key, shown once."""
 
-    id: UUID
-    role: Role
-    name: str
-    dataset: str | None
-    individual: str | None
-    allowance_rho: str | None
-    key: str = field(repr=False)
+    id: Id
+    role: KeyRole
+    name: KeyName
+    dataset: KeyDataset
+    individual: KeyIndividual
+    allowance_rho: KeyAllowance
+    key: Annotated[str, doc("The API key, shown here and never again.")] = field(repr=False)
 
     @classmethod
     def of(cls, principal: Principal, key: str) -> Self:
@@ -104,8 +80,8 @@ class NewPrincipal:
 class IndividualsKey:
     """The key of one individual, shown once."""
 
-    individual: str
-    api_key: str = field(repr=False)
+    individual: Annotated[str, doc("The key of the individual, as it was uploaded.")]
+    api_key: Annotated[str, doc("The individual's API key, shown here and never again.")] = field(repr=False)
 
 
 def _may_be_absent(schema: JsonDict) -> None:
@@ -127,7 +103,7 @@ class CoordinateLabel(BaseModel):
     __pydantic_extra__: dict[str, bool | int | str]
     model_config = ConfigDict(extra="allow")
 
-    select: str
+    select: Annotated[str, doc("The select item: `count`, `sum(spend)` or `histogram(area)`.")]
 
 
 class GroupAxis(BaseModel):
@@ -140,14 +116,18 @@ class GroupAxis(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    column: str
-    size: int
-    lower: Bound | SkipJsonSchema[None] = _ABSENT
-    upper: Bound | SkipJsonSchema[None] = _ABSENT
-    categories: list[bool | Bound] | SkipJsonSchema[None] = _ABSENT
-    edges: list[float | str] | SkipJsonSchema[None] = _ABSENT
-    width: float | SkipJsonSchema[None] = _ABSENT
-    by: str | SkipJsonSchema[None] = _ABSENT
+    column: Annotated[str, doc("The column.")]
+    size: Annotated[int, doc("How many values or parts there are.")]
+    lower: Annotated[Bound | SkipJsonSchema[None], doc("The least value of the column's domain.")] = _ABSENT
+    upper: Annotated[Bound | SkipJsonSchema[None], doc("The greatest value of the column's domain.")] = _ABSENT
+    categories: Annotated[list[bool | Bound] | SkipJsonSchema[None], doc("The values in the order of the numbers.")] = (
+        _ABSENT
+    )
+    edges: Annotated[
+        list[float | str] | SkipJsonSchema[None], doc("The edges of bins, one more than there are bins.")
+    ] = _ABSENT
+    width: Annotated[float | SkipJsonSchema[None], doc("The width of bins.")] = _ABSENT
+    by: Annotated[str | SkipJsonSchema[None], doc("The unit of a bucket, such as `month`.")] = _ABSENT
 
 
 class SelectedItem(BaseModel):
@@ -155,10 +135,12 @@ class SelectedItem(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    select: str
-    offset: int
-    size: int
-    values: GroupAxis | SkipJsonSchema[None] = _ABSENT
+    select: Annotated[str, doc("The select item: `count`, `sum(spend)` or `histogram(area)`.")]
+    offset: Annotated[int, doc("The place of the item's first number within its group.")]
+    size: Annotated[int, doc("How many numbers the item has in each group.")]
+    values: Annotated[
+        GroupAxis | SkipJsonSchema[None], doc("The values that a histogram counts, in the order of its numbers.")
+    ] = _ABSENT
 
 
 class SelectAxis(BaseModel):
@@ -166,20 +148,20 @@ class SelectAxis(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    select: list[SelectedItem]
+    select: Annotated[list[SelectedItem], doc("The select items in their order.")]
 
 
 class BurnFacts(BaseModel):
     """The reason of a burn."""
 
-    why: str
-    units: str
+    why: Annotated[str, doc("The fault that made it necessary, in words.")]
+    units: Annotated[str, doc("The most that it charged each individual, in units of 2^-40 rho, a decimal.")]
 
 
 class BurnReason(BaseModel):
     """The place of a query in a burn: an entry that charges every individual for answers that were forgotten."""
 
-    burn: BurnFacts
+    burn: Annotated[BurnFacts, doc("The reason, and the most that it charged each individual.")]
 
 
 def for_curator(view: DatasetView) -> CuratorDataset:

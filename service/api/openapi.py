@@ -1,9 +1,10 @@
 """The OpenAPI document: FastAPI writes it; here is added what the routes read, answer and refuse by themselves.
 
-schemas      `service.api.openapi_schemas`: the query language, and a description of every property
+schemas      `service.api.openapi_schemas`: the query language
 refusals     `service.api.openapi_errors`: the problems of every operation, by status
 examples     `service.api.openapi_examples`: a request that works and its response
-words        `openapi_data`: roles, parameters and headers
+
+Everything else is described where it is declared: a property beside its field, a parameter beside its type.
 """
 
 import re
@@ -17,7 +18,7 @@ from service.api.credentials import COOKIE
 from service.api.models import KEY_PATTERN
 from service.api.openapi_errors import METHODS, REFUSED, refuse
 from service.api.openapi_examples import attach, examples, success
-from service.api.openapi_schemas import Schema, complete, of_file, tidy
+from service.api.openapi_schemas import Schema, complete, tidy
 from service.api.responses import JSON
 
 __all__ = ["REFUSED", "describe"]
@@ -42,7 +43,31 @@ _SIGN_IN: Final[Schema] = {
     "description": "The cookie of a browser's sign-in. A request that changes something also carries the header"
     " `X-Sparing-Request`, which no other site can send.",
 }
-_HEADERS: Final[Mapping[str, tuple[str, ...]]] = {
+_ROLES: Final[Mapping[str, str]] = {
+    "curator": "Curators are entrusted with the data: they register datasets, upload rows, hand out keys, and watch the"
+    " budgets.",
+    "analyst": "Analysts ask queries and read their own answers. Nothing here depends on data but the noisy numbers.",
+    "individual": "Individuals are the people whose data it is: each reads its own account and receipts, pauses, lowers"
+    " its limit, asks to be erased.",
+    "auditor": "Auditors check the chain of the ledger, and see no number of people.",
+    "ops": "Probes of the operator: public codes alone, no key.",
+}
+_IN_PATHS: Final[Mapping[str, str]] = {
+    "dataset": "The name of the dataset.",
+    "key": "The key of the individual, as it was uploaded; it may hold anything, a slash too.",
+    "principal": "The id of the principal.",
+    "query_id": "The id of the answer.",
+    "table": "The name of the table.",
+}
+_HEADERS: Final[Mapping[str, str]] = {
+    "Idempotent-Replayed": "`true` where an earlier request has stored these rows.",
+    "Public-Cost-Bytes": "The most memory that the query can take, in bytes.",
+    "Public-Cost-Ms": "The most time that the query can take, in milliseconds.",
+    "Public-Delay-Ms": "How long the slots that the query takes delay the answer, in milliseconds.",
+    "Set-Cookie": "The cookie `sparing_session`, which no script can read; empty after a sign-out.",
+    "X-Query-Id": "The id of the answer.",
+}
+_HEADERS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "append_rows": ("Idempotent-Replayed",),
     "ask": ("Public-Cost-Bytes", "Public-Cost-Ms", "Public-Delay-Ms", "X-Query-Id"),
     "read_release": ("X-Query-Id",),
@@ -64,20 +89,20 @@ def describe(app: FastAPI) -> None:
 
 
 def _completed(document: Schema) -> Schema:
-    words, components = of_file("operations.toml"), document["components"]
+    components = document["components"]
     document["info"]["description"] = ABOUT
-    document["tags"] = [{"name": role, "description": text} for role, text in words["tags"].items()]
+    document["tags"] = [{"name": role, "description": text} for role, text in _ROLES.items()]
     document["paths"] = tidy(document["paths"])
     components["schemas"] = complete(components["schemas"])
     components["securitySchemes"]["sign_in"] = dict(_SIGN_IN)
     components["headers"] = {
-        name: {"description": text, "schema": {"type": "string"}} for name, text in words["headers"].items()
+        name: {"description": text, "schema": {"type": "string"}} for name, text in _HEADERS.items()
     }
     for methods in document["paths"].values():
         for operation in (methods[method] for method in methods if method in METHODS):
-            _complete(operation, words["parameters"])
-            told = words["responses"].get(operation["operationId"])
-            success(operation)["description"] = told or _told(success(operation), components["schemas"])
+            _complete(operation)
+            if success(operation)["description"] == "Successful Response":
+                success(operation)["description"] = _told(success(operation), components["schemas"])
             attach(operation)
     refuse(document)
     document["paths"] = _in_order(document["paths"])
@@ -95,7 +120,7 @@ def _in_order(paths: Mapping[str, Schema]) -> Schema:
     return dict(sorted(found.items(), key=lambda each: min(map(place_of, each[1].items()))))
 
 
-def _complete(operation: Schema, parameters: Mapping[str, str]) -> None:
+def _complete(operation: Schema) -> None:
     """The security, the parameters and the headers of an operation."""
     if "security" in operation:
         operation["security"] = [{"api_key": []}, {"sign_in": []}]
@@ -103,10 +128,10 @@ def _complete(operation: Schema, parameters: Mapping[str, str]) -> None:
         parameter["schema"].pop("description", None)
         if parameter["name"] == "Idempotency-Key":
             parameter["schema"] = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": KEY_PATTERN}
-        elif parameter["name"] in parameters:
-            parameter["description"] = parameters[parameter["name"]]
+        elif parameter["in"] == "path":
+            parameter["description"] = _IN_PATHS[parameter["name"]]
     response = success(operation)
-    names = ("X-Request-Id", *_HEADERS.get(operation["operationId"], ()))
+    names = ("X-Request-Id", *_HEADERS_OF.get(operation["operationId"], ()))
     response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
     if JSON in response.get("content", {}):
         response["content"] = {JSON: response["content"].pop(JSON), **response["content"]}

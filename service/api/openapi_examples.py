@@ -1,6 +1,6 @@
 """The examples of the OpenAPI document: for each operation a request that works, and its response.
 
-`openapi_data/examples.json` holds them by operation, in an order in which they can be sent one after the other;
+`openapi_examples.json` holds them by operation, in an order in which they can be sent one after the other;
 `tests/api/test_openapi_examples.py` sends them, and compares the responses.
 """
 
@@ -17,7 +17,7 @@ Example = dict[str, Any]
 """The members, each where there is one: `parameters` by name, `request` and `response` by media type, `others`: further
 requests, in JSON, by what they ask."""
 
-_FILE: Final = Path(__file__).with_name("openapi_data") / "examples.json"
+_FILE: Final = Path(__file__).with_name("openapi_examples.json")
 _JSON: Final = "application/json"
 
 

@@ -1,4 +1,4 @@
-"""The schemas of the OpenAPI document: the query language in named parts, and a description for every property.
+"""The schemas of the OpenAPI document: the query language in named parts.
 
 Pydantic writes a union out wherever it stands. Here each union of the language becomes a schema of its own, which the
 others refer to, so that a reader and a generated client meet `Condition` once.
@@ -6,10 +6,8 @@ others refer to, so that a reader and a generated client meet `Condition` once.
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -19,13 +17,10 @@ from service.api.models import BurnReason
 from service.api.routes.batch import BatchRequest
 from service.query import conditions_ast, language, schema, values_ast
 
-__all__ = ["WORDS", "complete", "nested", "of_file", "reference", "tidy"]
+__all__ = ["complete", "nested", "reference", "tidy"]
 
 Schema = dict[str, Any]
 
-_DATA: Final = Path(__file__).with_name("openapi_data")
-WORDS: Final = ("views.toml", "requests.toml", "language.toml", "problems.toml")
-"""The files with descriptions of properties, by schema."""
 _TEMPLATE: Final = "#/components/schemas/{model}"
 _PAGE: Final = re.compile(r"\bPage_(\w+?)_(?![A-Za-z])")
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?!\n)")
@@ -68,11 +63,11 @@ def complete(schemas: dict[str, Schema]) -> dict[str, Schema]:
     """The schemas by name, with those of bodies that the framework does not read, and everything described."""
     found = {**schemas, **_read_by_routes(), **{name: _of_union(name) for name in _UNIONS}}
     for (name, member), query in _QUERIES.items():
-        found[name]["properties"][member] = dict(query)
+        properties = found[name]["properties"]
+        properties[member] = query | {"description": properties[member]["description"]}
     found = tidy({name: _folded(each, but=name) for name, each in found.items()})
     for name, each in found.items():
         each["title"] = name
-        _describe(name, each)
     return dict(sorted(found.items()))
 
 
@@ -107,12 +102,6 @@ def nested(part: Any) -> Iterator[Schema]:  # noqa: ANN401 - any JSON
                 yield from nested(each)
 
 
-@cache
-def of_file(name: str) -> dict[str, Any]:
-    """The texts of a file of `openapi_data`."""
-    return tomllib.loads((_DATA / name).read_text(encoding="utf-8"))
-
-
 def _read_by_routes() -> dict[str, Schema]:
     """The schemas of bodies that routes read by themselves, and of queries that are sent back."""
     models = [(model, "validation") for model in (language.Query, BatchRequest, BurnReason)]
@@ -144,16 +133,3 @@ def _folded(part: Any, *, but: str = "") -> Any:  # noqa: ANN401 - JSON in, JSON
     if found is not None:
         return reference(found) | {key: each for key, each in part.items() if key in _NOTES}
     return {key: _folded(each) for key, each in part.items()}
-
-
-def _describe(name: str, each: Schema) -> None:
-    """Describe a schema, and the properties that do not state their own description."""
-    if name.endswith("Page"):
-        each["description"] = "One page of a listing."
-    each["description"] = of_file("schemas.toml").get(name, each["description"])
-    own: Mapping[str, str] = next((words[name] for words in map(of_file, WORDS) if name in words), {})
-    shared = of_file("views.toml")["shared"]
-    for member, schema_of in each.get("properties", {}).items():
-        text = own.get(member) or shared.get(member)
-        if text is not None:
-            schema_of.setdefault("description", text)

@@ -18,7 +18,9 @@ Row = TypeVar("Row")
 
 
 async def place_of(
-    cursor: Annotated[str | None, Query(max_length=512, description="`next` of the page before; opaque.")] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=512, description="`next` of the page before; opaque. Left out, the first page.")
+    ] = None,
 ) -> str | None:
     """The workflow's own cursor. Raises InvalidRequest for what `opaque` cannot have made."""
     if cursor is None:
@@ -37,4 +39,6 @@ def opaque(page: Page[Row]) -> Page[Row]:
 
 
 Cursor = Annotated[str | None, Depends(place_of)]
-Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items. A page may have fewer and a next one.")]
+Limit = Annotated[
+    int, Query(ge=1, le=1000, description="At most so many items. A page may have fewer, and a next one.")
+]

@@ -29,7 +29,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -40,6 +40,7 @@ from starlette.types import Scope
 
 from service.api.validation_errors import field_errors
 from service.query.problems import FieldError, QueryProblem
+from service.query.schema import doc
 from service.workflows.model.errors import (
     AllowanceExceeded,
     Busy,
@@ -101,47 +102,50 @@ class ProblemField(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    field: str
-    message: str
+    field: Annotated[
+        str, doc("The place in the request, such as `where.and[0].ge[1]`; `body` is the document as a whole.")
+    ]
+    message: Annotated[str, doc("The fault, for people to read.")]
 
 
 class RowsGroup(BaseModel):
-    """All rows of an upload that have one problem in one column: their number, and the first of them."""
+    """The rows of an upload with one fault in one column."""
 
     model_config = ConfigDict(extra="forbid")
 
-    column: str | None = None
-    message: str
-    rows: int
-    first_rows: tuple[int, ...]
+    column: Annotated[str | None, doc("The column; null where the row as a whole is wrong.")] = None
+    message: Annotated[str, doc("The fault, for people to read.")]
+    rows: Annotated[int, doc("How many rows have it.")]
+    first_rows: Annotated[tuple[int, ...], doc("The numbers of the first of the rows, from 1.")]
 
 
 class RowsOfProblem(BaseModel):
-    """The wrong rows of an upload in numbers, and the individuals with more rows than the schema allows.
-
-    Not complete where the file was given up before its end.
-    """
+    """The wrong rows of an upload in numbers; not complete where the file was given up before its end."""
 
     model_config = ConfigDict(extra="forbid")
 
-    wrong: int
-    is_complete: bool
-    groups: tuple[RowsGroup, ...]
-    over_limit: OverLimit | None = None
+    wrong: Annotated[int, doc("How many rows are wrong.")]
+    is_complete: Annotated[bool, doc("Whether the file was read to its end.")]
+    groups: Annotated[tuple[RowsGroup, ...], doc("The wrong rows by column and fault.")]
+    over_limit: Annotated[
+        OverLimit | None, doc("The individuals with more rows than the schema allows; null for none.")
+    ] = None
 
 
 class Problem(BaseModel):
-    """A refusal, as sent; `errors` is present on 422 alone, `rows` where rows of an upload are wrong."""
+    """A problem document (RFC 9457): the shape of every refusal."""
 
     model_config = ConfigDict(extra="forbid")
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    request_id: str
-    errors: list[ProblemField] | None = None
-    rows: RowsOfProblem | None = None
+    type: Annotated[str, doc("The kind of problem, stable: `urn:sparing:problem:` and a slug.")]
+    title: Annotated[str, doc("The kind of problem, for people to read.")]
+    status: Annotated[int, doc("The status of the response.")]
+    detail: Annotated[str, doc("The problem in particular, for people to read.")]
+    request_id: Annotated[
+        str, doc("The id of the request, which the header `X-Request-Id` has too; quote it to the operator.")
+    ]
+    errors: Annotated[list[ProblemField] | None, doc("The fields that are wrong, at most twenty; on 422 alone.")] = None
+    rows: Annotated[RowsOfProblem | None, doc("The wrong rows of an upload in numbers.")] = None
 
 
 class Refusal(Exception):

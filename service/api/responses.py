@@ -4,7 +4,6 @@ Every form is made from the stored bytes, so that a release reads the same each 
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,8 +13,20 @@ from pydantic import BaseModel, Field
 from service.api.binary_answers import ENCODERS
 from service.api.models import CoordinateLabel, GroupAxis, SelectAxis
 from service.query.layout import LABELS_MAX
+from service.query.schema import doc
 from service.workflows.admission.admission import Ticket
 from service.workflows.model.analyst_views import HALF_WIDTH, LARGEST_NORM, WARNINGS, WORST_CASE_SHARE, StoredAnswer
+from service.workflows.model.views import (
+    AnswerDimension,
+    AnswerGrid,
+    EpochNumber,
+    Id,
+    IsCovered,
+    LedgerSequence,
+    NoiseSigma,
+    ReleasedAt,
+    WorstCaseRho,
+)
 
 JSON = "application/json"
 
@@ -23,22 +34,31 @@ _SYNONYMS = {"*/*": JSON, "application/*": JSON}
 
 
 class Answer(BaseModel):
-    """A released answer. It describes the stored bytes, which are sent as they are and never built from this."""
+    """A released answer: its numbers, the noise in them, and the public facts about both. It reads the same each time
+    it is fetched.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
-    id: UUID
-    sequence: int
-    values: list[float]
-    labels: list[CoordinateLabel]
-    axes: list[GroupAxis | SelectAxis]
-    sigma: float
-    grid: float
-    dimension: int
+    # It describes the stored bytes, which are sent as they are and never built from it.
+    id: Id
+    sequence: LedgerSequence
+    values: Annotated[list[float], doc("The numbers: what was counted plus noise, multiples of `grid`.")]
+    labels: Annotated[
+        list[CoordinateLabel],
+        doc("The name of each number in the same order; empty above 10,000 numbers, where `axes` tells the order."),
+    ]
+    axes: Annotated[
+        list[GroupAxis | SelectAxis],
+        doc("The order of the numbers in a few lines: the groups from the outermost in, then the select items."),
+    ]
+    sigma: NoiseSigma
+    grid: AnswerGrid
+    dimension: AnswerDimension
     half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
-    worst_case_rho: str
-    coverage_certified: bool
-    reused: bool
-    epoch: int
-    released_at: datetime
+    worst_case_rho: WorstCaseRho
+    coverage_certified: IsCovered
+    reused: Annotated[bool, doc("Whether an earlier answer to the same query was returned, at no charge.")]
+    epoch: EpochNumber
+    released_at: ReleasedAt
     worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
     largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
     warnings: Annotated[list[str], Field(description=WARNINGS)]

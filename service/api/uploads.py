@@ -13,7 +13,7 @@ from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, BinaryIO, Literal, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
@@ -94,15 +94,19 @@ class UploadOptions:
     rows_over_limit: RowsOverLimit
 
 
-def _options(
-    delimiter: Delimiter = ",", *, dry_run: bool = False, rows_over_limit: RowsOverLimit = "refuse"
-) -> UploadOptions:
-    """The parameters in the address.
+_ROWS_OVER_LIMIT = (
+    "For rows of an individual beyond `rows_per_individual`: refuse the upload, or keep of each individual as many as"
+    " fit."
+)
 
-    `delimiter` is the mark between fields of CSV. A dry run checks everything, reports and stores nothing.
-    `rows_over_limit` decides about rows of an individual beyond `rows_per_individual`: the upload is refused, or each
-    individual keeps as many rows as fit, those first in the order of their own columns.
-    """
+
+def _options(
+    delimiter: Annotated[Delimiter, Query(description="The mark between fields of CSV.")] = ",",
+    *,
+    dry_run: Annotated[bool, Query(description="Check everything and report, and store nothing.")] = False,
+    rows_over_limit: Annotated[RowsOverLimit, Query(description=_ROWS_OVER_LIMIT)] = "refuse",
+) -> UploadOptions:
+    """The parameters in the address; rows that are kept are the first in the order of their own columns."""
     return UploadOptions(delimiter=delimiter, dry_run=dry_run, rows_over_limit=rows_over_limit)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Discriminator, FailFast, Field, Strict, Tag
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, only_key
+from service.query.schema import doc
 from service.query.values_ast import Operand, Row, Value
 
 __all__ = ["And", "Between", "Comparison", "Condition", "Eq", "Ge", "Gt", "In", "IsNull", "Le", "Lt", "Ne", "Not", "Or"]
@@ -15,7 +16,9 @@ __all__ = ["And", "Between", "Comparison", "Condition", "Eq", "Ge", "Gt", "In", 
 PARTS_MAX = 4096  # of a conjunction or disjunction
 LISTED_MAX = 2**15  # literals of `in`
 
-Pair = Annotated[tuple[Row, Operand], Strict(strict=False)]
+Pair = Annotated[
+    tuple[Row, Operand], Strict(strict=False), doc("The value of the row, and a literal or another value.")
+]
 
 
 class Comparison(Closed):
@@ -81,21 +84,27 @@ class In(Closed):
     """Equal to one of a list of literals."""
 
     KIND: ClassVar = "in"
-    in_: Annotated[tuple[Row, Values], Strict(strict=False)] = Field(alias="in")
+    in_: Annotated[tuple[Row, Values], Strict(strict=False)] = Field(
+        alias="in", description="The value of the row, and the list of literals."
+    )
 
 
 class Between(Closed):
     """At least the first literal and at most the second."""
 
     KIND: ClassVar = "between"
-    between: Annotated[tuple[Row, Value, Value], Strict(strict=False)]
+    between: Annotated[
+        tuple[Row, Value, Value],
+        Strict(strict=False),
+        doc("The value of the row, the lowest and the highest literal, both included."),
+    ]
 
 
 class IsNull(Closed):
     """The column has no value: NULL, or a category that is not declared. Never unknown."""
 
     KIND: ClassVar = "is_null"
-    is_null: Row
+    is_null: Annotated[Row, doc("The value of the row.")]
 
 
 class And(Closed):
@@ -116,7 +125,7 @@ class Not(Closed):
     """Not the part; unknown stays unknown, as in SQL."""
 
     KIND: ClassVar = "not"
-    not_: "Condition" = Field(alias="not")
+    not_: "Condition" = Field(alias="not", description="The condition.")
 
 
 Condition = Annotated[
@@ -146,4 +155,5 @@ Parts = Annotated[
     FailFast(),
     Field(max_length=PARTS_MAX, json_schema_extra=SOME),
     NOT_EMPTY,
+    doc("The conditions."),
 ]

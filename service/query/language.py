@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from service.query.base_model import NOT_EMPTY, SOME, Closed, Name, only_key
 from service.query.conditions_ast import Condition
-from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX
+from service.query.schema import REAL_MAX, ROWS_PER_INDIVIDUAL_MAX, doc, optional
 from service.query.values_ast import ColumnName, GroupKey, Row, Value
 
 __all__ = [
@@ -47,23 +47,23 @@ Positive = Annotated[float, Field(gt=0, le=MAGNITUDE_MAX)]
 
 
 class Empty(Closed):
-    """`{}`."""
+    """The empty object: `{}`."""
 
 
 class OfColumn(Closed):
-    """`{"column": name}`, or with `values` those alone, in their order."""
+    """A column by its name, or some of its values."""
 
-    column: ColumnName
-    values: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY] | None = Field(
-        default=None, exclude_if=lambda values: values is None
+    column: Annotated[ColumnName, doc("The column, or `people.town` for that of the individual that an event is of.")]
+    values: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY] | None = (
+        optional("The values to count, in the order of the answer; left out, the whole declared domain.")
     )
 
 
 class OfValue(Closed):
-    """`{"column": name}`, or `{"of": value}` for one that is calculated."""
+    """A column by its name, or a value that is calculated."""
 
-    column: ColumnName | None = Field(default=None, exclude_if=lambda name: name is None)
-    of: Row | None = Field(default=None, exclude_if=lambda node: node is None)
+    column: ColumnName | None = optional("The column of numbers; or `of`.")
+    of: Row | None = optional("The calculated value; or `column`.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "OfValue":
@@ -76,35 +76,47 @@ class CountItem(Closed):
     """One coordinate: 1 for each selected row."""
 
     KIND: ClassVar = "count"
-    count: Empty
+    count: Annotated[Empty, doc("Nothing: `{}`.")]
 
 
 class CountIndividualsItem(Closed):
     """One coordinate: 1 for each individual that has at least one selected row there."""
 
     KIND: ClassVar = "count_individuals"
-    count_individuals: Empty
+    count_individuals: Annotated[Empty, doc("Nothing: `{}`.")]
 
 
 class SumItem(Closed):
     """One coordinate: the value of each selected row."""
 
     KIND: ClassVar = "sum"
-    sum: OfValue
+    sum: Annotated[OfValue, doc("The column, or the value that is calculated.")]
 
 
 class HistogramItem(Closed):
     """One coordinate for each value of the column's declared domain, or for each value that is listed."""
 
     KIND: ClassVar = "histogram"
-    histogram: OfColumn
+    histogram: Annotated[OfColumn, doc("The column.")]
 
 
 class Weights(Closed):
     """The weight of each listed value of a column; any other value weighs nothing."""
 
-    indices: Annotated[tuple[Value, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY]
-    values: Annotated[tuple[Weight, ...], Strict(strict=False), Field(max_length=WEIGHTS_MAX), NOT_EMPTY]
+    indices: Annotated[
+        tuple[Value, ...],
+        Strict(strict=False),
+        Field(max_length=WEIGHTS_MAX),
+        NOT_EMPTY,
+        doc("The values of the column that weigh something."),
+    ]
+    values: Annotated[
+        tuple[Weight, ...],
+        Strict(strict=False),
+        Field(max_length=WEIGHTS_MAX),
+        NOT_EMPTY,
+        doc("Their weights, in the same order."),
+    ]
 
     @model_validator(mode="after")
     def _pairs(self) -> "Weights":
@@ -118,16 +130,33 @@ def _weights_kind(weights: object) -> str:
 
 
 class Matrix(Closed):
-    """Many functionals as one sparse matrix: number n is at the places `starts[n]` up to `starts[n + 1]` of the others.
-
-    These are `indptr`, `indices` and `data` of a matrix in compressed sparse rows, its columns named by the values.
-    """
+    """Many functionals as one matrix in compressed sparse rows: each functional is a row, each value of the column a
+    column of it.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
     starts: Annotated[
-        tuple[Annotated[int, Field(ge=0)], ...], Strict(strict=False), FailFast(), Field(max_length=STARTS_MAX)
+        tuple[Annotated[int, Field(ge=0)], ...],
+        Strict(strict=False),
+        FailFast(),
+        Field(max_length=STARTS_MAX),
+        doc("The place in `indices` at which each functional begins; and at the end, their number."),
     ]
-    indices: Annotated[tuple[Value, ...], Strict(strict=False), FailFast(), Field(max_length=ENTRIES_MAX), NOT_EMPTY]
-    values: Annotated[tuple[Weight, ...], Strict(strict=False), FailFast(), Field(max_length=ENTRIES_MAX), NOT_EMPTY]
+    indices: Annotated[
+        tuple[Value, ...],
+        Strict(strict=False),
+        FailFast(),
+        Field(max_length=ENTRIES_MAX),
+        NOT_EMPTY,
+        doc("The values of the column that weigh something, of all functionals one after the other."),
+    ]
+    values: Annotated[
+        tuple[Weight, ...],
+        Strict(strict=False),
+        FailFast(),
+        Field(max_length=ENTRIES_MAX),
+        NOT_EMPTY,
+        doc("Their weights, in the same order."),
+    ]
 
     @model_validator(mode="after")
     def _fits(self) -> "Matrix":
@@ -143,7 +172,7 @@ class Matrix(Closed):
 class Linear(Closed):
     """A column and one functional of it, or several, or a matrix of many."""
 
-    column: ColumnName
+    column: Annotated[ColumnName, doc("The column.")]
     weights: (
         Annotated[
             Annotated[Weights, Tag("(one)")]
@@ -153,8 +182,8 @@ class Linear(Closed):
             Discriminator(_weights_kind),
         ]
         | None
-    ) = Field(default=None, exclude_if=lambda weights: weights is None)
-    matrix: Matrix | None = Field(default=None, exclude_if=lambda matrix: matrix is None)
+    ) = optional("One functional, or a list of them, each of which makes a number; or `matrix`.")
+    matrix: Matrix | None = optional("Many functionals as one sparse matrix; or `weights`.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Linear":
@@ -174,7 +203,7 @@ class LinearItem(Closed):
     """One coordinate for each functional: the weight of the column's value of each selected row."""
 
     KIND: ClassVar = "linear"
-    linear: Linear
+    linear: Annotated[Linear, doc("The column and its weights.")]
 
 
 Item = Annotated[
@@ -202,9 +231,12 @@ class PerIndividual(Closed):
     With `rows`, only so many selected rows of an individual count: the first in the order of their own contents.
     """
 
-    l2_clip: Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)] | None = None
-    rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = Field(
-        default=None, exclude_if=lambda rows: rows is None
+    l2_clip: Annotated[
+        Annotated[float, Field(ge=CLIP_MIN, le=CLIP_MAX)] | None,
+        doc("The longest vector, in the query's unit; a longer one is shortened. Left out, the natural bound."),
+    ] = None
+    rows: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] | None = optional(
+        "The most selected rows of one individual that count; left out, all do."
     )
 
 
@@ -212,29 +244,33 @@ class Sigma(Closed):
     """The standard deviation of the noise on each coordinate, in the query's unit."""
 
     KIND: ClassVar = "sigma"
-    sigma: Positive
+    sigma: Annotated[Positive, doc("The standard deviation, in the query's unit.")]
 
 
 class Rho(Closed):
     """The most that any individual may be charged; sigma is the smallest that keeps to it."""
 
     KIND: ClassVar = "rho"
-    rho: Positive
+    rho: Annotated[Positive, doc("The most that any individual may be charged, in rho.")]
 
 
 class Share(Closed):
     """The most that any individual may be charged, as a share of the dataset's budget; sigma is as for `rho`."""
 
     KIND: ClassVar = "share"
-    share: Annotated[float, Field(gt=0, le=1)]
+    share: Annotated[
+        float,
+        Field(gt=0, le=1),
+        doc("The most that any individual may be charged, as a share of the dataset's budget."),
+    ]
 
 
 class HalfWidth(Closed):
     """A distance within which each number is of what was counted, with at least this confidence; grid included."""
 
     KIND: ClassVar = "half_width"
-    half_width: Positive
-    confidence: Annotated[float, Field(gt=0, lt=1)]
+    half_width: Annotated[Positive, doc("The distance, in the query's unit.")]
+    confidence: Annotated[float, Field(gt=0, lt=1), doc("The probability with which the noise is within it.")]
 
 
 def _noise_kind(noise: object) -> str | None:
@@ -262,14 +298,30 @@ Noise = Annotated[
 class Query(Closed):
     """One query of version 1. `null` stands for an absent `from`, `where`, `per_individual` or `l2_clip`."""
 
-    version: Annotated[int, Field(ge=1, le=1, json_schema_extra={"const": 1})]
-    from_: Name | None = Field(default=None, alias="from")
+    version: Annotated[int, Field(ge=1, le=1, json_schema_extra={"const": 1}), doc("The version of the language: 1.")]
+    from_: Name | None = Field(
+        default=None, alias="from", description="The table that the rows are of; left out, the table of individuals."
+    )
     select: Annotated[
-        tuple[Item, ...], Strict(strict=False), Field(max_length=SELECT_MAX, json_schema_extra=SOME), NOT_EMPTY
+        tuple[Item, ...],
+        Strict(strict=False),
+        Field(max_length=SELECT_MAX, json_schema_extra=SOME),
+        NOT_EMPTY,
+        doc("The numbers to compute, in the order of the answer; no item twice."),
     ]
-    where: Condition | None = None
-    group_by: Annotated[tuple[GroupKey, ...], Strict(strict=False), Field(max_length=GROUP_BY_MAX)] = ()
-    per_individual: PerIndividual | None = None
-    noise: Noise
-    rule: Literal["skip"] = "skip"
-    reuse: bool = True
+    where: Annotated[Condition | None, doc("The condition that rows must meet; left out, every row is selected.")] = (
+        None
+    )
+    group_by: Annotated[
+        tuple[GroupKey, ...],
+        Strict(strict=False),
+        Field(max_length=GROUP_BY_MAX),
+        doc("The groups, the first one outermost; they range over the declared domains, empty groups included."),
+    ] = ()
+    per_individual: Annotated[
+        PerIndividual | None,
+        doc("The bound on the vector of one individual; left out, the natural bound of the query."),
+    ] = None
+    noise: Annotated[Noise, doc("The precision, in one of four ways.")]
+    rule: Annotated[Literal["skip"], doc("The rule for an individual that cannot pay: `skip` leaves it out.")] = "skip"
+    reuse: Annotated[bool, doc("Whether a released answer to the same query may be returned, at no charge.")] = True

@@ -5,9 +5,10 @@ from them tells nothing about any individual. The wire form is the `tables` obje
 """
 
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, Strict, model_validator
+from pydantic.fields import FieldInfo
 
 from service.query.calendar import days_of, seconds_of
 
@@ -24,6 +25,8 @@ __all__ = [
     "RealColumn",
     "Schema",
     "Table",
+    "doc",
+    "optional",
 ]
 
 INTEGER_MAX = 2**53 - 1  # the integers that every JSON reader agrees on (RFC 7493, section 2.2)
@@ -44,6 +47,17 @@ Category = Annotated[str, Field(max_length=1000)] | Integer
 Real = Annotated[float, Field(ge=-REAL_MAX, le=REAL_MAX, allow_inf_nan=False)]
 
 
+def doc(text: str) -> FieldInfo:
+    """The description of a field, for the OpenAPI document."""
+    described: FieldInfo = Field(description=text)
+    return described
+
+
+def optional(text: str) -> Any:  # noqa: ANN401 - as Field itself
+    """A field that is None by default and not written out then, with its description."""
+    return Field(default=None, exclude_if=lambda value: value is None, description=text)
+
+
 class _Closed(BaseModel):
     """A model that refuses what is not declared, and does not take `true` for 1."""
 
@@ -53,9 +67,15 @@ class _Closed(BaseModel):
 class CategoryColumn(_Closed):
     """One of the listed `categories`, or of the integers 0 to `size` - 1. A value not declared is counted nowhere."""
 
-    type: Literal["category"]
-    categories: Annotated[tuple[Category, ...], Strict(strict=False), Field(min_length=1)] | None = None
-    size: Annotated[int, Field(ge=1, le=SIZE_MAX)] | None = None
+    type: Annotated[Literal["category"], doc("`category`.")]
+    categories: Annotated[
+        Annotated[tuple[Category, ...], Strict(strict=False), Field(min_length=1)] | None,
+        doc("The categories as texts or integers, in the order of labels; or `size`."),
+    ] = None
+    size: Annotated[
+        Annotated[int, Field(ge=1, le=SIZE_MAX)] | None,
+        doc("The number of categories, which are then the integers from 0 below it; or `categories`."),
+    ] = None
 
     @model_validator(mode="after")
     def _one_domain(self) -> "CategoryColumn":
@@ -87,9 +107,9 @@ class CategoryColumn(_Closed):
 class IntegerColumn(_Closed):
     """An integer between `lower` and `upper`, both possible; a value outside is moved to the nearer bound."""
 
-    type: Literal["integer"]
-    lower: Integer
-    upper: Integer
+    type: Annotated[Literal["integer"], doc("`integer`.")]
+    lower: Annotated[Integer, doc("The least value; one below it is moved to it.")]
+    upper: Annotated[Integer, doc("The greatest value; one above it is moved to it.")]
 
     @model_validator(mode="after")
     def _ordered(self) -> "IntegerColumn":
@@ -101,9 +121,9 @@ class IntegerColumn(_Closed):
 class RealColumn(_Closed):
     """A number between `lower` and `upper`; a value outside is moved to the nearer bound."""
 
-    type: Literal["real"]
-    lower: Real
-    upper: Real
+    type: Annotated[Literal["real"], doc("`real`.")]
+    lower: Annotated[Real, doc("The least value; one below it is moved to it.")]
+    upper: Annotated[Real, doc("The greatest value; one above it is moved to it.")]
 
     @model_validator(mode="after")
     def _ordered(self) -> "RealColumn":
@@ -117,9 +137,13 @@ class RealColumn(_Closed):
 class DateColumn(_Closed):
     """A day between `lower` and `upper`, both possible, as `2026-03-31`; one outside is moved to the nearer bound."""
 
-    type: Literal["date"]
-    lower: Annotated[str, Field(max_length=10)]
-    upper: Annotated[str, Field(max_length=10)]
+    type: Annotated[Literal["date"], doc("`date`.")]
+    lower: Annotated[
+        str, Field(max_length=10), doc("The least day, such as `2026-01-01`; one below it is moved to it.")
+    ]
+    upper: Annotated[
+        str, Field(max_length=10), doc("The greatest day, such as `2026-01-01`; one above it is moved to it.")
+    ]
 
     @model_validator(mode="after")
     def _ordered(self) -> "DateColumn":
@@ -135,9 +159,17 @@ class DateColumn(_Closed):
 class DatetimeColumn(_Closed):
     """A second in UTC between `lower` and `upper`, both possible; one outside is moved to the nearer bound."""
 
-    type: Literal["datetime"]
-    lower: Annotated[str, Field(max_length=40)]
-    upper: Annotated[str, Field(max_length=40)]
+    type: Annotated[Literal["datetime"], doc("`datetime`.")]
+    lower: Annotated[
+        str,
+        Field(max_length=40),
+        doc("The least second in UTC, such as `2026-01-01T00:00:00Z`; one below it is moved to it."),
+    ]
+    upper: Annotated[
+        str,
+        Field(max_length=40),
+        doc("The greatest second in UTC, such as `2026-01-01T00:00:00Z`; one above it is moved to it."),
+    ]
 
     @model_validator(mode="after")
     def _ordered(self) -> "DatetimeColumn":
@@ -153,13 +185,13 @@ class DatetimeColumn(_Closed):
 class BooleanColumn(_Closed):
     """True or false."""
 
-    type: Literal["boolean"]
+    type: Annotated[Literal["boolean"], doc("`boolean`.")]
 
 
 class BudgetColumn(_Closed):
     """An individual's own limit in rho, below the dataset's. It is not data: no query can mention it."""
 
-    type: Literal["budget"]
+    type: Annotated[Literal["budget"], doc("`budget`.")]
 
 
 DataColumn = Annotated[
@@ -175,9 +207,9 @@ Column = Annotated[
 class IndividualsTable(_Closed):
     """The table with one row per individual."""
 
-    kind: Literal["individuals"]
-    key: Name
-    columns: Annotated[dict[Name, Column], Field(max_length=COLUMNS_MAX)]
+    kind: Annotated[Literal["individuals"], doc("`individuals`.")]
+    key: Annotated[Name, doc("The name of the column that names the individual; no query can mention it.")]
+    columns: Annotated[dict[Name, Column], Field(max_length=COLUMNS_MAX), doc("The columns by name, without the key.")]
 
     @model_validator(mode="after")
     def _named(self) -> "IndividualsTable":
@@ -192,19 +224,24 @@ class IndividualsTable(_Closed):
 
 
 class EventsTable(_Closed):
-    """A table with up to `rows_per_individual` rows each, and `rows_capacity` rows of all individuals together.
+    """A table with many rows of one individual, such as its visits or purchases."""
 
-    The first is the public bound behind every charge, the second behind the work that a query may take. A schema that
-    does not declare `rows_capacity` is written without it, as it was before there was one.
-    """
-
-    kind: Literal["events"]
-    key: Name
-    columns: Annotated[dict[Name, DataColumn], Field(max_length=COLUMNS_MAX)]
-    unknown_individuals: Literal["reject", "create"] = "reject"
-    rows_per_individual: Annotated[int, Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX)] = 4096
-    rows_capacity: Annotated[int, Field(ge=1, le=ROWS_CAPACITY_MAX)] | None = Field(
-        default=None, exclude_if=lambda rows: rows is None
+    kind: Annotated[Literal["events"], doc("`events`.")]
+    key: Annotated[Name, doc("The name of the column that names the individual; no query can mention it.")]
+    columns: Annotated[
+        dict[Name, DataColumn], Field(max_length=COLUMNS_MAX), doc("The columns by name, without the key.")
+    ]
+    unknown_individuals: Annotated[
+        Literal["reject", "create"],
+        doc("A row of an individual that is not in the dataset refuses the upload, or brings the individual into it."),
+    ] = "reject"
+    rows_per_individual: Annotated[
+        int,
+        Field(ge=1, le=ROWS_PER_INDIVIDUAL_MAX),
+        doc("The most rows of one individual: the bound behind every charge."),
+    ] = 4096
+    rows_capacity: Annotated[int, Field(ge=1, le=ROWS_CAPACITY_MAX)] | None = optional(
+        "The most rows of all individuals together; left out, 32 for each individual of the capacity."
     )
 
     @model_validator(mode="after")
@@ -222,7 +259,7 @@ Table = Annotated[IndividualsTable | EventsTable, Field(discriminator="kind")]
 
 
 class Schema(RootModel[Annotated[dict[Name, Table], Field(min_length=1, max_length=TABLES_MAX)]]):
-    """All tables by name, exactly one of them of individuals. `Schema.model_validate` reads the wire form."""
+    """The public schema: all tables by name, exactly one of them of individuals."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from service.query.base_model import INTEGER_MAX, Closed, only_key
+from service.query.schema import doc, optional
 
 __all__ = [
     "Abs",
@@ -42,42 +43,46 @@ class ColumnRef(Closed):
     """`{"col": name}`: the column's value in the row at hand."""
 
     KIND: ClassVar = "col"
-    col: ColumnName
+    col: Annotated[ColumnName, doc("The column, or `people.town` for that of the individual that an event is of.")]
 
 
 class Add(Closed):
     """The sum of two numbers."""
 
     KIND: ClassVar = "add"
-    add: "Two"
+    add: Annotated["Two", doc("The two numbers.")]
 
 
 class Sub(Closed):
     """The first less the second: of two numbers, or of two dates in days, or of two times in seconds."""
 
     KIND: ClassVar = "sub"
-    sub: "Two"
+    sub: Annotated["Two", doc("The first, and the one taken from it.")]
 
 
 class Mul(Closed):
     """The product of two numbers."""
 
     KIND: ClassVar = "mul"
-    mul: "Two"
+    mul: Annotated["Two", doc("The two numbers.")]
 
 
 class Abs(Closed):
     """The absolute value of a number."""
 
     KIND: ClassVar = "abs"
-    abs: "Row"
+    abs: Annotated["Row", doc("The number.")]
 
 
 class Clip(Closed):
     """A number moved to the nearer bound if it is outside of the two."""
 
     KIND: ClassVar = "clip"
-    clip: Annotated[tuple["Row", Number, Number], Strict(strict=False)]
+    clip: Annotated[
+        tuple["Row", Number, Number],
+        Strict(strict=False),
+        doc("The number, the least and the greatest that it may be."),
+    ]
 
 
 Row = Annotated[
@@ -110,11 +115,18 @@ Two = Annotated[tuple[Operand, Operand], Strict(strict=False)]
 class Bin(Closed):
     """Intervals of a number, date or time, between `edges` or of equal `width`; the last one includes its end."""
 
-    column: ColumnName
-    edges: Annotated[tuple[Number | Annotated[str, Field(max_length=40)], ...], Strict(strict=False)] | None = Field(
-        default=None, min_length=2, max_length=EDGES_MAX, exclude_if=lambda edges: edges is None
+    column: Annotated[ColumnName, doc("The column of numbers, dates or times.")]
+    edges: (
+        Annotated[
+            tuple[Number | Annotated[str, Field(max_length=40)], ...],
+            Strict(strict=False),
+            Field(min_length=2, max_length=EDGES_MAX),
+        ]
+        | None
+    ) = optional("The edges, increasing; or `width`.")
+    width: Annotated[float, Field(gt=0, le=1e30)] | None = optional(
+        "The width of each bin, of numbers alone; or `edges`."
     )
-    width: Annotated[float, Field(gt=0, le=1e30)] | None = Field(default=None, exclude_if=lambda width: width is None)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Bin":
@@ -129,22 +141,22 @@ Unit = Literal["day", "week", "month", "quarter", "year", "hour", "weekday"]
 class Bucket(Closed):
     """Parts of the calendar: of a date or a time its day, week, month, quarter, year or weekday, of a time its hour."""
 
-    column: ColumnName
-    by: Unit
+    column: Annotated[ColumnName, doc("The column of dates or times.")]
+    by: Annotated[Unit, doc("The part of the calendar.")]
 
 
 class BinKey(Closed):
     """Group by intervals."""
 
     KIND: ClassVar = "bin"
-    bin: Bin
+    bin: Annotated[Bin, doc("The column and its intervals.")]
 
 
 class BucketKey(Closed):
     """Group by parts of the calendar."""
 
     KIND: ClassVar = "bucket"
-    bucket: Bucket
+    bucket: Annotated[Bucket, doc("The column and the part of the calendar.")]
 
 
 def _group_kind(node: object) -> str | None:

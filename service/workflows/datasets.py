@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.core.budget import budget_units, mu_of_units
 from service.core.units import rho_of_units, units_down
-from service.query.schema import Schema
+from service.query.schema import Schema, doc
 from service.workflows.model.errors import DatasetArchived, InvalidRequest, NameTaken, Unavailable
 from service.workflows.model.ledger_entry import genesis
 from service.workflows.model.rows import DatasetRecord
@@ -31,9 +31,18 @@ class StatedGuarantee(BaseModel):
     """Either (epsilon, delta)-differential privacy or rho-zCDP, for each individual, over everything ever released."""
 
     model_config = _STRICT
-    epsilon: Annotated[PositiveDecimal, Field(le=1000)] | None = None
-    delta: Annotated[PositiveDecimal, Field(lt=1)] | None = None
-    rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
+    epsilon: Annotated[
+        Annotated[PositiveDecimal, Field(le=1000)] | None,
+        doc("Epsilon, above 0 and at most 1,000: a number, or a decimal as text; stated with `delta`."),
+    ] = None
+    delta: Annotated[
+        Annotated[PositiveDecimal, Field(lt=1)] | None,
+        doc("Delta, above 0 and below 1: a number, or a decimal as text, which is exact."),
+    ] = None
+    rho: Annotated[
+        Annotated[PositiveDecimal, Field(le=1_000_000)] | None,
+        doc("The budget in rho instead: a number, or a decimal as text."),
+    ] = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "StatedGuarantee":
@@ -50,17 +59,30 @@ class StatedGuarantee(BaseModel):
 
 
 class Registration(BaseModel):
-    """The body of `POST /v1/datasets`."""
+    """A dataset to register: its guarantee and its public schema, for good."""
 
     model_config = _STRICT
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-    guarantee: StatedGuarantee
-    capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] = CAPACITY_DEFAULT
-    tables: Schema
-    rule: Literal["skip"] = "skip"
-    accounting: Literal["gdp"] = "gdp"
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), doc("The name of the dataset, which paths use.")]
+    guarantee: Annotated[
+        StatedGuarantee, doc("The guarantee to every individual, over everything ever released; it never changes.")
+    ]
+    capacity: Annotated[
+        int,
+        Field(strict=True, ge=1, le=CAPACITY_MAX),
+        doc("The most individuals that the dataset takes; public, and the bound behind every public cost."),
+    ] = CAPACITY_DEFAULT
+    tables: Annotated[
+        Schema, doc("The public schema: tables, columns and domains. Nothing in it is read off the data.")
+    ]
+    rule: Annotated[Literal["skip"], doc("The rule for an individual that cannot pay: `skip` leaves it out.")] = "skip"
+    accounting: Annotated[
+        Literal["gdp"], doc("The rule by which charges add up: `gdp`, Gaussian differential privacy.")
+    ] = "gdp"
     """The rule by which charges add up; the genesis binds it, so that an entry can be priced in one way only."""
-    limit_floor_rho: Annotated[PositiveDecimal, Field(le=1_000_000)] | None = None
+    limit_floor_rho: Annotated[
+        Annotated[PositiveDecimal, Field(le=1_000_000)] | None,
+        doc("The smallest limit that an upload may state, in rho; the budget, or 0 with a budget column."),
+    ] = None
 
 
 def register(registration: Registration, store: Store) -> DatasetRecord:

@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import orjson
 from pydantic import TypeAdapter
 
 from service.incidents import report_incident
 from service.query.language import Query
+from service.query.schema import doc
 from service.query.words import in_words
 from service.workflows.maintenance.summary_points import SummaryPoints
 from service.workflows.maintenance.verify.report import verify_dataset
@@ -37,24 +38,27 @@ _SUMMARY: Final = TypeAdapter(BudgetSummary)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryHistory:
-    """The summary over time: each point's quantiles of the remaining share are those of `quantiles`."""
+    """The budgets over time."""
 
-    quantiles: tuple[float, ...]
-    points: tuple[SummaryPoint, ...]
+    quantiles: Annotated[tuple[float, ...], doc("The quantiles that each point states, such as 0.05 and 0.5.")]
+    points: Annotated[tuple[SummaryPoint, ...], doc("The points in time, by sequence.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The last verification of a dataset's ledger in this process; `findings` name damaged rows, at most twenty."""
+    """The last verification of the ledger in this process."""
 
-    state: Literal["never", "running", "clean", "damaged", "failed"]
-    began_at: datetime | None = None
-    ended_at: datetime | None = None
-    entries: int = 0
-    answers: int = 0
-    accounts: int = 0
-    finding_count: int = 0
-    findings: tuple[str, ...] = ()
+    state: Annotated[
+        Literal["never", "running", "clean", "damaged", "failed"],
+        doc("`never` begun, `running`, `clean`, `damaged`, or `failed` before its end."),
+    ]
+    began_at: Annotated[datetime | None, doc("When it began; null where none was begun.")] = None
+    ended_at: Annotated[datetime | None, doc("When it ended; null until it has.")] = None
+    entries: Annotated[int, doc("How many entries of the ledger were verified.")] = 0
+    answers: Annotated[int, doc("How many answers were verified.")] = 0
+    accounts: Annotated[int, doc("How many accounts were verified.")] = 0
+    finding_count: Annotated[int, doc("How many damaged rows were found.")] = 0
+    findings: Annotated[tuple[str, ...], doc("The first twenty of them: table, row and fault.")] = ()
 
 
 class Overview:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.query.extension import extension_errors
-from service.query.schema import Schema
+from service.query.schema import Schema, doc
 from service.workflows.datasets import CAPACITY_MAX
 from service.workflows.model.errors import DatasetArchived, DatasetNotEmpty, InvalidRequest, Unavailable
 from service.workflows.model.registrations import registration_digest
@@ -25,12 +25,17 @@ __all__ = ["Archiving", "Extension", "archiving", "delete", "extending"]
 
 
 class Extension(BaseModel):
-    """The body of `PATCH /v1/datasets/{dataset}`: a larger capacity, and all tables as they shall be."""
+    """Additions to a dataset; nothing of them can be taken away again."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    capacity: Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] | None = None
-    tables: Schema | None = None
+    capacity: Annotated[
+        Annotated[int, Field(strict=True, ge=1, le=CAPACITY_MAX)] | None,
+        doc("The new capacity, not below the present one; left out, it stays."),
+    ] = None
+    tables: Annotated[
+        Schema | None, doc("All tables as they shall be, with those that are there; left out, they stay.")
+    ] = None
 
     def of(self, record: DatasetRecord) -> DatasetRecord:
         """The extended registration; `record` itself where nothing changes. Raises InvalidRequest naming fields."""
@@ -45,11 +50,11 @@ class Extension(BaseModel):
 
 
 class Archiving(BaseModel):
-    """The body of `POST /v1/datasets/{dataset}/archive`: whether the rows of all tables are kept or deleted."""
+    """The end of a dataset: whether the rows of its tables are kept."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    rows: Literal["keep", "delete"]
+    rows: Annotated[Literal["keep", "delete"], doc("Whether the rows of all tables are kept or deleted.")]
 
 
 def extending(extension: Extension) -> Preparation[DatasetRecord]:

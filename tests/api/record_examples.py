@@ -13,7 +13,7 @@ import service.api.openapi_examples
 from service.api.openapi_examples import Example
 from tests.api.example_story import JSON, WITHOUT_EFFECT, Story, agree, body_of, empty_world, media_type_of
 
-FILE: Final = Path(service.api.openapi_examples.__file__).with_name("openapi_data") / "examples.json"
+FILE: Final = Path(service.api.openapi_examples.__file__).with_name("openapi_examples.json")
 WIDTH: Final = 118
 SECRET: Final = "made-up-for-this-page-and-kept-by-no-holder"
 

@@ -3,8 +3,8 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.api.models import AuditedRow, CuratorDataset, NewPrincipal
-from service.workflows.model.views import DatasetCounts, LedgerRow, Principal, PublicDataset
+from service.api.models import CuratorDataset, NewPrincipal
+from service.workflows.model.views import AuditedRow, DatasetCounts, LedgerRow, Principal, PublicDataset
 
 
 def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:

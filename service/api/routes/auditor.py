@@ -6,9 +6,9 @@ from uuid import UUID
 from fastapi import Query
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.models import AuditedRow, without_counts
+from service.api.models import without_counts
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
-from service.workflows.model.views import LedgerRow, Page
+from service.workflows.model.views import AuditedRow, LedgerRow, Page
 
 router = guarded_router("curator", "auditor")
 
@@ -20,8 +20,10 @@ def read_ledger(
     dataset: str,
     cursor: Cursor = None,
     limit: Limit = LIMIT_DEFAULT,
-    analyst: UUID | None = None,
-    search: Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")] = "",
+    analyst: Annotated[UUID | None, Query(description="The id of an analyst, whose entries alone are listed.")] = None,
+    search: Annotated[
+        str, Query(max_length=200, pattern=r"^[^\x00]*$", description="Words that the canonical query must all have.")
+    ] = "",
 ) -> Page[LedgerRow] | Page[AuditedRow]:
     """Every query ever answered, newest first: analyst, query, noise and public worst case.
 

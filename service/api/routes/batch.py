@@ -23,6 +23,7 @@ from service.api.responses import JSON, Answer
 from service.incidents import report_incident
 from service.query.language import Query
 from service.query.parse import parse_query
+from service.query.schema import doc
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.views import Principal
 from service.workflows.replica import Replica
@@ -36,12 +37,16 @@ BATCH_BODY: dict[str, Any] = {
 
 
 class BatchEntry(BaseModel):
-    """One query of a batch, under a key of its own. It describes the entry, which is read by `parse_batch`."""
+    """One query of a batch, under a key of its own."""
 
     model_config = ConfigDict(extra="forbid")
 
-    idempotency_key: Annotated[str, Field(min_length=1, max_length=128, pattern=KEY_PATTERN)]
-    query: Query
+    idempotency_key: Annotated[
+        str,
+        Field(min_length=1, max_length=128, pattern=KEY_PATTERN),
+        doc("The key of this query alone: 1 to 128 printable ASCII characters."),
+    ]
+    query: Annotated[Query, doc("The query.")]
 
 
 class BatchRequest(BaseModel):
@@ -49,13 +54,19 @@ class BatchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    queries: Annotated[list[BatchEntry], Field(min_length=1, max_length=ENTRIES_MAX)]
+    queries: Annotated[
+        list[BatchEntry],
+        Field(min_length=1, max_length=ENTRIES_MAX),
+        doc("The entries, which are worked on together and answered each on its own."),
+    ]
 
 
 class BatchAnswers(BaseModel):
-    """One outcome per entry, in the order of the entries."""
+    """The outcomes in the order of the entries."""
 
-    answers: list[Answer | Problem]
+    answers: Annotated[
+        list[Answer | Problem], doc("For each entry its answer, or the problem for which it was refused.")
+    ]
 
 
 BATCH_ANSWERS: dict[int | str, dict[str, Any]] = {200: {"model": BatchAnswers}}

@@ -11,11 +11,21 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import CuratorDataset, Epoch, IndividualsKey, NewPrincipal, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
+from service.query.schema import doc
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.upload_records import UploadRequest
-from service.workflows.model.views import ActRow, AnalystRow, BudgetRow, Page, PrincipalRow, Receipt, Role, UploadReport
+from service.workflows.model.views import (
+    ActRow,
+    AnalystRow,
+    BudgetRow,
+    KeyRole,
+    Page,
+    PrincipalRow,
+    Receipt,
+    UploadReport,
+)
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")
@@ -36,14 +46,26 @@ class PrincipalRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    role: Role
-    name: Annotated[str, Field(min_length=1, max_length=128)]
-    dataset: Annotated[str, Field(max_length=63)] | None = None
-    individual: IndividualKey | None = None
-    allowance_rho: Rho | None = None
-    organisation: Text | None = None
-    purpose: Text | None = None
-    expires_at: AwareDatetime | None = None
+    role: KeyRole
+    name: Annotated[str, Field(min_length=1, max_length=128), doc("The name, for people to read.")]
+    dataset: Annotated[
+        Annotated[str, Field(max_length=63)] | None, doc("The one dataset that the key is good for; null for all.")
+    ] = None
+    individual: Annotated[
+        IndividualKey | None, doc("The key of the individual that the principal is; null for all other roles.")
+    ] = None
+    allowance_rho: Annotated[
+        Rho | None,
+        doc(
+            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
+            " null for no bound, and for all roles but analysts."
+        ),
+    ] = None
+    organisation: Annotated[
+        Text | None, doc("The organisation that the principal is of, as individuals are shown it.")
+    ] = None
+    purpose: Annotated[Text | None, doc("The purpose of the principal's queries, as individuals are shown it.")] = None
+    expires_at: Annotated[AwareDatetime | None, doc("When the key ends; null for never.")] = None
 
 
 class PrincipalChange(BaseModel):
@@ -51,11 +73,19 @@ class PrincipalChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(min_length=1, max_length=128)] = ""
-    allowance_rho: Rho | None = None
-    organisation: Text | None = None
-    purpose: Text | None = None
-    expires_at: AwareDatetime | None = None
+    name: Annotated[str, Field(min_length=1, max_length=128), doc("The name, for people to read.")] = ""
+    allowance_rho: Annotated[
+        Rho | None,
+        doc(
+            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
+            " null for no bound, and for all roles but analysts."
+        ),
+    ] = None
+    organisation: Annotated[
+        Text | None, doc("The organisation that the principal is of, as individuals are shown it.")
+    ] = None
+    purpose: Annotated[Text | None, doc("The purpose of the principal's queries, as individuals are shown it.")] = None
+    expires_at: Annotated[AwareDatetime | None, doc("When the key ends; null for never.")] = None
 
 
 @all_datasets_router.post("/datasets", status_code=201, operation_id="register_dataset", summary="Register a dataset")
@@ -159,7 +189,7 @@ def read_account(replica: CurrentReplica, dataset: str, key: str) -> BudgetRow:
 def read_receipts(
     replica: CurrentReplica,
     dataset: str,
-    individual: Annotated[str, Query(min_length=1, max_length=1000)],
+    individual: Annotated[str, Query(min_length=1, max_length=1000, description="The key of the individual.")],
     cursor: Cursor = None,
     limit: Limit = LIMIT_DEFAULT,
 ) -> Page[Receipt]:
@@ -171,6 +201,7 @@ def read_receipts(
     "/datasets/{dataset}/erasure-requests",
     operation_id="list_erasure_requests",
     summary="List the requests for erasure",
+    response_description="The keys of the individuals.",
 )
 def read_erasure_requests(replica: CurrentReplica, dataset: str) -> list[str]:
     """The keys of the individuals that ask to be erased, those who asked first first."""
@@ -241,7 +272,7 @@ def create_individuals_keys(
     replica: CurrentReplica,
     dataset: str,
     individuals: Annotated[list[IndividualKey], Body()],
-    expires_at: AwareDatetime | None = None,
+    expires_at: Annotated[AwareDatetime | None, Query(description="When the keys end; left out, never.")] = None,
 ) -> list[IndividualsKey]:
     """Hand out a key to each of many individuals, all or none. The keys are in this reply and nowhere else."""
     made = replica.principals.create_individuals(dataset, individuals, expires_at=expires_at)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.models import Rho
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
+from service.query.schema import doc
 from service.workflows.model.views import MyBudget, Page, Receipt
 from service.workflows.reads.own_record import OwnRecord
 
@@ -19,7 +20,7 @@ router = guarded_router("individual")
 class ErasureRequest:
     """Whether the curator is asked to erase the individual."""
 
-    requested: bool
+    requested: Annotated[bool, doc("Whether the curator is asked to erase the individual.")]
 
 
 class LowerLimit(BaseModel):
@@ -27,8 +28,10 @@ class LowerLimit(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    limit_rho: Rho | None = None
-    pause: Annotated[bool, Field(strict=True)] = False
+    limit_rho: Annotated[
+        Rho | None, doc("The new limit in rho, not above the present one; below what is spent it is that.")
+    ] = None
+    pause: Annotated[bool, Field(strict=True), doc("`true` to take part in no query until the pause is ended.")] = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "LowerLimit":

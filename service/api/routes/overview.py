@@ -17,6 +17,7 @@ from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.exports import EXPORTED, exported
 from service.api.middleware.drain import DrainState
 from service.api.query_requests import QUERY_BODY, sent_query
+from service.query.schema import doc
 from service.workflows.model.views import BudgetSummary, Principal
 from service.workflows.overview import SummaryHistory, Verification
 from service.workflows.ports.summaries import BudgetAlarm
@@ -43,19 +44,22 @@ _open: Final[set[object]] = set()
 
 
 class AlarmRequest(BaseModel):
-    """The share of people at which the alarm rings; null removes it."""
+    """The alarm to set, or to remove."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    share: Annotated[float, Field(gt=0, le=1)] | None
+    share: Annotated[
+        Annotated[float, Field(gt=0, le=1)] | None,
+        doc("The share of individuals at which it rings; null removes the alarm."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmView:
-    """The alarm: `share` is None where none is set, `rang_at_sequence` until it has rung."""
+    """The alarm, and whether it has rung."""
 
-    share: float | None
-    rang_at_sequence: int | None
+    share: Annotated[float | None, doc("The share of individuals at which it rings; null where none is set.")]
+    rang_at_sequence: Annotated[int | None, doc("The ledger's sequence at which it rang; null until it has.")]
 
     @classmethod
     def of(cls, alarm: BudgetAlarm | None) -> "AlarmView":
@@ -77,7 +81,13 @@ def read_budget_history(replica: CurrentReplica, dataset: str) -> SummaryHistory
     return replica.overview.history(dataset)
 
 
-@router.get(_EXPORT, summary="Export the accounts", responses=EXPORTED, response_class=Response)
+@router.get(
+    _EXPORT,
+    summary="Export the accounts",
+    response_description="The file: Parquet where `Accept` names it, else CSV.",
+    responses=EXPORTED,
+    response_class=Response,
+)
 def export_budgets(request: Request, replica: CurrentReplica, dataset: str) -> Response:
     """The account of every individual as one CSV or Parquet file."""
     replica.curators.dataset(dataset)
@@ -119,6 +129,7 @@ def read_verification(replica: CurrentReplica, dataset: str) -> Verification:
     _EVENTS,
     operation_id="watch_ledger",
     summary="Watch the ledger grow",
+    response_description="The events, as they come: `sequence`, with the ledger's sequence as JSON.",
     responses=EVENTS,
     response_class=StreamingResponse,
 )
@@ -127,7 +138,9 @@ async def watch(
     replica: CurrentReplica,
     caller: Caller,
     dataset: str,
-    seconds: Annotated[int, Query(ge=0, le=EVENTS_LAST_S)] = EVENTS_LAST_S,
+    seconds: Annotated[
+        int, Query(ge=0, le=EVENTS_LAST_S, description="For how long the stream lasts.")
+    ] = EVENTS_LAST_S,
 ) -> Response:
     """Server-sent events: `sequence` at once, and when entries were added to the ledger; for so many `seconds`."""
     # Both may read the database, and must not fail once the response has begun.

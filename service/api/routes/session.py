@@ -1,13 +1,14 @@
 """Sign-in of a browser: an API key is exchanged once for a cookie that no script can read."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import Request, Response
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
 from service.api.credentials import COOKIE, token_of
-from service.workflows.model.views import Principal, Role
+from service.query.schema import doc
+from service.workflows.model.views import KeyDataset, KeyIndividual, KeyName, KeyRole, Principal
 from service.workflows.sign_ins import IDLE
 
 router = guarded_router("curator", "analyst", "individual", "auditor")
@@ -18,11 +19,11 @@ _LOOPBACK: Final = {"localhost", "127.0.0.1", "[::1]", "::1"}
 class SessionView:
     """The principal that is signed in, and after how many seconds without a request it no longer is."""
 
-    role: Role
-    name: str
-    dataset: str | None
-    individual: str | None
-    idle_s: int
+    role: KeyRole
+    name: KeyName
+    dataset: KeyDataset
+    individual: KeyIndividual
+    idle_s: Annotated[int, doc("After how many seconds without a request a sign-in by cookie ends.")]
 
 
 @router.post("/session", status_code=201, summary="Sign in")

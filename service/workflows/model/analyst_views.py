@@ -2,13 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+
+from service.query.schema import doc
+from service.workflows.model.views import (
+    AnswerDimension,
+    AnswerGrid,
+    DatasetName,
+    EpochNumber,
+    Id,
+    IsCovered,
+    LedgerSequence,
+    NoiseSigma,
+    QueryWords,
+    ReleasedAt,
+    WorstCaseRho,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +39,9 @@ class StoredAnswer:
 class CostView:
     """The public cost of a query: the server's time and memory at most, and how long its slots delay the answer."""
 
-    time_ms: float
-    memory_bytes: int
-    delay_ms: float
+    time_ms: Annotated[float, doc("The most time that the query can take, in milliseconds.")]
+    memory_bytes: Annotated[int, doc("The most memory that the query can take, in bytes.")]
+    delay_ms: Annotated[float, doc("How long the slots that the query takes delay the answer, in milliseconds.")]
 
 
 HALF_WIDTH: Final = (
@@ -52,45 +66,53 @@ WARNINGS: Final = "What is likely to be a mistake, in words; empty for most quer
 class Preview:
     """Everything public about a query; touches no record."""
 
-    dimension: int
-    grid: float
-    sigma: float
+    dimension: AnswerDimension
+    grid: AnswerGrid
+    sigma: NoiseSigma
     half_width_95: Annotated[float, Field(description=HALF_WIDTH)]
-    l2_clip: float
-    worst_case_rho: str
+    l2_clip: Annotated[float, doc("The bound on the length of one individual's vector, in the query's unit.")]
+    worst_case_rho: WorstCaseRho
     worst_case_share: Annotated[float | None, Field(description=WORST_CASE_SHARE)]
     worst_case_epsilon: Annotated[float | None, Field(description=WORST_CASE_EPSILON)]
     largest_countable_norm: Annotated[float, Field(description=LARGEST_NORM)]
     warnings: Annotated[tuple[str, ...], Field(description=WARNINGS)]
-    allowance_left_rho: str | None
-    coverage_certified: bool
-    canonical: dict[str, object]
-    words: str
-    query_hash: str
-    public_cost: CostView
+    allowance_left_rho: Annotated[
+        str | None, doc("The part of the caller's allowance that is left, in rho, a decimal; null for no bound.")
+    ]
+    coverage_certified: IsCovered
+    canonical: Annotated[dict[str, object], doc("The query in its canonical form, which the ledger keeps.")]
+    words: QueryWords
+    query_hash: Annotated[str, doc("The SHA-256 of the canonical form, by which a repeated query is recognised.")]
+    public_cost: Annotated[CostView, doc("The time and memory that the query may take, from public numbers alone.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRow:
     """One of an analyst's own releases."""
 
-    id: UUID
-    dataset: str
-    sequence: int
-    query: dict[str, object]
-    words: str
-    sigma: float
-    dimension: int
-    worst_case_rho: str
-    released_at: datetime
-    epoch: int
+    id: Id
+    dataset: DatasetName
+    sequence: LedgerSequence
+    query: Annotated[dict[str, object], doc("The query in its canonical form.")]
+    words: QueryWords
+    sigma: NoiseSigma
+    dimension: AnswerDimension
+    worst_case_rho: WorstCaseRho
+    released_at: ReleasedAt
+    epoch: EpochNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """An analyst's worst-case spending on one dataset; `allowance_rho` None means not limited."""
+    """The analyst's bound on one dataset: the sum of the worst cases of its queries, and what is left."""
 
-    dataset: str
-    allowance_rho: str | None
-    spent_rho: str
-    left_rho: str | None
+    dataset: DatasetName
+    allowance_rho: Annotated[
+        str | None,
+        doc(
+            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
+            " null for no bound."
+        ),
+    ]
+    spent_rho: Annotated[str, doc("The sum of the worst cases so far, in rho, a decimal.")]
+    left_rho: Annotated[str | None, doc("The part that is left, in rho, a decimal; null for no bound.")]

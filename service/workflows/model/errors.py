@@ -24,9 +24,11 @@ No message here may depend on a record, a charge, a budget or the active set: an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from service.engine.ingest import ErrorCounts
 from service.query.problems import FieldError
+from service.query.schema import doc
 
 __all__ = [
     "AllowanceExceeded",
@@ -85,18 +87,18 @@ class InvalidRequest(WorkflowError):
 class PersonOverLimit:
     """An individual with more rows than the schema allows: those it would hold, and those too many."""
 
-    key: str
-    rows: int
-    excess: int
+    key: Annotated[str, doc("The individual's key.")]
+    rows: Annotated[int, doc("How many rows it would have.")]
+    excess: Annotated[int, doc("How many of them are too many.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverLimit:
-    """All individuals with too many rows: their number, the rows too many, and the first of the individuals."""
+    """The individuals with more rows than the schema allows."""
 
-    individuals: int
-    excess: int
-    first: tuple[PersonOverLimit, ...]
+    individuals: Annotated[int, doc("How many individuals have too many rows.")]
+    excess: Annotated[int, doc("How many rows are too many, of all of them together.")]
+    first: Annotated[tuple[PersonOverLimit, ...], doc("The first of the individuals.")]
 
 
 class InvalidRows(InvalidRequest):

@@ -2,16 +2,51 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
 
-from service.query.schema import Schema
+from service.query.schema import Schema, doc
 from service.workflows.model.ledger_entry import Kind
 from service.workflows.model.pieces import Outcome
 
 Role = Literal["curator", "analyst", "individual", "auditor"]
 PromiseOf = Literal["largest_limit", "dataset_budget"]
 Row = TypeVar("Row")
+
+Id = Annotated[UUID, doc("The id, good for as long as the service.")]
+DatasetName = Annotated[str, doc("The name of the dataset.")]
+LedgerSequence = Annotated[int, doc("The position in the dataset's ledger; 0 before the first query.")]
+EpochNumber = Annotated[int, doc("The public epoch: answers are reused within one epoch only.")]
+QueryWords = Annotated[str, doc("The query in English.")]
+NoiseSigma = Annotated[float, doc("The standard deviation of the noise on each number, in the query's unit.")]
+AnswerGrid = Annotated[float, doc("The power of two of which every number of the answer is a multiple.")]
+AnswerDimension = Annotated[int, doc("How many numbers the answer has.")]
+WorstCaseRho = Annotated[
+    str, doc("The most that the query can charge any individual in rho, a decimal; known before any data is read.")
+]
+IsCovered = Annotated[
+    bool, doc("Whether public numbers alone show that no individual with the dataset's limit is left out.")
+]
+ReleasedAt = Annotated[
+    datetime, doc("When the query arrived, to the second, in UTC: a later clock would show how long it took.")
+]
+QueriesCharged = Annotated[int, doc("How many queries have charged the individual.")]
+QueriesLeftOut = Annotated[int, doc("How many queries have left the individual out.")]
+KeyRole = Annotated[Role, doc("The role: it decides which requests the key is good for.")]
+KeyName = Annotated[str, doc("The name, for people to read.")]
+KeyDataset = Annotated[str | None, doc("The one dataset that the key is good for; null for all.")]
+KeyIndividual = Annotated[str | None, doc("The key of the individual that the principal is; null for all other roles.")]
+KeyAllowance = Annotated[
+    str | None,
+    doc(
+        "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho; null for no"
+        " bound, and for all roles but analysts."
+    ),
+]
+Organisation = Annotated[str | None, doc("The organisation that the principal is of, as individuals are shown it.")]
+Purpose = Annotated[str | None, doc("The purpose of the principal's queries, as individuals are shown it.")]
+ExpiresAt = Annotated[datetime | None, doc("When the key ends; null for never.")]
+RevokedAt = Annotated[datetime | None, doc("When the key was revoked; null while it is good.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,76 +65,85 @@ class Principal:
 class PrincipalRow:
     """A principal as the curator lists it; never its key."""
 
-    id: UUID
-    role: Role
-    name: str
-    dataset: str | None
-    individual: str | None
-    allowance_rho: str | None
-    created_at: datetime
-    revoked_at: datetime | None
-    organisation: str | None = None
-    purpose: str | None = None
-    expires_at: datetime | None = None
+    id: Id
+    role: KeyRole
+    name: KeyName
+    dataset: KeyDataset
+    individual: KeyIndividual
+    allowance_rho: KeyAllowance
+    created_at: Annotated[datetime, doc("When the principal was made.")]
+    revoked_at: RevokedAt
+    organisation: Organisation = None
+    purpose: Purpose = None
+    expires_at: ExpiresAt = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalystRow:
     """An analyst of one dataset: the bound on the sum of its worst cases there, and that sum so far."""
 
-    id: UUID
-    name: str
-    organisation: str | None
-    purpose: str | None
-    allowance_rho: str | None
-    worst_case_spent_rho: str
-    expires_at: datetime | None
-    revoked_at: datetime | None
+    id: Id
+    name: Annotated[str, doc("The analyst's name.")]
+    organisation: Organisation
+    purpose: Purpose
+    allowance_rho: Annotated[
+        str | None,
+        doc(
+            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
+            " null for no bound."
+        ),
+    ]
+    worst_case_spent_rho: Annotated[
+        str, doc("The sum of the worst cases of its queries on this dataset, in rho, a decimal.")
+    ]
+    expires_at: ExpiresAt
+    revoked_at: RevokedAt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     """The analyst behind a query, as individuals are shown it: as stated by the curator now, and without a name."""
 
-    organisation: str | None
-    purpose: str | None
+    organisation: Organisation
+    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[Row]):
-    """One page of a listing; `next` is the cursor of the following page, None at the end."""
+    """One page of a listing."""
 
-    items: tuple[Row, ...]
-    next: str | None
+    items: Annotated[tuple[Row, ...], doc("The rows of this page.")]
+    next: Annotated[str | None, doc("The cursor of the following page; null at the end.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """The stated (epsilon, delta); both None when the curator stated rho."""
+    """The guarantee as it was stated: (epsilon, delta), or null where rho was stated."""
 
-    epsilon: str | None
-    delta: str | None
+    epsilon: Annotated[str | None, doc("The stated epsilon, a decimal; null where rho was stated.")]
+    delta: Annotated[str | None, doc("The stated delta, a decimal; null where rho was stated.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicDataset:
-    """The public facts of a dataset: nothing here is read off the data.
+    """The public facts of a dataset; none is read off the data."""
 
-    `version` counts its registration and the extensions since; an archived dataset answers no new query.
-    """
-
-    name: str
-    guarantee: Guarantee
-    budget_rho: str
-    budget_units: int
-    mu: float
-    limit_floor_rho: str
-    capacity: int
-    rule: str
-    epoch: int
-    tables: Schema
-    version: int
-    archived: bool
+    name: Annotated[str, doc("The name, for people to read.")]
+    guarantee: Annotated[Guarantee, doc("The guarantee that was stated at registration; it never changes.")]
+    budget_rho: Annotated[str, doc("The most that is ever spent on one individual in rho, a decimal.")]
+    budget_units: Annotated[int, doc("The budget in units of 2^-40 rho.")]
+    mu: Annotated[float, doc("The budget as the parameter of Gaussian differential privacy: mu^2 = 2 rho.")]
+    limit_floor_rho: Annotated[
+        str, doc("The smallest limit that an individual may have in rho, a decimal; `coverage_certified` rests on it.")
+    ]
+    capacity: Annotated[
+        int, doc("The most individuals that the dataset takes; public, and the bound behind every public cost.")
+    ]
+    rule: Annotated[str, doc("The rule for an individual that cannot pay: `skip` leaves it out.")]
+    epoch: EpochNumber
+    tables: Annotated[Schema, doc("The public schema: tables, columns and domains.")]
+    version: Annotated[int, doc("1 for the registration as it was made, and one more for each extension.")]
+    archived: Annotated[bool, doc("Whether the dataset takes no query and no row any more, for good.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,169 +165,212 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadReport:
-    """The effect of an upload: rows stored and dropped, and individuals that joined.
+    """The effect of an upload; after a dry run, the effect that it would have. The counts by column are of all rows
+    sent.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
-    Per column, of all rows sent: how many values were clipped, out of domain, or NULL. After a dry run, the effect that
-    the upload would have, and `stored` is false.
-    """
-
-    rows: int
-    individuals: int
-    clipped: dict[str, int]
-    out_of_domain: dict[str, int]
-    nulls: dict[str, int]
-    rows_dropped: int = 0
-    stored: bool = True
+    rows: Annotated[int, doc("How many rows were stored.")]
+    individuals: Annotated[int, doc("How many individuals joined.")]
+    clipped: Annotated[dict[str, int], doc("By column: how many numbers were moved to the nearer bound.")]
+    out_of_domain: Annotated[dict[str, int], doc("By column: how many categories are not declared, and count nowhere.")]
+    nulls: Annotated[dict[str, int], doc("By column: how many values are NULL.")]
+    rows_dropped: Annotated[int, doc("How many rows beyond `rows_per_individual` were dropped.")] = 0
+    stored: Annotated[bool, doc("Whether the rows were stored; false after a dry run.")] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """One individual's account, for curators; burns are in neither number of queries."""
+    """The account of one individual, as curators see it."""
 
-    key: str
-    budget_rho: str
-    spent_rho: str
-    remaining_rho: str
-    spent_units: int
-    budget_units: int
-    paused: bool
-    queries_charged: int
-    queries_left_out: int
+    key: Annotated[str, doc("The individual's key, as it was uploaded.")]
+    budget_rho: Annotated[str, doc("The individual's limit in rho, a decimal.")]
+    spent_rho: Annotated[str, doc("The sum of the charges in rho, a decimal.")]
+    remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
+    spent_units: Annotated[int, doc("The sum of the charges in units of 2^-40 rho.")]
+    budget_units: Annotated[int, doc("The budget in units of 2^-40 rho.")]
+    paused: Annotated[bool, doc("Whether the individual takes part in no query until it resumes.")]
+    queries_charged: QueriesCharged
+    queries_left_out: QueriesLeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareBin:
     """How many individuals have a remaining share in [low, high), the last bin closed."""
 
-    low: float
-    high: float
-    individuals: int
+    low: Annotated[float, doc("The least share of the bin.")]
+    high: Annotated[float, doc("The greatest share of the bin; only in the last bin it belongs to it.")]
+    individuals: Annotated[int, doc("How many individuals have such a share left.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastQuery:
-    """The last query, and how many individuals have less left than the most that it may charge.
+    """The last query. How many cannot afford another bounds from above how many it would leave out: many are charged
+    less, or nothing.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
-    It is an upper bound of those whom another query like it would leave out: many are charged less, or nothing.
-    """
-
-    sequence: int
-    words: str
-    worst_case_rho: str
-    cannot_afford: int
+    sequence: LedgerSequence
+    words: QueryWords
+    worst_case_rho: WorstCaseRho
+    cannot_afford: Annotated[
+        int, doc("How many individuals have less left than the most that another such query may charge.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSummary:
-    """The dataset's budgets at one ledger sequence, for curators.
+    """The budgets of a dataset at one sequence of its ledger."""
 
-    `worst_case_ended_after` is the number of entries after which accounting by worst cases would have had to end: their
-    sum exceeds the dataset's budget at the next one. None while it does not.
-    """
-
-    sequence: int
-    individuals: int
-    exhausted: int
-    paused: int
-    remaining_share_histogram: tuple[ShareBin, ...]
-    quantiles: dict[str, float]
-    last_query: LastQuery | None
-    worst_case_ended_after: int | None
+    sequence: LedgerSequence
+    individuals: Annotated[int, doc("How many individuals the dataset has.")]
+    exhausted: Annotated[int, doc("How many individuals have nothing left.")]
+    paused: Annotated[int, doc("How many individuals have paused.")]
+    remaining_share_histogram: Annotated[
+        tuple[ShareBin, ...], doc("How many individuals have which share of their limit left, in fifty bins.")
+    ]
+    quantiles: Annotated[
+        dict[str, float], doc("The remaining share by quantile: `0.5` names the share of which half have less.")
+    ]
+    last_query: Annotated[
+        LastQuery | None, doc("The last query, and how many could not pay for another; null before the first.")
+    ]
+    worst_case_ended_after: Annotated[
+        int | None, doc("After how many queries accounting by worst cases would have ended; null if not yet.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActRow:
-    """An act of a curator or an individual, for curators; `sequence` is the ledger's when it was done.
+    """An act of a curator or an individual. The key of an individual that was erased is in none."""
 
-    `individual` is the key of the individual it concerns while that is present: None for the erased, and for an
-    erasure.
-    """
-
-    number: int
-    act: str
-    sequence: int
-    at: datetime
-    individual: str | None
-    detail: dict[str, object]
+    number: Annotated[int, doc("The act's place in the journal, from 1.")]
+    act: Annotated[str, doc("The kind of act, such as `rows`, `limit`, `pause`, `erase` or `epoch`.")]
+    sequence: Annotated[int, doc("The ledger's sequence when it was done.")]
+    at: Annotated[datetime, doc("When it was done.")]
+    individual: Annotated[
+        str | None, doc("The key of the individual that it concerns, while that is present; null for all other acts.")
+    ]
+    detail: Annotated[dict[str, object], doc("The facts of the act, which depend on its kind.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRow:
-    """One entry of the ledger; `charged` and `left_out` count individuals and are for curators.
+@dataclass(frozen=True, kw_only=True)
+class _EntryStart:
+    """The first fields of a row of the ledger; the rows are put together in the order in which they are sent."""
 
-    A `burn` has no analyst, noise or answer; its `query` says why every individual was charged. From format 2 on,
-    `previous_hash`, the entry's public fields and `private_digest` give `hash`.
-    """
+    sequence: LedgerSequence
+    query_id: Annotated[UUID, doc("The id of the answer.")]
+    analyst: Annotated[str, doc("The name of the analyst that asked; empty for a burn.")]
+    query: Annotated[
+        dict[str, object],
+        doc("The query in its canonical form; of a burn the reason why every individual was charged."),
+    ]
+    words: QueryWords
+    sigma: NoiseSigma
+    grid: AnswerGrid
+    dimension: AnswerDimension
+    worst_case_rho: WorstCaseRho
 
-    sequence: int
-    query_id: UUID
-    analyst: str
-    query: dict[str, object]
-    words: str
-    sigma: float
-    grid: float
-    dimension: int
-    worst_case_rho: str
-    charged: int
-    left_out: int
-    asked_at: datetime
-    epoch: int
-    kind: Kind
-    format: int
-    mechanism: str
-    analyst_id: UUID
-    query_sha256: str
-    query_hash: str
-    grid_log2: int
-    worst_case_units: str
-    worst_case_total_units: str
-    values_sha256: str
-    private_digest: str | None
-    previous_hash: str | None
-    hash: str | None
-    is_checkable: bool
+
+@dataclass(frozen=True, kw_only=True)
+class _EntryCounts:
+    """The numbers of people, which auditors are not shown."""
+
+    charged: Annotated[int, doc("How many individuals were charged; for curators alone.")]
+    left_out: Annotated[int, doc("How many individuals were left out; for curators alone.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EntryEnd:
+    """The last fields of a row of the ledger (docs/operations.md, "Auditing the ledger")."""
+
+    asked_at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
+    epoch: EpochNumber
+    kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
+    format: Annotated[int, doc("The version of the entry's form; from 2 on, auditors can check `hash`.")]
+    mechanism: Annotated[str, doc("The noise that was drawn: `gaussian`.")]
+    analyst_id: Annotated[UUID, doc("The id of the analyst that asked; of a burn all zeros.")]
+    query_sha256: Annotated[str, doc("The SHA-256 of the canonical JSON of `query`.")]
+    query_hash: Annotated[str, doc("Equal to `query_sha256`; empty for a burn, which repeats no query.")]
+    grid_log2: Annotated[int, doc("The exponent of `grid`.")]
+    worst_case_units: Annotated[str, doc("The worst case in units of 2^-40 rho, a decimal.")]
+    worst_case_total_units: Annotated[
+        str, doc("The sum of the worst cases up to this entry in units of 2^-40 rho, a decimal.")
+    ]
+    values_sha256: Annotated[
+        str, doc("The SHA-256 of the released values in grid steps, as signed 64-bit numbers, highest byte first.")
+    ]
+    private_digest: Annotated[
+        str | None, doc("The digest that binds numbers of people under a random salt; it tells nothing of them.")
+    ]
+    previous_hash: Annotated[str | None, doc("The hash of the entry before.")]
+    hash: Annotated[
+        str | None,
+        doc("The entry's hash, over the hash before it; null for auditors where it commits to numbers of people."),
+    ]
+    is_checkable: Annotated[bool, doc("Whether `hash` is shown with all that gives it.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRow(_EntryEnd, _EntryCounts, _EntryStart):
+    """An entry of the ledger as curators see it. A burn has no analyst, noise or answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedRow(_EntryEnd, _EntryStart):
+    """An entry of the ledger as auditors see it: without the numbers of people, and with every input of its hash where
+    `is_checkable` is true.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MyBudget:
-    """An individual's own account: the promise, what is spent of the limit of now, and a bound on the loss so far.
+    """Your own account: the promise, which does not change when you lower your limit, what is spent, and a bound on the
+    loss so far. Burns are counted neither as charged nor as left out.
+    """  # noqa: D205 - one paragraph in the OpenAPI document
 
-    The promise is of the largest limit ever in force, at `delta`: lowering a limit does not change what was promised
-    about answers that have left. `promise_of` is `dataset_budget` where the own largest limit is not known, of which
-    the dataset's budget is an upper bound. `promise_epsilon` is for a record that is blanked,
-    `promise_epsilon_replace_one` for one that is replaced by any other. `epsilon_so_far_time_uniform` has bounded the
-    privacy loss of a record that is blanked at every moment until now, but with probability `delta`; it is null where
-    it is not below the promise. `queries_charged` and `queries_left_out` count the queries that charged the
-    individual and those that left it out, of all that were ever asked; no other touched it. Burns are in neither.
-    """
-
-    dataset: str
-    budget_rho: str
-    spent_rho: str
-    remaining_rho: str
-    share_spent: float
-    promise_rho: str
-    promise_epsilon: float
-    promise_epsilon_replace_one: float
-    promise_of: PromiseOf
-    epsilon_so_far_time_uniform: float | None
-    delta: str
-    paused: bool
-    queries_charged: int
-    queries_left_out: int
+    # The promise is of the largest limit ever in force: lowering it changes nothing about answers that have left. Where
+    # it is not known, the dataset's budget is an upper bound of it. The epsilon so far bounds the loss of a blanked
+    # record at every moment until now, but with probability `delta`.
+    dataset: DatasetName
+    budget_rho: Annotated[str, doc("Your limit in rho, a decimal.")]
+    spent_rho: Annotated[str, doc("The sum of your charges in rho, a decimal.")]
+    remaining_rho: Annotated[str, doc("Limit less spent, in rho, a decimal.")]
+    share_spent: Annotated[float, doc("The share of your limit that is spent, from 0 to 1.")]
+    promise_rho: Annotated[str, doc("The limit that the promise is of in rho, a decimal.")]
+    promise_epsilon: Annotated[
+        float, doc("The epsilon promised to you over everything ever released, against a blank record.")
+    ]
+    promise_epsilon_replace_one: Annotated[float, doc("The same against a record that is replaced by any other.")]
+    promise_of: Annotated[
+        PromiseOf, doc("The limit that the promise is of: your own largest one, or the dataset's budget.")
+    ]
+    epsilon_so_far_time_uniform: Annotated[
+        float | None, doc("The epsilon that bounds your loss so far; null where it is not below the promise.")
+    ]
+    delta: Annotated[str, doc("The delta of every epsilon here, a decimal.")]
+    paused: Annotated[bool, doc("Whether you take part in no query until you resume.")]
+    queries_charged: QueriesCharged
+    queries_left_out: QueriesLeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The cost of one query to an individual; `charged_rho` is None where it is no longer kept."""
+    """The cost of one query to one individual."""
 
-    query_id: UUID
-    dataset: str
-    sequence: int
-    asked: dict[str, object]
-    words: str
-    at: datetime
-    charged_rho: str | None
-    outcome: Outcome | Literal["no_longer_kept"]
-    kind: Kind
-    asker: Asker | None = None
+    query_id: Annotated[UUID, doc("The id of the answer.")]
+    dataset: DatasetName
+    sequence: LedgerSequence
+    asked: Annotated[
+        dict[str, object],
+        doc("The query in its canonical form; of a burn the reason why every individual was charged."),
+    ]
+    words: QueryWords
+    at: Annotated[datetime, doc("When the query arrived, to the second, in UTC.")]
+    charged_rho: Annotated[str | None, doc("The charge in rho, a decimal; null where it is no longer kept.")]
+    outcome: Annotated[
+        Outcome | Literal["no_longer_kept"],
+        doc("Whether the query charged the individual, left it out, or did not concern it."),
+    ]
+    kind: Annotated[Kind, doc("`query`, or `burn`: a charge for answers that a restored database has forgotten.")]
+    asker: Annotated[
+        Asker | None, doc("The organisation that asked and its purpose; null where that is not known.")
+    ] = None

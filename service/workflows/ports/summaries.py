@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from service.query.schema import doc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPoint:
-    """The budgets at one ledger sequence: `quantiles` of the remaining share (those of `QUANTILES`), and counts."""
+    """The budgets at one sequence of the ledger."""
 
-    seq: int
-    at: datetime
-    individuals: int
-    exhausted: int
-    paused: int
-    cannot_afford: int | None
-    quantiles: Sequence[float]
+    seq: Annotated[int, doc("The ledger's sequence.")]
+    at: Annotated[datetime, doc("When the point was kept.")]
+    individuals: Annotated[int, doc("How many individuals the dataset had.")]
+    exhausted: Annotated[int, doc("How many individuals have nothing left.")]
+    paused: Annotated[int, doc("How many individuals had paused.")]
+    cannot_afford: Annotated[
+        int | None, doc("How many could not pay for another query like the last; null before the first.")
+    ]
+    quantiles: Annotated[Sequence[float], doc("The remaining share at each of the quantiles of the history.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ between make it less.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ldexp
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from service.core.units import rho_of_units
 from service.engine.evaluate import contributions
 from service.engine.memory import DatasetMemory
 from service.query.plan import Plan
+from service.query.schema import doc
+from service.workflows.model.views import LedgerSequence, NoiseSigma, QueryWords, WorstCaseRho
 from service.workflows.reads.budget_summary import AllAccounts
 
 DROPPED_SHARES: Final = (0.01, 0.1, 0.5)
@@ -32,30 +34,34 @@ _POINTS: Final = 40
 class ActiveShare:
     """After `queries` more queries of the kind, `share` of the touched individuals can still pay for the next."""
 
-    queries: int
-    share: float
+    queries: Annotated[int, doc("How many more queries of the kind.")]
+    share: Annotated[float, doc("The share of the touched individuals that can pay for one more, from 0 to 1.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedAfter:
-    """`share` of the touched individuals have dropped out after `queries` more; None where not within QUERIES_MAX."""
+    """How many more queries of the kind a share of the touched individuals can pay for at most."""
 
-    share: float
-    queries: int | None
+    share: Annotated[float, doc("The share of the touched individuals that has dropped out, from 0 to 1.")]
+    queries: Annotated[int | None, doc("After how many more queries; null where that is beyond 1,000.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The future of one kind of query, as of the budgets at `sequence`."""
+    """The future of one kind of query, if no other is asked."""
 
-    sequence: int
-    words: str
-    sigma: float
-    worst_case_rho: str
-    touched: int
-    active: int
-    curve: tuple[ActiveShare, ...]
-    dropped_after: tuple[DroppedAfter, ...]
+    sequence: LedgerSequence
+    words: QueryWords
+    sigma: NoiseSigma
+    worst_case_rho: WorstCaseRho
+    touched: Annotated[int, doc("How many individuals such a query touches: their vectors are not zero.")]
+    active: Annotated[int, doc("How many of the touched individuals can pay for one such query now.")]
+    curve: Annotated[
+        tuple[ActiveShare, ...], doc("The share that can still pay, after 0, 1, 2 and up to 1,000 more such queries.")
+    ]
+    dropped_after: Annotated[
+        tuple[DroppedAfter, ...], doc("After how many such queries 1, 10 and 50 % have dropped out.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

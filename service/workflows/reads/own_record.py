@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ldexp
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from service.query.schema import (
     DateColumn,
     DatetimeColumn,
     IntegerColumn,
+    doc,
 )
 from service.workflows.model.rows import DatasetRecord
+from service.workflows.model.views import DatasetName
 from service.workflows.ports.transaction import Transaction
 
 ROWS_SHOWN_MAX: Final = 1000
@@ -29,19 +31,22 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRows:
-    """The rows of one table, at most ROWS_SHOWN_MAX of `count`; the order of events is not kept."""
+    """Your rows of one table. The order of events is not kept."""
 
-    count: int
-    rows: tuple[Mapping[str, Value], ...]
+    count: Annotated[int, doc("How many rows there are.")]
+    rows: Annotated[
+        tuple[Mapping[str, Value], ...],
+        doc("The first 1,000 rows, as values by column; null for NULL and for a category that is not declared."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRecord:
     """Everything that the dataset holds about one individual besides its account."""
 
-    dataset: str
-    individual: str
-    tables: dict[str, OwnRows]
+    dataset: DatasetName
+    individual: Annotated[str, doc("The key under which the record is kept.")]
+    tables: Annotated[dict[str, OwnRows], doc("The rows by table.")]
 
 
 def own_record(record: DatasetRecord, transaction: Transaction, slot: int, key: str) -> OwnRecord:
