@@ -1,4 +1,4 @@
-"""The ledger at rest: migrations of many entries, erasures and prunings, receipts among dense entries, entry sizes.
+"""The ledger at rest: erasures and prunings, receipts among dense entries, entry sizes.
 
     python -m loadtests.bench_ledger
 
@@ -6,7 +6,6 @@ A receipt is read as the service reads it, from a snapshot of the database: of o
 ledger of a hundred entries, each of which charges every individual a different amount.
 """
 
-import io
 import json
 import statistics
 import sys
@@ -19,15 +18,13 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import psycopg
-from alembic import command
-from alembic.config import Config
 
 from loadtests.rig import throw_away_home
 from service.core.arrays import uniform
 from service.embedded import EmbeddedPostgres
 from service.query.schema import Schema
 from service.store.entropy import system_entropy
-from service.store.postgres.migrate import MIGRATIONS, migrate
+from service.store.postgres.migrate import migrate
 from service.store.postgres.store import PostgresStore
 from service.testing.witness import MemoryWitness
 from service.workflows.maintenance.amend import amend_erased
@@ -46,7 +43,6 @@ AGED = 300_000
 AT_ONCE = 1_000
 FEW = 163
 """The individuals that a sparse entry charges."""
-BEFORE = "0010"
 ROUNDS = 200
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 BYTES = (
@@ -54,14 +50,6 @@ BYTES = (
     " + coalesce((SELECT sum(octet_length(sealed) + 44) FROM pieces p"
     " WHERE p.dataset_id = l.dataset_id AND p.seq = l.seq), 0) FROM ledger l ORDER BY seq LIMIT 1 OFFSET %s"
 )
-OLD_ENTRIES = """
-INSERT INTO ledger (dataset_id, seq, query_id, analyst_id, analyst, epoch, canonical, query_hash, sigma, grid_log2,
-    dimension, worst_case_units, worst_case_total_units, charge_form, slots, active, charge_units, charged_count,
-    left_out_count, charged_units, "values", asked_at, previous_hash, hash)
-SELECT %s, n, gen_random_uuid(), gen_random_uuid(), 'ana', 1, '{}', 'q', 20, 0, 1, 9, 9, 0, int4send(7), '\\x80'::bytea,
-    5, 1, 0, 5, int8send(n), now(), sha256(int8send(n)), sha256(int8send(n + 1))
-FROM generate_series(1, %s) AS n
-"""
 
 
 @contextmanager
@@ -172,41 +160,6 @@ def receipts() -> dict[str, float]:
         }
 
 
-def migration() -> dict[str, float]:
-    """Seconds for the migrations since format 1, of a ledger with many entries."""
-    with database() as url:
-        with closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
-            record = dataset(store)
-        config = Config(stdout=io.StringIO())
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["url"] = url
-        command.downgrade(config, BEFORE)
-        with psycopg.connect(url) as connection:
-            connection.execute(OLD_ENTRIES.encode(), [record.id, AGED])
-        began = time.perf_counter()
-        command.upgrade(config, "head")
-        return {"migration_s": time.perf_counter() - began}
-
-
-def first_start() -> dict[str, float]:
-    """Seconds for migration 0013 of a ledger with many sparse entries of format 2, and for the replay after it."""
-    with database() as url, closing(PostgresStore(url, Pepper(bytes(32)).ledger_key())) as store:
-        record = aged(store)
-        config = Config(stdout=io.StringIO())
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["url"] = url
-        command.downgrade(config, "0012")
-        began = time.perf_counter()
-        command.upgrade(config, "0013")
-        migrated = time.perf_counter()
-        command.upgrade(config, "head")
-        begun = time.perf_counter()
-        state = replayed(store, record)
-        if state.memory.counters.charged[:FEW].sum() != AGED:
-            raise RuntimeError("not everything was replayed")
-        return {"counters_migration_s": migrated - began, "first_start_s": time.perf_counter() - begun}
-
-
 def rewriting() -> dict[str, float]:
     """Seconds to amend an aged ledger for erasures, and to prune it; bytes of an entry before and after.
 
@@ -287,5 +240,5 @@ def append_many(store: PostgresStore, record: DatasetRecord, what: Quantities) -
 
 
 if __name__ == "__main__":
-    json.dump(migration() | first_start() | rewriting() | receipts(), sys.stdout, indent=2)
+    json.dump(rewriting() | receipts(), sys.stdout, indent=2)
     print()

@@ -3,9 +3,18 @@
 from typing import Final
 
 from service.embedded import EmbeddedServerError
+from service.store.postgres.migrate import UnknownSchema
 from service.store.postgres.pepper_proof import PepperMismatch
 from service.store.postgres.pool import DurabilityTooWeak
 from service.store.postgres.store import SchemaMismatch
 from service.workflows.ports.store import StoreUnavailable
 
-KNOWN: Final = (EmbeddedServerError, DurabilityTooWeak, SchemaMismatch, PepperMismatch, StoreUnavailable, OSError)
+KNOWN: Final = (
+    EmbeddedServerError,
+    UnknownSchema,
+    DurabilityTooWeak,
+    SchemaMismatch,
+    PepperMismatch,
+    StoreUnavailable,
+    OSError,
+)

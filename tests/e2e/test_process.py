@@ -194,6 +194,19 @@ def test_a_deployment_without_datasets_verifies_and_says_so(home: Path) -> None:
     assert (empty.returncode, empty.stdout) == (0, "no dataset is registered here\n")
 
 
+@pytest.mark.parametrize("command", [("migrate",), ("serve", "--port", "0"), ("ledger", "verify")], ids=" ".join)
+def test_a_database_of_an_older_checkout_is_refused_in_one_line(
+    home: Path, database_url: str, command: tuple[str, ...]
+) -> None:
+    """The line names the commit that still reads it."""
+    home.mkdir()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0019'")
+    refused = sparing(*command, home=home, DATABASE_URL=database_url)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+    assert refused.stderr.startswith("sparing: the database has schema 0019, which was never released: commit ")
+
+
 def test_migrate_is_ready_to_be_run_before_anything(home: Path, database_url: str) -> None:
     """As the one-shot container does; twice does no harm."""
     for _ in range(2):

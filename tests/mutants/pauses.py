@@ -1,4 +1,4 @@
-"""Seeded bugs of pauses: who is left out, what a burn takes, where the flag travels, what a migration gives back."""
+"""Seeded bugs of pauses: who is left out, what a burn takes, where the flag travels."""
 
 from tests.mutants.mutant import Mutant
 
@@ -6,8 +6,6 @@ FILTER = "tests/core/test_renyi_filter.py"
 RESTORE = "tests/laws/test_restore.py"
 REPLICA = "tests/workflows/replication/test_act_changes.py::test_a_pause_counts_in_the_next_query_of_another_replica"
 CONTRACT = "tests/contracts/test_store.py"
-MIGRATION = "tests/store/postgres/test_pauses.py"
-KNOWN = f"{MIGRATION}::test_a_pause_becomes_one_where_the_limit_before_it_is_known[False]"
 
 MUTANTS = [
     Mutant(
@@ -65,37 +63,5 @@ MUTANTS = [
         find='_label("accounts 3",',
         put='_label("accounts 2",',
         killed_by="tests/store/redis/test_sealed.py::test_accounts_of_an_earlier_version_are_as_good_as_none",
-    ),
-    Mutant(
-        name="a lowered limit is taken for a pause",
-        incident="After the migration somebody whose limit was lowered, and spent, has the old limit again.",
-        file="migrations/versions/0009_pauses.py",
-        find="if last[each.slot] <= each.at_seq]",
-        put="if last[each.slot] < 2**62]",
-        killed_by=KNOWN,
-    ),
-    Mutant(
-        name="the migration forgets that somebody left",
-        incident="Whoever came back with a lower limit, and paused, has the higher one again.",
-        file="migrations/versions/0009_pauses.py",
-        find="e.detail->>'slot' = l.detail->>'slot'",
-        put="e.detail->>'slot' <> l.detail->>'slot'",
-        killed_by=KNOWN,
-    ),
-    Mutant(
-        name="the migration forgets what burns did not take",
-        incident="A burn spared whoever had paused; the migration gives them the whole limit, with what was forgotten.",
-        file="migrations/versions/0009_pauses.py",
-        find="if seq > each.at_seq)",
-        put="if seq > 2**62)",
-        killed_by=f"{MIGRATION}::test_what_a_burn_did_not_take_because_of_a_pause_is_not_given_back[False]",
-    ),
-    Mutant(
-        name="the migration forgets the terms of joining",
-        incident="Whoever joined after a restore, and paused, gets what the restore may have forgotten of them.",
-        file="migrations/versions/0009_pauses.py",
-        find="budget_units - joining_units",
-        put="budget_units",
-        killed_by=f"{MIGRATION}::test_an_individual_that_may_have_joined_after_a_restore_keeps_its_remainder",
     ),
 ]

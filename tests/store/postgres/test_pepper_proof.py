@@ -9,7 +9,6 @@ from service.store.postgres.pepper_proof import PepperMismatch
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.api_keys import Pepper
 from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
-from tests.store.postgres.migrating import alembic
 
 pytestmark = pytest.mark.slow
 
@@ -107,15 +106,3 @@ def test_the_proof_cannot_be_changed(database_url: str) -> None:
             service.execute("DELETE FROM pepper")
     with psycopg.connect(database_url) as owner, pytest.raises(psycopg.errors.CheckViolation):
         owner.execute("INSERT INTO pepper VALUES (false, %s, %s)", [bytes(32), bytes(32)])
-
-
-def test_the_way_back_and_forth_forgets_the_proof_alone(database_url: str) -> None:
-    """The version before starts on the database; afterwards its ledger tells which pepper is right."""
-    begin(database_url, 3)
-    start(database_url, OURS)
-    alembic(database_url, "downgrade", "0011")
-    alembic(database_url, "upgrade", "head")
-    assert kept(database_url) == []
-    with pytest.raises(PepperMismatch):
-        start(database_url, OTHER)
-    start(database_url, OURS)

@@ -8,24 +8,16 @@ from typing import LiteralString
 import numpy as np
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from psycopg import errors
-from sqlalchemy import create_engine, pool
-from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from service.embedded import EmbeddedPostgres
 from service.engine.pages import PageTotals
 from service.store.postgres.migrate import migrate
 from service.store.postgres.pool import DurabilityTooWeak
 from service.store.postgres.store import PostgresStore, SchemaMismatch
-from service.store.postgres.tables import METADATA, sqlalchemy_url
-from service.workflows.model.ledger_entry import chain_hash
-from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord, PrincipalRecord
+from service.workflows.model.rows import Asked, Checkpoint, DatasetRecord
 from service.workflows.ports.store import CommitRejected, CommitUnclear
-from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import ANALYST, AT, answer, burn, dataset, entry, open_store, totals
-from tests.store.postgres.migrating import alembic
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, open_store
 
 pytestmark = pytest.mark.slow
 
@@ -142,47 +134,6 @@ def test_a_dataset_with_a_ledger_is_not_deleted_by_the_database_either(
             connection.execute("SELECT delete_dataset(%s)", [record.id])
 
 
-def test_the_way_back_from_extensions_is_closed_once_one_was_made(store: PostgresStore, database_url: str) -> None:
-    """An earlier version would take the extended schema for the registered one; without one it goes both ways."""
-    kept = store.add_dataset(dataset())
-    alembic(database_url, "downgrade", "0017")
-    alembic(database_url, "upgrade", "head")
-    assert store.dataset("survey") == kept
-    with store.transaction(kept.id, lock=True) as transaction:
-        transaction.set_registration(replace(kept, capacity=2 * kept.capacity, version=2))
-        transaction.commit()
-    with pytest.raises(ProgrammingError, match="an earlier version"):
-        alembic(database_url, "downgrade", "0017")
-    with store.transaction(kept.id, lock=False) as transaction:
-        (earlier,) = transaction.earlier_registrations()
-    assert (earlier.version, earlier.until_seq, earlier.capacity) == (1, 0, kept.capacity)
-
-
-def test_principals_are_kept_over_the_columns_that_individuals_are_shown(
-    store: PostgresStore, record: DatasetRecord, database_url: str
-) -> None:
-    """The way back is open as long as no key expires, which an earlier version would take for valid."""
-    kept = PrincipalRecord(
-        id=ANALYST,
-        role="analyst",
-        name="ana",
-        key_hash=bytes(32),
-        dataset="survey",
-        individual=None,
-        created_at=AT,
-        allowance_units=5,
-    )
-    store.principals.add([kept])
-    alembic(database_url, "downgrade", "0014")
-    migrate(database_url)
-    assert store.principals.find(ANALYST) == kept
-    expiring = replace(kept, organisation="Uni", purpose="a study", expires_at=AT)
-    assert store.principals.change(expiring)
-    with pytest.raises(ProgrammingError, match="a key expires"):
-        alembic(database_url, "downgrade", "0016")
-    assert store.principals.find(ANALYST) == expiring
-
-
 def test_the_service_runs_as_that_role(store: PostgresStore, record: DatasetRecord) -> None:
     """Every pooled session has given its owner's rights away."""
     with store.transaction(record.id, lock=False) as transaction:
@@ -247,104 +198,10 @@ def test_a_burn_is_charged_in_the_view_too(store: PostgresStore, record: Dataset
         assert connection.execute("SELECT DISTINCT spent_units FROM budgets").fetchall() == [(100,)]
 
 
-def test_a_ledger_from_before_there_were_burns_is_as_it_was(
-    store: PostgresStore, record: DatasetRecord, database_url: str
-) -> None:
-    """Its hashes stay; the way back is open as long as nothing was burned, and closed for ever after."""
-    with store.transaction(record.id, lock=False) as transaction:
-        first = list(transaction.entries(after=0))
-    store.close()
-    alembic(database_url, "downgrade", "0001")
-    migrate(database_url)
-    with open_store("postgres", database_url) as again, again.transaction(record.id, lock=True) as transaction:
-        assert list(transaction.entries(after=0)) == first
-        assert [chain_hash(entry) for entry in first] == [entry.hash for entry in first]
-        transaction.append([burn(transaction.head, {})], [], {})
-        transaction.commit()
-    with pytest.raises(IntegrityError):
-        alembic(database_url, "downgrade", "0001")
-
-
-def test_the_way_back_waits_for_a_whole_checkpoint(
-    store: PostgresStore, record: DatasetRecord, database_url: str
-) -> None:
-    """Earlier code would charge again what a page ahead of the checkpoint holds already."""
-    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: PageTotals.zero()})
-    store.write_page(record.id, checkpoint, 0)
-    with pytest.raises(ProgrammingError, match="half written"):
-        alembic(database_url, "downgrade", "0002")
-    assert store.finish_checkpoint(record.id, checkpoint)
-    store.close()
-    alembic(database_url, "downgrade", "0002")
-    migrate(database_url)
-
-
-def test_pages_of_before_the_counters_are_made_anew(
-    store: PostgresStore, record: DatasetRecord, database_url: str
-) -> None:
-    """They cannot know them: the next start replays the ledger, and the next checkpoint holds both."""
-    with store.transaction(record.id, lock=False) as transaction:
-        page = totals(transaction.entries(after=0))
-    checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
-    store.write_page(record.id, checkpoint, 0)
-    assert store.finish_checkpoint(record.id, checkpoint)
-    store.close()
-    alembic(database_url, "downgrade", "0012")
-    with psycopg.connect(database_url) as connection:
-        kept = connection.execute("SELECT seq, spent FROM pages").fetchall()
-        head = connection.execute("SELECT seq, hash, slots, fence, data_version FROM heads").fetchall()
-    assert kept == [(1, page.spent.astype(">i8").tobytes())]
-    migrate(database_url)
-    with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT seq, hash, slots, fence, data_version FROM heads").fetchall() == head
-        with pytest.raises(errors.RaiseException, match="only forward"):
-            connection.execute("UPDATE heads SET seq = 0")
-    with open_store("postgres", database_url) as again:
-        state = DatasetState(record)
-        with again.transaction(record.id, lock=False) as transaction:
-            assert (list(transaction.pages()), transaction.head.checkpoint_seq) == ([], 0)
-            state.catch_up(transaction)
-            own = [transaction.account_of(slot) for slot in range(3)]
-        assert own == [(100, 5, False, 1, 0), (100, 0, False, 0, 1), (100, 7, False, 1, 0)]
-        written = state.checkpoint()
-        again.write_page(record.id, written, 0)
-        assert again.finish_checkpoint(record.id, written)
-        with again.transaction(record.id, lock=False) as transaction:
-            (stored,) = transaction.pages()
-            assert [transaction.account_of(slot) for slot in range(3)] == own
-    for name in ("spent", "charged", "left_out"):
-        np.testing.assert_array_equal(getattr(stored.totals, name), getattr(page, name))
-
-
 def test_an_earlier_version_writes_no_page(record: DatasetRecord, database_url: str) -> None:
     """One without counters would count no individual as charged."""
     with psycopg.connect(database_url) as connection, pytest.raises(errors.NotNullViolation):
         connection.execute("INSERT INTO pages (dataset_id, page, seq, spent) VALUES (1, 0, 1, %s)", [bytes(524_288)])
-
-
-def test_the_migrations_and_the_metadata_agree(database_url: str) -> None:
-    """The tables of the metadata are those that the migrations made."""
-    engine = create_engine(sqlalchemy_url(database_url), poolclass=pool.NullPool)
-    with engine.connect() as connection:
-        differences = compare_metadata(MigrationContext.configure(connection), METADATA)
-    assert differences == []
-
-
-def test_migrating_twice_changes_nothing(database_url: str) -> None:
-    """A replica that starts later finds the schema as it is."""
-    migrate(database_url)
-    before = _columns(database_url)
-    migrate(database_url)
-    assert _columns(database_url) == before
-    assert ("heads", "seq") in {(table, column) for table, column, *_ in before}
-
-
-def _columns(database_url: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(database_url) as connection:
-        return connection.execute(
-            "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
-            " WHERE table_schema = 'public' ORDER BY 1, 2"
-        ).fetchall()
 
 
 @pytest.mark.parametrize("setting", ["synchronous_commit", "fsync", "full_page_writes"])

@@ -1,0 +1,401 @@
+"""The baseline: all tables of version 0.2.0. The steps before it, 0001 to 0019, were never released.
+
+It is frozen: later changes are migrations of their own, and `service/store/postgres/tables.py` is compared with what
+all of them make together. There is no way back from here, because nothing came before.
+
+Revision ID: 0020
+Revises:
+"""
+
+from alembic import op
+
+revision = "0020"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+DATASETS = """
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'sparing_api') THEN
+        CREATE ROLE sparing_api NOLOGIN;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- another database of this cluster was quicker
+END $$;
+GRANT sparing_api TO CURRENT_USER;
+CREATE SCHEMA records;
+
+CREATE TABLE datasets (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, epsilon text, delta text,
+    budget_units bigint NOT NULL CHECK (budget_units > 0 AND budget_units <= 2305843009213693952),
+    limit_floor_units bigint NOT NULL CHECK (limit_floor_units >= 0 AND limit_floor_units <= budget_units),
+    capacity bigint NOT NULL CHECK (capacity > 0), rule text NOT NULL CHECK (rule = 'skip'), schema jsonb NOT NULL,
+    genesis bytea NOT NULL CHECK (length(genesis) = 32), created_at timestamptz NOT NULL DEFAULT now(),
+    version integer NOT NULL DEFAULT 1 CHECK (version >= 1), instance integer NOT NULL DEFAULT 1 CHECK (instance >= 1),
+    archived_at timestamptz);
+CREATE TABLE registrations (  -- what extensions have replaced
+    dataset_id integer NOT NULL REFERENCES datasets, version integer NOT NULL CHECK (version >= 1),
+    until_seq bigint NOT NULL CHECK (until_seq >= 0), capacity bigint NOT NULL, schema jsonb NOT NULL,
+    PRIMARY KEY (dataset_id, version));
+-- How many datasets had a name before: a registration that is made again has a genesis of its own.
+CREATE TABLE deletions (name text COLLATE "C" PRIMARY KEY, datasets integer NOT NULL CHECK (datasets >= 1));
+CREATE TABLE heads (
+    dataset_id integer PRIMARY KEY REFERENCES datasets, seq bigint NOT NULL DEFAULT 0,
+    hash bytea NOT NULL CHECK (length(hash) = 32), epoch integer NOT NULL DEFAULT 1, fence bigint NOT NULL DEFAULT 1,
+    data_version bigint NOT NULL DEFAULT 0, slots bigint NOT NULL DEFAULT 0, worst_case_units bigint NOT NULL DEFAULT 0,
+    checkpoint_seq bigint NOT NULL DEFAULT 0 CHECK (checkpoint_seq <= seq),
+    journal_hash bytea NOT NULL CHECK (length(journal_hash) = 32),
+    joining_units bigint NOT NULL DEFAULT 0 CHECK (joining_units >= 0),
+    pruned_seq bigint NOT NULL DEFAULT 0 CONSTRAINT heads_pruned CHECK (pruned_seq <= checkpoint_seq));
+-- Unlogged: a renewal every second then costs no write-ahead log and no sync. A crash of Postgres empties the table,
+-- and the processes claim their datasets anew.
+CREATE UNLOGGED TABLE dataset_owners (
+    dataset_id integer PRIMARY KEY REFERENCES datasets, replica uuid NOT NULL, url text NOT NULL,
+    expires_at timestamptz NOT NULL);
+CREATE TABLE pepper (  -- a keyed hash of a random salt, by which a start under another pepper is refused
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only), salt bytea NOT NULL CHECK (length(salt) = 32),
+    proof bytea NOT NULL CHECK (length(proof) = 32));
+"""
+
+# Blobs are read in slices and do not compress: noise has no pattern, and neither has what is sealed.
+LEDGER = """
+CREATE TABLE ledger (
+    dataset_id integer NOT NULL REFERENCES datasets, seq bigint NOT NULL CHECK (seq > 0),
+    query_id uuid NOT NULL UNIQUE, analyst_id uuid NOT NULL, analyst text NOT NULL, epoch integer NOT NULL,
+    canonical bytea NOT NULL, query_hash text NOT NULL,
+    sigma double precision NOT NULL, grid_log2 integer NOT NULL, dimension integer NOT NULL,
+    worst_case_units bigint NOT NULL CHECK (worst_case_units >= 0),
+    worst_case_total_units bigint NOT NULL CHECK (worst_case_total_units >= worst_case_units),
+    charge_form smallint CHECK (charge_form IN (0, 1)), slots bytea STORAGE EXTERNAL, active bytea,
+    charge_units bigint CHECK (charge_units >= 0), charges bytea STORAGE EXTERNAL,
+    charged_count integer NOT NULL CHECK (charged_count >= 0),
+    left_out_count integer NOT NULL CHECK (left_out_count >= 0),
+    charged_units numeric NOT NULL CHECK (charged_units >= 0),
+    "values" bytea STORAGE EXTERNAL NOT NULL, asked_at timestamptz NOT NULL,
+    previous_hash bytea NOT NULL CHECK (length(previous_hash) = 32), hash bytea NOT NULL CHECK (length(hash) = 32),
+    kind text NOT NULL DEFAULT 'query' CHECK (kind IN ('query', 'burn')),
+    format smallint NOT NULL DEFAULT 1, mechanism text NOT NULL DEFAULT 'gaussian',
+    values_digest bytea NOT NULL DEFAULT '', salt bytea NOT NULL DEFAULT '', pieces_digest bytea NOT NULL DEFAULT '',
+    private_digest bytea NOT NULL DEFAULT '', answer_digest bytea NOT NULL DEFAULT '',
+    acts bigint NOT NULL DEFAULT 0, acts_hash bytea NOT NULL DEFAULT '', settled bytea NOT NULL DEFAULT '',
+    piece bytea STORAGE EXTERNAL, first_digest bytea NOT NULL DEFAULT '',
+    PRIMARY KEY (dataset_id, seq),
+    CONSTRAINT ledger_check2 CHECK (length("values") = 8 * dimension),
+    CONSTRAINT ledger_noise_check CHECK (
+        CASE kind WHEN 'query' THEN sigma > 0 AND dimension > 0 ELSE sigma = 0 AND dimension = 0 END),
+    CONSTRAINT ledger_format CHECK (
+        CASE format
+            WHEN 1 THEN (slots IS NOT NULL AND charge_form IS NOT NULL AND (charge_units IS NULL) <> (charges IS NULL))
+                OR (slots IS NULL AND charge_form IS NULL AND active IS NULL AND charge_units IS NULL
+                    AND charges IS NULL AND length(first_digest) = 32)
+            WHEN 2 THEN slots IS NULL AND charge_form IS NULL AND charge_units IS NULL AND charges IS NULL
+                AND length(values_digest) = 32 AND length(salt) = 32
+                AND length(pieces_digest) = 32 AND length(private_digest) = 32
+            ELSE false
+        END));
+-- The query comes first: no plan then takes this index for a look-up by dataset and sequence.
+CREATE INDEX ledger_reuse ON ledger (query_hash, dataset_id, epoch, seq);
+CREATE INDEX ledger_burns ON ledger (dataset_id, seq) WHERE kind = 'burn';
+CREATE TABLE pieces (
+    dataset_id integer NOT NULL, seq bigint NOT NULL, number integer NOT NULL CHECK (number >= 0),
+    digest bytea NOT NULL CHECK (length(digest) = 32), sealed bytea STORAGE EXTERNAL,
+    PRIMARY KEY (dataset_id, seq, number));
+CREATE TABLE amendments (
+    dataset_id integer NOT NULL, seq bigint NOT NULL, number integer NOT NULL, erasure bigint NOT NULL,
+    old_digest bytea NOT NULL CHECK (length(old_digest) = 32),
+    new_digest bytea NOT NULL CHECK (length(new_digest) = 32), PRIMARY KEY (dataset_id, seq, number, erasure));
+CREATE TABLE answers (
+    dataset_id integer NOT NULL, principal_id uuid NOT NULL,
+    idempotency_key text NOT NULL CHECK (length(idempotency_key) BETWEEN 1 AND 128),
+    request_hash bytea NOT NULL CHECK (length(request_hash) = 32), seq bigint NOT NULL, query_id uuid NOT NULL,
+    body bytea STORAGE EXTERNAL NOT NULL, at timestamptz NOT NULL,
+    PRIMARY KEY (dataset_id, principal_id, idempotency_key), FOREIGN KEY (dataset_id, seq) REFERENCES ledger);
+CREATE INDEX answers_of_principal ON answers (principal_id, at, dataset_id, seq, idempotency_key COLLATE "C");
+CREATE TABLE worst_cases (
+    dataset_id integer NOT NULL REFERENCES datasets, principal_id uuid NOT NULL,
+    units bigint NOT NULL CHECK (units >= 0), PRIMARY KEY (dataset_id, principal_id));
+CREATE TABLE journal (
+    dataset_id integer NOT NULL REFERENCES datasets, number bigint NOT NULL CHECK (number > 0), at_seq bigint NOT NULL,
+    act text NOT NULL, detail jsonb NOT NULL, at timestamptz NOT NULL, previous_hash bytea NOT NULL,
+    hash bytea NOT NULL CHECK (length(hash) = 32), PRIMARY KEY (dataset_id, number));
+"""
+
+# Individuals do not refer to their dataset: the check of each row took more than half of a large upload, and the
+# transaction has locked the dataset's head, which does refer to it.
+PEOPLE = """
+CREATE TABLE individuals (
+    dataset_id integer NOT NULL, slot integer NOT NULL CHECK (slot >= 0), key text,
+    tombstone bytea CHECK (length(tombstone) = 32),
+    limit_units bigint NOT NULL CHECK (limit_units >= 0 AND limit_units <= 2305843009213693952),
+    paused boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (dataset_id, slot), CHECK ((key IS NULL) <> (tombstone IS NULL)));
+CREATE UNIQUE INDEX individuals_key ON individuals (dataset_id, key) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX individuals_tombstone ON individuals (dataset_id, tombstone) WHERE tombstone IS NOT NULL;
+CREATE TABLE pages (
+    dataset_id integer NOT NULL REFERENCES datasets, page integer NOT NULL CHECK (page >= 0), seq bigint NOT NULL,
+    spent bytea STORAGE EXTERNAL NOT NULL CHECK (length(spent) = 524288),
+    charged bytea STORAGE EXTERNAL NOT NULL CHECK (length(charged) = 262144),
+    left_out bytea STORAGE EXTERNAL NOT NULL CHECK (length(left_out) = 262144), PRIMARY KEY (dataset_id, page));
+CREATE TABLE pruned_totals (LIKE pages INCLUDING ALL, FOREIGN KEY (dataset_id) REFERENCES datasets);
+CREATE TABLE keyed_uploads (
+    dataset_id integer NOT NULL REFERENCES datasets, principal_id uuid NOT NULL,
+    idempotency_key text COLLATE "C" NOT NULL CHECK (length(idempotency_key) BETWEEN 1 AND 128),
+    digest bytea NOT NULL CHECK (length(digest) = 32), report bytea NOT NULL,
+    PRIMARY KEY (dataset_id, principal_id, idempotency_key));
+CREATE TABLE principals (
+    id uuid PRIMARY KEY, role text NOT NULL CHECK (role IN ('curator', 'analyst', 'individual', 'auditor')),
+    name text NOT NULL, dataset text REFERENCES datasets (name), individual text,
+    allowance_units bigint CHECK (allowance_units >= 0), key_hash bytea NOT NULL CHECK (length(key_hash) = 32),
+    created_at timestamptz NOT NULL, revoked_at timestamptz, organisation text, purpose text, expires_at timestamptz);
+CREATE INDEX principals_individual ON principals (dataset, individual) WHERE individual IS NOT NULL;
+CREATE TABLE sign_ins (  -- `key_hash` is of the API key: a principal whose key was replaced is signed out everywhere
+    token_hash bytea PRIMARY KEY CHECK (length(token_hash) = 32),
+    principal_id uuid NOT NULL REFERENCES principals ON DELETE CASCADE, key_hash bytea NOT NULL,
+    began_at timestamptz NOT NULL, expires_at timestamptz NOT NULL);
+CREATE INDEX sign_ins_expiry ON sign_ins (expires_at);
+CREATE TABLE summary_points (
+    dataset_id integer NOT NULL REFERENCES datasets, seq bigint NOT NULL, at timestamptz NOT NULL,
+    detail jsonb NOT NULL, PRIMARY KEY (dataset_id, seq));
+CREATE TABLE alarms (
+    dataset_id integer PRIMARY KEY REFERENCES datasets,
+    share double precision NOT NULL CHECK (share > 0 AND share <= 1), rang_seq bigint);
+"""
+
+# The second half of a paired assertion: what the core refuses, the database refuses too.
+GUARDS = """
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME;
+END $$;
+CREATE FUNCTION only_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.seq < OLD.seq OR NEW.slots < OLD.slots OR NEW.worst_case_units < OLD.worst_case_units
+        OR NEW.fence < OLD.fence OR NEW.joining_units < OLD.joining_units
+        OR NEW.checkpoint_seq < OLD.checkpoint_seq OR NEW.pruned_seq < OLD.pruned_seq THEN
+        RAISE EXCEPTION 'a head moves only forward';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION page_forward() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.seq < OLD.seq THEN
+        RAISE EXCEPTION 'a page moves only forward';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION only_quantities() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    rest ledger := NEW;
+BEGIN
+    rest.piece := OLD.piece;
+    rest.charge_form := OLD.charge_form;
+    rest.slots := OLD.slots;
+    rest.active := OLD.active;
+    rest.charge_units := OLD.charge_units;
+    rest.charges := OLD.charges;
+    rest.first_digest := OLD.first_digest;
+    IF rest IS DISTINCT FROM OLD THEN
+        RAISE EXCEPTION 'ledger is append-only';
+    END IF;
+    IF length(OLD.first_digest) > 0 AND NEW.first_digest <> OLD.first_digest THEN
+        RAISE EXCEPTION 'the first digest of a row of ledger is written once';
+    END IF;
+    IF (NEW.piece IS NULL AND OLD.piece IS NOT NULL) OR (NEW.slots IS NULL AND OLD.slots IS NOT NULL) THEN
+        IF NEW.seq > (SELECT pruned_seq FROM heads WHERE dataset_id = NEW.dataset_id) THEN
+            RAISE EXCEPTION 'ledger is append-only behind what is pruned';
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION only_sealed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF OLD.seq > (SELECT pruned_seq FROM heads WHERE dataset_id = OLD.dataset_id) THEN
+            RAISE EXCEPTION 'pieces is append-only behind what is pruned';
+        END IF;
+        RETURN OLD;
+    END IF;
+    IF (NEW.dataset_id, NEW.seq, NEW.number, NEW.digest) IS DISTINCT FROM
+        (OLD.dataset_id, OLD.seq, OLD.number, OLD.digest) OR NEW.sealed IS NULL
+    THEN
+        RAISE EXCEPTION 'pieces is append-only';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER heads_forward BEFORE UPDATE ON heads FOR EACH ROW EXECUTE FUNCTION only_forward();
+CREATE TRIGGER pages_forward BEFORE UPDATE ON pages FOR EACH ROW EXECUTE FUNCTION page_forward();
+CREATE TRIGGER ledger_append_only BEFORE DELETE ON ledger FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER ledger_only_quantities BEFORE UPDATE ON ledger FOR EACH ROW EXECUTE FUNCTION only_quantities();
+CREATE TRIGGER pieces_only_sealed BEFORE UPDATE OR DELETE ON pieces FOR EACH ROW EXECUTE FUNCTION only_sealed();
+"""
+REFUSALS = {
+    "answers, journal, amendments, pepper": "{0}_append_only BEFORE UPDATE OR DELETE ON {0} FOR EACH ROW",
+    "ledger, answers, amendments, pieces": "{0}_no_truncate BEFORE TRUNCATE ON {0} FOR EACH STATEMENT",
+}
+
+# It runs as its owner, because the service's own role may delete no dataset and no act.
+DELETION = """
+CREATE FUNCTION delete_dataset(deleted integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.ledger WHERE dataset_id = deleted)
+        OR EXISTS (SELECT FROM public.answers WHERE dataset_id = deleted)
+        OR EXISTS (SELECT FROM public.heads WHERE dataset_id = deleted AND (seq > 0 OR fence > 1)) THEN
+        RAISE EXCEPTION 'the dataset has a ledger' USING ERRCODE = 'restrict_violation';
+    END IF;
+    INSERT INTO public.deletions AS d (name, datasets) SELECT name, 1 FROM public.datasets WHERE id = deleted
+        ON CONFLICT (name) DO UPDATE SET datasets = d.datasets + 1;
+    DELETE FROM public.principals p USING public.datasets d WHERE d.id = deleted AND p.dataset = d.name;
+    ALTER TABLE public.journal DISABLE TRIGGER journal_append_only;
+    DELETE FROM public.journal WHERE dataset_id = deleted;
+    ALTER TABLE public.journal ENABLE TRIGGER journal_append_only;
+    DELETE FROM public.individuals WHERE dataset_id = deleted;
+    DELETE FROM public.keyed_uploads WHERE dataset_id = deleted;
+    DELETE FROM public.pages WHERE dataset_id = deleted;
+    DELETE FROM public.worst_cases WHERE dataset_id = deleted;
+    DELETE FROM public.summary_points WHERE dataset_id = deleted;
+    DELETE FROM public.alarms WHERE dataset_id = deleted;
+    DELETE FROM public.dataset_owners WHERE dataset_id = deleted;
+    DELETE FROM public.registrations WHERE dataset_id = deleted;
+    DELETE FROM public.heads WHERE dataset_id = deleted;
+    DELETE FROM public.datasets WHERE id = deleted;
+END $$;
+REVOKE ALL ON FUNCTION delete_dataset(integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION delete_dataset(integer) TO sparing_api;
+"""
+
+READING = """
+-- int64, big-endian, number `place` (from 0) of a blob; and uint32.
+CREATE FUNCTION int8_at(blob bytea, place bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ('x' || encode(substring(blob FROM (8 * place + 1)::int FOR 8), 'hex'))::bit(64)::bigint
+$$;
+CREATE FUNCTION uint4_at(blob bytea, place bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ('x' || encode(substring(blob FROM (4 * place + 1)::int FOR 4), 'hex'))::bit(32)::bigint
+$$;
+-- Bit number `place` (from 0) of a bitmap whose first bit is the most significant one of its first byte.
+CREATE FUNCTION bit_at(bitmap bytea, place bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT get_bit(bitmap, (place / 8) * 8 + 7 - place % 8) = 1
+$$;
+
+-- Who was charged what by one entry: the SQL reading of EncodedCharges.
+CREATE FUNCTION charges_of(form smallint, slots bytea, active bytea, charge_units bigint, charges bytea)
+RETURNS TABLE (slot bigint, units bigint) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    WITH touched AS (
+        SELECT ('x' || encode(substring(slots FROM (4 * n + 1)::int FOR 4), 'hex'))::bit(32)::int::bigint AS slot, n AS
+        place
+        FROM generate_series(0, length(slots) / 4 - 1) AS n WHERE form = 0
+        UNION ALL
+        SELECT n AS slot, row_number() OVER (ORDER BY n) - 1 AS place
+        FROM generate_series(0::bigint, length(slots) * 8 - 1) AS n WHERE form = 1 AND bit_at(slots, n)
+    ), charged AS (
+        SELECT slot, row_number() OVER (ORDER BY slot) - 1 AS place
+        FROM touched WHERE active IS NULL OR bit_at(active, place)
+    )
+    SELECT slot, coalesce(charge_units, int8_at(charges, place)) FROM charged
+$$;
+
+CREATE FUNCTION charge_of(
+    slot integer, form smallint, slots bytea, active bytea, charge_units bigint, charges bytea,
+    OUT outcome text, OUT units bigint
+) LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    wanted constant bytea := int4send(slot);
+    listed bytea;
+    bits integer;     -- the byte of a bitmap in which the wanted bit stands
+    place bigint;     -- how many touched slots, and then how many charged ones, come before
+    after_place bigint;
+    middle bigint;
+BEGIN
+    outcome := 'untouched';
+    units := 0;
+    IF form = 1 THEN
+        IF slot / 8 >= length(slots) THEN
+            RETURN;
+        END IF;
+        bits := get_byte(substring(slots FROM slot / 8 + 1 FOR 1), 0);
+        IF (bits >> (7 - slot % 8)) & 1 = 0 THEN
+            RETURN;
+        END IF;
+        IF active IS NOT NULL OR charges IS NOT NULL THEN
+            place := bit_count(substring(slots FROM 1 FOR slot / 8)) + bit_count((bits >> (8 - slot % 8))::bit(8));
+        END IF;
+    ELSE
+        listed := substring(slots FROM 1);  -- fetched once: every step of the search would fetch its part anew
+        place := 0;
+        after_place := length(listed) / 4;
+        WHILE place < after_place LOOP
+            middle := (place + after_place) / 2;
+            IF substring(listed FROM (4 * middle + 1)::integer FOR 4) < wanted THEN
+                place := middle + 1;
+            ELSE
+                after_place := middle;
+            END IF;
+        END LOOP;
+        IF substring(listed FROM (4 * place + 1)::integer FOR 4) <> wanted THEN
+            RETURN;
+        END IF;
+    END IF;
+    IF active IS NOT NULL THEN
+        bits := get_byte(substring(active FROM (place / 8 + 1)::integer FOR 1), 0);
+        IF (bits >> (7 - place % 8)::integer) & 1 = 0 THEN
+            outcome := 'left_out';
+            RETURN;
+        END IF;
+        place := bit_count(substring(active FROM 1 FOR (place / 8)::integer))
+            + bit_count((bits >> (8 - place % 8)::integer)::bit(8));
+    END IF;
+    outcome := 'charged';
+    units := coalesce(charge_units, int8_at(charges, place));
+END $$;
+-- What is sealed is in no view: rows say up to which entry all charges are in them.
+CREATE VIEW budgets AS
+WITH tail AS (
+    SELECT l.dataset_id, c.slot, sum(c.units) AS units
+    FROM ledger l
+    JOIN heads h ON h.dataset_id = l.dataset_id AND l.seq > h.checkpoint_seq
+    CROSS JOIN LATERAL charges_of(l.charge_form, l.slots, l.active, l.charge_units, l.charges) c
+    LEFT JOIN pages p ON p.dataset_id = l.dataset_id AND p.page = c.slot / 65536
+    WHERE l.format = 1 AND (p.seq IS NULL OR l.seq > p.seq)
+    GROUP BY l.dataset_id, c.slot
+), places AS (
+    SELECT h.dataset_id, coalesce(min(l.seq) - 1, h.seq) AS at_seq
+    FROM heads h
+    LEFT JOIN ledger l ON l.dataset_id = h.dataset_id AND l.seq > h.checkpoint_seq AND l.format <> 1
+    GROUP BY h.dataset_id, h.seq
+)
+SELECT d.name AS dataset, i.slot, i.key, i.limit_units AS budget_units,
+       coalesce(int8_at(p.spent, i.slot % 65536), 0) + coalesce(t.units, 0) AS spent_units,
+       greatest(places.at_seq, p.seq) AS at_seq
+FROM individuals i
+JOIN datasets d ON d.id = i.dataset_id
+JOIN places ON places.dataset_id = i.dataset_id
+LEFT JOIN pages p ON p.dataset_id = i.dataset_id AND p.page = i.slot / 65536
+LEFT JOIN tail t ON t.dataset_id = i.dataset_id AND t.slot = i.slot;
+"""
+
+GRANTS = """
+GRANT USAGE ON SCHEMA public TO sparing_api;
+GRANT CREATE, USAGE ON SCHEMA records TO sparing_api;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO sparing_api;
+GRANT INSERT ON datasets, registrations, heads, dataset_owners, pepper, ledger, pieces, amendments, answers,
+    worst_cases, journal, individuals, pages, pruned_totals, keyed_uploads, principals, sign_ins, summary_points, alarms
+    TO sparing_api;
+GRANT UPDATE ON heads, dataset_owners, worst_cases, pages, pruned_totals TO sparing_api;
+GRANT UPDATE (capacity, schema, version, archived_at) ON datasets TO sparing_api;
+GRANT UPDATE (piece, charge_form, slots, active, charge_units, charges, first_digest) ON ledger TO sparing_api;
+GRANT UPDATE (sealed) ON pieces TO sparing_api;
+GRANT UPDATE (key, tombstone, limit_units, paused) ON individuals TO sparing_api;
+GRANT UPDATE (individual, name, allowance_units, key_hash, organisation, purpose, expires_at, revoked_at) ON principals
+    TO sparing_api;
+GRANT UPDATE (expires_at) ON sign_ins TO sparing_api;
+GRANT UPDATE (share, rang_seq) ON alarms TO sparing_api;
+GRANT DELETE ON pieces, pruned_totals, sign_ins, summary_points, alarms TO sparing_api;
+"""
+
+
+def upgrade() -> None:
+    """Make everything."""
+    for statement in (DATASETS, LEDGER, PEOPLE, GUARDS, DELETION, READING, GRANTS):
+        op.execute(statement)
+    for tables, refusal in REFUSALS.items():
+        for table in tables.split(", "):
+            op.execute(f"CREATE TRIGGER {refusal.format(table)} EXECUTE FUNCTION refuse_change()")
