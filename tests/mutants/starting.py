@@ -53,14 +53,6 @@ MUTANTS = [
         killed_by=f"{PEPPERS}::test_a_new_database_keeps_the_first_pepper_and_no_other",
     ),
     Mutant(
-        name="an older database takes any pepper for its own",
-        incident="The first start after the migration has the wrong pepper, and the right one is refused from then on.",
-        file="service/store/postgres/pepper_proof.py",
-        find="    return not sealed or any(",
-        put="    return True or any(",
-        killed_by=f"{PEPPERS}::test_a_database_from_before_is_known_by_its_sealed_entries[people0]",
-    ),
-    Mutant(
         name="nobody looks at the pepper",
         incident="A home's pepper is lost and made anew; every entry then looks damaged, and answers leave meanwhile.",
         file="service/run/adapters.py",

@@ -85,8 +85,8 @@ class PostgresStore:
                 raise SchemaMismatch(f"the table {table} has other columns than this version of the service writes")
 
     def check_pepper(self, proof_of: Callable[[bytes], bytes]) -> None:
-        """Raise PepperMismatch unless the database was begun under the pepper of `proof_of` and of the ledger's key."""
-        check_pepper(self._pool, self._seal, proof_of)
+        """Raise PepperMismatch unless the database was begun under the pepper of `proof_of`."""
+        check_pepper(self._pool, proof_of)
 
     @contextmanager
     def transaction(self, dataset_id: int, *, lock: bool, asked: Sequence[Asked] = ()) -> Iterator[PostgresTransaction]:
