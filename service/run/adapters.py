@@ -63,7 +63,7 @@ def open_adapters(
         store.check_schema()
         pepper = Pepper(pepper_of(settings))
         store.check_pepper(pepper.database_proof)
-        redis_witness = RedisWitness(servers.redis_url, pepper.witness_key(), pepper.clear_witness_mac)
+        redis_witness = RedisWitness(servers.redis_url, pepper.witness_key())
         second = opened.enter_context(closing(redis_witness))
         witness = CombinedWitness(FileWitness(settings.witness), [second])
         values = RedisKeyValueStore(servers.redis_url, timeout_s=settings.redis_timeout_ms / 1000)

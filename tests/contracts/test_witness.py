@@ -32,7 +32,7 @@ def witness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Witness]
     if request.param != "redis":
         yield made[request.param]()
         return
-    redis = RedisWitness(request.getfixturevalue("redis_url"), PEPPER.witness_key(), PEPPER.clear_witness_mac)
+    redis = RedisWitness(request.getfixturevalue("redis_url"), PEPPER.witness_key())
     yield redis
     redis.close()
 

@@ -56,7 +56,7 @@ def world(server: OwnValkey, store: PostgresStore) -> Iterator[Replicas]:
     with ExitStack() as opened:
 
         def witness() -> CombinedWitness:
-            second = RedisWitness(server.url, pepper.witness_key(), pepper.clear_witness_mac)
+            second = RedisWitness(server.url, pepper.witness_key())
             return CombinedWitness(folder, [opened.enter_context(closing(second))])
 
         make = opened.enter_context(caches(server.url, timeout_s=0.05))

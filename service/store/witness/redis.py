@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from hmac import compare_digest
 from typing import Final
 
 from redis import Redis, RedisError
@@ -21,44 +20,35 @@ from redis.retry import Retry
 
 from service.store.redis.deadline_socket import deadline_connections
 from service.store.redis.sealing import STAMP_BYTES, Seal
-from service.store.witness.record_format import RECORD_BYTES, decode, encode
+from service.store.witness.record_format import decode, encode
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
 
 _TIMEOUT_S: Final = 0.25
 # 1 when the record that begins with ARGV[2] was replaced by ARGV[1], 0 when there was none, otherwise what is there.
-# A clear one (KEYS[2]) must be the one whose digest is ARGV[3]; it is deleted when ARGV[4] says that it was taken over.
 _SWAP: Final = f"""
-local held, clear = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
-if held and string.sub(held, 1, {STAMP_BYTES}) ~= ARGV[2] or clear and redis.sha1hex(clear) ~= ARGV[3]
-then return {{held, clear}} end
+local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, {STAMP_BYTES}) ~= ARGV[2] then return {{held}} end
 redis.call('SET', KEYS[1], ARGV[1])
-if clear and ARGV[4] == '1' then redis.call('DEL', KEYS[2]) end
 return held and 1 or 0
 """
 # What carries the script by name spares the client's and the pool's ways, which take as long as all else that is done.
 _DIGEST: Final = hashlib.sha1(_SWAP.encode(), usedforsecurity=False).hexdigest()
-_POSITION_BYTES: Final = 60  # fence, sequence and acts, written out for a script that compared them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """The value there, as far as it was looked at: how it begins, and the farthest record that could be opened.
-
-    `clear_digest` is that of a clear value; it `counts` when it holds a record of ours.
-    """
+    """The value there, as far as it was looked at: how it begins, and the record in it if it could be opened."""
 
     stamp: bytes = b""
     farthest: WitnessRecord | None = None
-    clear_digest: str = ""
-    clear_counts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swap:
     """One call of the script: `record` is put where `seen` was seen."""
 
-    names: tuple[str, str]
+    name: str
     record: WitnessRecord
     sealed: bytes
     seen: _Seen
@@ -66,21 +56,19 @@ class _Swap:
     @property
     def arguments(self) -> tuple[object, ...]:
         """Of the call, behind the script."""
-        seen = self.seen
-        return 2, *self.names, self.sealed, seen.stamp, seen.clear_digest, int(seen.clear_counts)
+        return 1, self.name, self.sealed, self.seen.stamp
 
     @property
     def left(self) -> _Seen:
         """The value that lies there once it is done."""
-        digest = "" if self.seen.clear_counts else self.seen.clear_digest
-        return _Seen(stamp=Seal.stamp(self.sealed), farthest=self.record, clear_digest=digest)
+        return _Seen(stamp=Seal.stamp(self.sealed), farthest=self.record)
 
 
 class RedisWitness:
     """The port's Witness, as far as Redis can be one. Thread-safe."""
 
-    def __init__(self, url: str, key: bytes, clear_mac: Callable[[bytes], bytes]) -> None:
-        """`key` and `clear_mac` are the pepper's. Nothing is asked of Redis before it is needed."""
+    def __init__(self, url: str, key: bytes) -> None:
+        """`key` is the pepper's. Nothing is asked of Redis before it is needed."""
         self._client = Redis.from_url(
             url,
             socket_timeout=_TIMEOUT_S,
@@ -88,7 +76,7 @@ class RedisWitness:
             retry=Retry(NoBackoff(), 0),
             **deadline_connections(url),
         )
-        self._seal, self._clear_mac = Seal(key), clear_mac
+        self._seal = Seal(key)
         self._idle: list[ConnectionInterface] = []
         self._seen: dict[str, _Seen] = {}  # a guess that spares a look: the script says whether it still holds
 
@@ -100,10 +88,11 @@ class RedisWitness:
 
     def history(self, dataset: str) -> list[WitnessRecord]:
         try:
-            held, clear = [self._client.get(name) for name in self._names(dataset)]
+            held = self._client.get(self._name(dataset))
         except RedisError as fault:
             raise WitnessUnavailable(type(fault).__name__) from fault
-        return self._records(dataset, held, clear)
+        record = self._record(dataset, held)
+        return [] if record is None else [record]
 
     def write(self, dataset: str, record: WitnessRecord) -> WitnessRecord | None:
         return self.begin(dataset, record)()
@@ -145,7 +134,7 @@ class RedisWitness:
             before = seen.farthest
             farther = record if before is None or before.position < record.position else before
             swap = self._swap(dataset, farther, seen)
-            if farther is before and not seen.clear_counts:
+            if farther is before:
                 self._seen[dataset] = seen
                 return before
             _send(connection, "EVALSHA", _DIGEST, swap)
@@ -154,29 +143,22 @@ class RedisWitness:
         return before
 
     def _looked(self, dataset: str, reply: list[object]) -> _Seen:
-        """The values that the script has found there instead; both may be anything."""
-        held, clear = reply if len(reply) == 2 else (None, None)
-        records = self._records(dataset, held, clear)
-        return _Seen(
-            stamp=Seal.stamp(held),
-            farthest=records[-1] if records else None,
-            clear_digest=_digest(clear) if isinstance(clear, bytes) else "",
-            clear_counts=clear_record(dataset, clear, self._clear_mac) is not None,
-        )
+        """The value that the script has found there instead; it may be anything."""
+        held = reply[0] if reply else None
+        return _Seen(stamp=Seal.stamp(held), farthest=self._record(dataset, held))
 
-    def _records(self, dataset: str, held: object, clear: object) -> list[WitnessRecord]:
-        """Those that are ours, in order; of two with one position the sealed one is last, as the one that stands."""
+    def _record(self, dataset: str, held: object) -> WitnessRecord | None:
+        """The record in a value, if it is ours."""
         data = self._seal.open(dataset.encode(), held)
-        found = [clear_record(dataset, clear, self._clear_mac), None if data is None else decode(dataset, data)]
-        return sorted((each for each in found if each is not None), key=_position)
+        return None if data is None else decode(dataset, data)
 
     def _swap(self, dataset: str, record: WitnessRecord, seen: _Seen) -> _Swap:
         sealed = self._seal.close(dataset.encode(), encode(dataset, record))
-        return _Swap(names=self._names(dataset), record=record, sealed=sealed, seen=seen)
+        return _Swap(name=self._name(dataset), record=record, sealed=sealed, seen=seen)
 
-    def _names(self, dataset: str) -> tuple[str, str]:
-        """Under what the sealed record lies, and under what a clear one may."""
-        return f"sparing:witness:{self._seal.name(dataset.encode())}", clear_name(dataset)
+    def _name(self, dataset: str) -> str:
+        """Under what the record lies; it does not tell the dataset."""
+        return f"sparing:witness:{self._seal.name(dataset.encode())}"
 
     def _connection(self) -> ConnectionInterface:
         try:
@@ -212,26 +194,3 @@ def _reply(connection: ConnectionInterface, swap: _Swap) -> object:
     except NoScriptError:
         _send(connection, "EVAL", _SWAP, swap)
         return connection.read_response()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
-
-
-def _position(record: WitnessRecord) -> tuple[int, int, int]:
-    return record.position
-
-
-def clear_name(dataset: str) -> str:
-    """The key of a record of an earlier version: authenticated, and readable to every reader of Redis."""
-    return f"sparing:witness:{dataset}"
-
-
-def clear_record(dataset: str, held: object, mac: Callable[[bytes], bytes]) -> WitnessRecord | None:
-    """The record in a value that may be anything; None where it was not made with this pepper, for this dataset."""
-    if not isinstance(held, bytes):
-        return None
-    end = _POSITION_BYTES + RECORD_BYTES
-    if not compare_digest(held[end:], mac(held[:end])):
-        return None
-    return decode(dataset, held[_POSITION_BYTES:end])

@@ -50,10 +50,6 @@ class Pepper:
         """The key under which a witness is sealed that others can read."""
         return self._mac(b"sealed witness", b"")
 
-    def clear_witness_mac(self, record: bytes) -> bytes:
-        """The proof that a record which an earlier version left in the clear was made by a holder of the pepper."""
-        return self._mac(b"witness", record)
-
     def ledger_key(self) -> bytes:
         """The key under which the pieces of ledger entries are sealed at rest."""
         return self._mac(b"ledger", b"")

@@ -10,22 +10,15 @@ import pytest
 import redis
 
 from service.store.witness import redis as module
-from service.store.witness.combined import CombinedWitness
 from service.store.witness.redis import RedisWitness
-from service.testing.store import MemoryStore
-from service.testing.witness import MemoryWitness
 from service.workflows.model.api_keys import Pepper
-from service.workflows.model.errors import Fenced
 from service.workflows.model.rows import WitnessRecord
 from service.workflows.ports.witness import WitnessUnavailable
-from tests.factories import analyst, ask, open_replica, register, upload
 from tests.faults.meddling import OwnValkey
-from tests.store.witness.earlier import clear_value
 
 pytestmark = pytest.mark.slow
 
 DATASET = "survey-" + "0f" * 32
-CLEAR = f"sparing:witness:{DATASET}"
 OTHER = "survey-" + "1e" * 32
 PEPPER = Pepper(bytes(32))
 FIRST = WitnessRecord(fence=1, seq=1, acts=2, slots=3, worst_case_total_units=5, hash=bytes(32))
@@ -35,12 +28,12 @@ THIRD = replace(FIRST, seq=3)
 
 def opened(url: str, pepper: Pepper = PEPPER) -> RedisWitness:
     """One process's witness there."""
-    return RedisWitness(url, pepper.witness_key(), pepper.clear_witness_mac)
+    return RedisWitness(url, pepper.witness_key())
 
 
 def sealed_name(server: "redis.Redis") -> bytes:
     """Where the one sealed record lies."""
-    (name,) = (each for each in server.keys("*") if each != CLEAR.encode())
+    (name,) = server.keys("*")
     assert isinstance(name, bytes)
     return name
 
@@ -79,8 +72,7 @@ def test_flushed_it_knows_nothing(witness: RedisWitness, server: "redis.Redis") 
 def test_what_was_not_sealed_is_unknown(witness: RedisWitness, server: "redis.Redis", value: bytes) -> None:
     """A forged record neither closes a dataset nor opens one, and is gone with the next that is written."""
     witness.write(DATASET, FIRST)
-    for name in (sealed_name(server), CLEAR):
-        server.set(name, value)
+    server.set(sealed_name(server), value)
     assert witness.history(DATASET) == []
     assert witness.write(DATASET, SECOND) is None
     assert witness.history(DATASET) == [SECOND]
@@ -189,63 +181,3 @@ def test_a_server_that_never_lets_anything_lie_is_given_up(
     with pytest.raises(WitnessUnavailable, match="TimeoutError"):
         witness.write(DATASET, SECOND)
     assert next(tries) > 2
-
-
-@pytest.mark.parametrize("sealed", [None, FIRST, THIRD])
-def test_a_record_of_an_earlier_version_counts_until_it_is_sealed(
-    witness: RedisWitness, server: "redis.Redis", sealed: WitnessRecord | None
-) -> None:
-    """Read beside what was sealed since; a writer is told the farther, which lies there sealed, and it alone."""
-    if sealed is not None:
-        witness.write(DATASET, sealed)
-    server.set(CLEAR, clear_value(DATASET, SECOND, PEPPER))
-    ends = [SECOND] if sealed is None else [FIRST, SECOND] if sealed == FIRST else [SECOND, THIRD]
-    assert witness.history(DATASET) == ends
-    assert witness.write(DATASET, FIRST) == ends[-1]
-    assert witness.history(DATASET) == ends[-1:]
-    assert [*server.keys("*")] == [sealed_name(server)]
-
-
-def test_an_earlier_version_that_still_writes_is_noticed(witness: RedisWitness, server: "redis.Redis") -> None:
-    """Replicas are replaced one by one: each record in the clear is told to the next writer, and goes."""
-    witness.write(DATASET, FIRST)
-    server.set(CLEAR, clear_value(DATASET, SECOND, PEPPER))
-    assert witness.write(DATASET, THIRD) == SECOND
-    assert witness.history(DATASET) == [THIRD]
-    assert server.get(CLEAR) is None
-
-
-def test_a_clear_record_of_another_pepper_is_left_where_it_is(witness: RedisWitness, server: "redis.Redis") -> None:
-    """Unknown, as it was for earlier versions; a process with the right pepper may still need it."""
-    theirs = clear_value(DATASET, THIRD, Pepper(b"x" * 32))
-    server.set(CLEAR, theirs)
-    assert witness.history(DATASET) == []
-    assert [witness.write(DATASET, each) for each in (FIRST, SECOND)] == [None, FIRST]
-    assert server.get(CLEAR) == theirs
-
-
-def test_an_upgrade_forgets_no_witness(redis_url: str, server: "redis.Redis") -> None:
-    """An older database, and a folder that knows no more, start with a new version: the clear record closes them.
-
-    Neither the start nor what it refuses takes that record away, so that the next start is closed too.
-    """
-    store, folder = MemoryStore(), MemoryWitness()
-    with open_replica(store, witness=folder) as replica:
-        register(replica)
-        upload(replica, "people", [("ann", "NO", 44, 10)])
-        who = analyst(replica)
-        ask(replica, who, "k1", reuse=False)
-        backup, ((name, known),) = dict(store.kept), [(name, list(records)) for name, records in folder.kept.items()]
-        ask(replica, who, "k2", reuse=False)
-    server.set(f"sparing:witness:{name}", clear_value(name, folder.kept[name][-1], PEPPER))
-    store.kept, folder.kept[name] = backup, known
-    for _ in range(2):
-        with closing(opened(redis_url)) as second, open_replica(store, witness=several(folder, second)) as replica:
-            with pytest.raises(Fenced):
-                ask(replica, who, "k3")
-            assert [record.seq for record in second.history(name)] == [2]
-
-
-def several(folder: MemoryWitness, second: RedisWitness) -> CombinedWitness:
-    """As the service has them."""
-    return CombinedWitness(folder, [second])
