@@ -81,9 +81,10 @@ def credential_of(request: Request) -> Credential | None:
     if token is None:
         return None
     if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_SITE:
-        raise _other_site("This request comes from another site.")
+        raise Refusal("cross-site-request")
     if request.method not in _SAFE and REQUEST_HEADER not in request.headers:
-        raise _other_site("A request that is signed in by cookie must carry the header X-Sparing-Request.")
+        title = "A request that is signed in by cookie must carry the header X-Sparing-Request."
+        raise Refusal("cross-site-request", title)
     return Cookie(token)
 
 
@@ -103,7 +104,3 @@ def _api_key(given: list[str]) -> ApiKey | None:
     if scheme.lower() != "bearer" or not api_key or len(api_key) > API_KEY_LENGTH_MAX or not api_key.isascii():
         return None
     return ApiKey(api_key)
-
-
-def _other_site(title: str) -> Refusal:
-    return Refusal(403, "cross-site-request", title)

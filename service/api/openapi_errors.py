@@ -6,14 +6,12 @@ Which problems can occur follows from what an operation takes: a key, names in i
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from service.api.middleware.drain import draining
 from service.api.openapi_schemas import Schema, reference
-from service.api.problems import MEDIA_TYPE, STATUSES, TRANSPORT, Refusal, internal_error, unauthorized
+from service.api.problems import MEDIA_TYPE, PROBLEMS
 
-__all__ = ["PROBLEMS", "REFUSED", "refuse", "slugs_of"]
+__all__ = ["REFUSED", "refuse", "slugs_of"]
 
 REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     "default": {
@@ -23,39 +21,6 @@ REFUSED: Final[dict[int | str, dict[str, Any]]] = {
 }
 METHODS: Final = frozenset({"get", "put", "post", "patch", "delete"})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentedProblem:
-    """A kind of problem: its status and title."""
-
-    status: int
-    title: str
-
-    @classmethod
-    def of(cls, refusal: Refusal) -> "DocumentedProblem":
-        """The kind of a refusal."""
-        return cls(status=refusal.status, title=refusal.title)
-
-
-def _problems() -> Mapping[str, DocumentedProblem]:
-    refusals = [unauthorized(), internal_error(), draining()]
-    stated = {
-        "idempotency-key-missing": (400, "A query needs an Idempotency-Key; retry with the same one."),
-        "idempotency-key-invalid": (400, "An Idempotency-Key is 1 to 128 printable ASCII characters."),
-        "cross-site-request": (403, "This request comes from another site."),
-        "unsupported-media-type": (415, "Send the body as it is, or in gzip."),
-        "not-ready": (503, "Not ready: database-unavailable."),
-    }
-    return {
-        **{kind.slug: DocumentedProblem(status=status, title=kind.title) for kind, status in STATUSES.items()},
-        **{slug: DocumentedProblem(status=status, title=title) for status, (slug, title) in TRANSPORT.items()},
-        **{slug: DocumentedProblem(status=status, title=title) for slug, (status, title) in stated.items()},
-        **{refusal.slug: DocumentedProblem.of(refusal) for refusal in refusals},
-    }
-
-
-PROBLEMS: Final[Mapping[str, DocumentedProblem]] = _problems()
-"""Every kind of problem by its slug, as the type ends in it. No operation has `method-not-allowed`: its path has."""
 
 _CLOSED: Final = ("ledger-rollback", "witness-lost", "ledger-damaged")
 _WITHOUT_LEDGER: Final = frozenset(

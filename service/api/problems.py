@@ -1,25 +1,6 @@
 """One shape for everything that is not an answer: RFC 9457 problem documents.
 
-The statuses, drawn:
-
-    400  idempotency-key-missing, idempotency-key-invalid
-    401  unauthorized               no key, a malformed, unknown or revoked one: the same bytes
-    403  role-required              the route is for another role; never says whether a dataset or record exists
-         allowance-exceeded         public numbers only
-    404  not-found                  unknown, or not this principal's to see: the same bytes
-    405  method-not-allowed
-    408  request-timeout            the body stopped coming
-    409  name-taken, dataset-not-empty
-    410  dataset-archived           for good; a public act of the curator
-    413  content-too-large
-    414  uri-too-long
-    415  unsupported-media-type
-    422  invalid-request, idempotency-key-reused     `errors` names each field
-    431  headers-too-large
-    429  rate-limited               this principal's own requests alone
-         busy                       no room by the public costs of what waits
-    500  internal-error             one fixed text; what happened is in the log under the request id, without its data
-    503  unavailable, ledger-rollback, witness-lost, ledger-damaged, not-ready, draining
+`PROBLEMS` lists every kind with its status and title; the OpenAPI document follows it.
 
 No text here comes from an exception that data could have shaped: workflow errors are written for analysts to read
 (`service.workflows.model.errors`), validation errors speak of the request, and `internal_error` answers all else.
@@ -29,7 +10,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -87,14 +68,35 @@ STATUSES: Mapping[type[WorkflowError], int] = {
 }
 
 
-# What the router and the outer layers say with a bare status.
-TRANSPORT: Mapping[int, tuple[str, str]] = {
-    405: ("method-not-allowed", "This path does not take that method."),
-    408: ("request-timeout", "The request's body did not arrive in time."),
-    413: ("content-too-large", "The request's body is too large."),
-    414: ("uri-too-long", "The request's path and query are too long."),
-    431: ("headers-too-large", "The request's headers are too large."),
+class ProblemKind(NamedTuple):
+    """A kind of problem: its status and title."""
+
+    status: int
+    title: str
+
+
+PROBLEMS: Final[Mapping[str, ProblemKind]] = {
+    **{error.slug: ProblemKind(status, error.title) for error, status in STATUSES.items()},
+    "idempotency-key-missing": ProblemKind(400, "A query needs an Idempotency-Key; retry with the same one."),
+    "idempotency-key-invalid": ProblemKind(400, "An Idempotency-Key is 1 to 128 printable ASCII characters."),
+    "unauthorized": ProblemKind(401, "A valid API key is required."),
+    "cross-site-request": ProblemKind(403, "This request comes from another site."),
+    "method-not-allowed": ProblemKind(405, "This path does not take that method."),
+    "request-timeout": ProblemKind(408, "The request's body did not arrive in time."),
+    "content-too-large": ProblemKind(413, "The request's body is too large."),
+    "uri-too-long": ProblemKind(414, "The request's path and query are too long."),
+    "unsupported-media-type": ProblemKind(415, "Send the body as it is, or in gzip."),
+    "headers-too-large": ProblemKind(431, "The request's headers are too large."),
+    "internal-error": ProblemKind(500, "Something went wrong here; quote the request_id to the operator."),
+    "draining": ProblemKind(503, "The service is shutting down; retry with the same Idempotency-Key."),
+    "not-ready": ProblemKind(503, "Not ready: database-unavailable."),
 }
+"""Every kind of problem by its slug, in which its type ends: those of workflows, and those of HTTP itself."""
+_BY_BARE_STATUS: Final[Mapping[int, str]] = {
+    PROBLEMS[slug].status: slug
+    for slug in ("method-not-allowed", "request-timeout", "content-too-large", "uri-too-long", "headers-too-large")
+}
+"""The problems that the router and the outer layers state by their status alone."""
 
 
 class ProblemField(BaseModel):
@@ -151,20 +153,21 @@ class Problem(BaseModel):
 class Refusal(Exception):
     """A refusal that HTTP itself makes, before any workflow is asked."""
 
-    def __init__(self, status: int, slug: str, title: str, *, headers: Mapping[str, str] | None = None) -> None:
-        """`title` is the detail as well: these refusals have nothing particular to say."""
-        super().__init__(title)
-        self.status, self.slug, self.title, self.headers = status, slug, title, dict(headers or {})
+    def __init__(self, slug: str, title: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+        """`title`, by default that of the kind, is the detail as well: there is nothing particular to say."""
+        self.status, known = PROBLEMS[slug]
+        self.slug, self.title, self.headers = slug, title or known, dict(headers or {})
+        super().__init__(self.title)
 
 
 def unauthorized() -> Refusal:
     """The one answer to no key, a malformed, an unknown and a revoked one."""
-    return Refusal(401, "unauthorized", "A valid API key is required.", headers={"WWW-Authenticate": "Bearer"})
+    return Refusal("unauthorized", headers={"WWW-Authenticate": "Bearer"})
 
 
 def internal_error() -> Refusal:
     """The one answer to anything unforeseen. A message of its own would be an unaccounted release."""
-    return Refusal(500, "internal-error", "Something went wrong here; quote the request_id to the operator.")
+    return Refusal("internal-error")
 
 
 def problem_of(error: Exception, request_id: str) -> tuple[Problem, dict[str, str]]:
@@ -293,7 +296,6 @@ def _of_router(error: HTTPException) -> Exception:
     if error.status_code == HTTPStatus.BAD_REQUEST:
         # FastAPI says this only of a body that it cannot read as JSON: not UTF-8, or nested too deeply.
         return InvalidRequest.of("body", "must be a JSON document in UTF-8")
-    if error.status_code not in TRANSPORT:
+    if error.status_code not in _BY_BARE_STATUS:
         return internal_error()
-    slug, title = TRANSPORT[error.status_code]
-    return Refusal(error.status_code, slug, title, headers=error.headers)
+    return Refusal(_BY_BARE_STATUS[error.status_code], headers=error.headers)

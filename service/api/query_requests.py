@@ -29,9 +29,9 @@ _KEY = re.compile(r"[\x20-\x7e]{1,128}")
 def checked_key(key: str | None) -> str:
     """The key itself. Raises a 400 refusal for none, or for one that is not 1 to 128 printable ASCII characters."""
     if key is None or not key.strip():
-        raise Refusal(400, "idempotency-key-missing", "A query needs an Idempotency-Key; retry with the same one.")
+        raise Refusal("idempotency-key-missing")
     if _KEY.fullmatch(key) is None:
-        raise Refusal(400, "idempotency-key-invalid", "An Idempotency-Key is 1 to 128 printable ASCII characters.")
+        raise Refusal("idempotency-key-invalid")
     return key
 
 

@@ -137,8 +137,7 @@ Spooled = Annotated[Upload, Depends(spooled)]
 def _is_packed(request: Request) -> bool:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip", "x-gzip"}:
-        title = "Send the body as it is, or in gzip."
-        raise Refusal(415, "unsupported-media-type", title, headers={"Accept-Encoding": "gzip, identity"})
+        raise Refusal("unsupported-media-type", headers={"Accept-Encoding": "gzip, identity"})
     return encoding != "identity"
 
 
@@ -148,5 +147,5 @@ def _content_type(request: Request) -> str:
     charset = header.get_content_charset("utf-8")
     if header.get_content_type() not in CONTENT_TYPES or charset not in {"utf-8", "utf8", "us-ascii"}:
         accepted = ", ".join(CONTENT_TYPES)
-        raise Refusal(415, "unsupported-media-type", f"Send one of {accepted}, in UTF-8.", headers={"Accept": accepted})
+        raise Refusal("unsupported-media-type", f"Send one of {accepted}, in UTF-8.", headers={"Accept": accepted})
     return header.get_content_type()

@@ -1,17 +1,13 @@
 """The refusals in the document: those that can be provoked are there, and those that are there can be provoked."""
 
-import ast
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import pytest
 
-import service.api
 from service.api.app import HttpOptions
 from service.api.middleware.drain import DrainState
-from service.api.openapi_errors import PROBLEMS
-from service.api.problems import MEDIA_TYPE, STATUSES, TRANSPORT
+from service.api.problems import MEDIA_TYPE, PROBLEMS
 from tests.api.described import Document, operations, resolved, the_document
 from tests.api.route_table import ROUTES, Route
 from tests.api.world import ROLES, World, build_world
@@ -133,20 +129,6 @@ async def test_probes_refuse_as_the_document_says(told: Told) -> None:
     assert all(("503", "draining") not in told[f"GET {path}"] for path in ("/livez", "/readyz"))
     await world.client.aclose()
     world.replica.close()
-
-
-def test_every_kind_of_problem_is_known() -> None:
-    """Those of the workflows, of the transport, and those that the api raises itself; each has its status and title."""
-    raised: dict[str, int] = {}
-    for path in sorted(Path(service.api.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Refusal":
-                status, slug = node.args[:2]
-                if isinstance(status, ast.Constant) and isinstance(slug, ast.Constant):
-                    raised[str(slug.value)] = int(str(status.value))
-    known = {kind.slug: status for kind, status in STATUSES.items()} | {TRANSPORT[each][0]: each for each in TRANSPORT}
-    assert len(raised) >= 8
-    assert {slug: problem.status for slug, problem in PROBLEMS.items()} == known | raised
 
 
 def test_every_kind_of_problem_can_occur_somewhere(told: Told) -> None:

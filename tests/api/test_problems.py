@@ -9,11 +9,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from service.api.problems import STATUSES, Problem, Refusal, problem_bytes, problem_of
+from service.api.problems import PROBLEMS, STATUSES, Problem, Refusal, problem_bytes, problem_of
 from service.query.problems import QueryProblem
 from service.workflows.model import errors
 from service.workflows.model.errors import Busy, InvalidRequest, KeyConflict, NotFound, WorkflowError
 from service.workflows.ports.store import CommitRejected, CommitUnclear, StoreUnavailable
+from sparing import APIStatusError
+from sparing._testing_problems import _TITLES
 from tests.api.problem_shape import check_shape
 from tests.api.route_table import REGISTRATION
 from tests.api.world import COUNT, World
@@ -31,6 +33,16 @@ class TestMap:
     def test_every_refusal_of_the_workflows_has_a_status(self) -> None:
         """A new one without a status would be answered as an incident."""
         assert set(STATUSES) == set(workflow_errors()) - {WorkflowError}
+
+    def test_the_client_follows_the_list(self) -> None:
+        """Its fake has the same statuses and titles; and what a caller can mend or repeat has a class of its own."""
+        own = {slug: kind for slug, kind in _TITLES.items() if slug != "not-in-fake"}
+        assert own == {slug: PROBLEMS[slug] for slug in own}
+        plain = {slug for slug, kind in PROBLEMS.items() if kind.status not in APIStatusError.by_status}
+        assert plain == {
+            *("method-not-allowed", "request-timeout", "uri-too-long", "headers-too-large"),
+            "internal-error",
+        }
 
     def test_what_is_not_known_is_a_500_without_a_word_of_it(self) -> None:
         """Even a workflow's own error, if it was given no status."""
@@ -83,7 +95,7 @@ class TestMap:
 
     def test_a_refusal_keeps_its_headers(self) -> None:
         """Such as the schemes that would be accepted."""
-        _, headers = problem_of(Refusal(401, "x", "X.", headers={"WWW-Authenticate": "Bearer"}), "r")
+        _, headers = problem_of(Refusal("unauthorized", headers={"WWW-Authenticate": "Bearer"}), "r")
         assert headers == {"WWW-Authenticate": "Bearer"}
 
 

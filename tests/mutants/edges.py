@@ -122,7 +122,7 @@ MUTANTS = [
         "            if not started:\n"
         "                said = HTTPException(500, str(error))\n"
         "                from service.api.problems import Refusal\n"
-        '                shown = Refusal(500, "internal-error", said.detail)\n'
+        '                shown = Refusal("internal-error", said.detail)\n'
         "                await response_of(shown, request_id_of(scope))(scope, receive, send)\n"
         "                return\n",
         killed_by="tests/api/test_problems.py::test_an_incident_has_it_too",

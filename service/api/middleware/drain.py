@@ -34,5 +34,4 @@ class DrainState:
 
 def draining() -> Refusal:
     """The answer to everything that comes too late."""
-    title = "The service is shutting down; retry with the same Idempotency-Key."
-    return Refusal(503, "draining", title, headers={"Retry-After": "1", NOT_STARTED: "1"})
+    return Refusal("draining", headers={"Retry-After": "1", NOT_STARTED: "1"})

@@ -31,5 +31,5 @@ def readyz(request: Request, replica: CurrentReplica) -> dict[str, str]:
     drain_state: DrainState = request.app.state.drain_state
     codes = ["draining"] if drain_state.draining else replica.readiness.problems()
     if codes:
-        raise Refusal(503, "not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
+        raise Refusal("not-ready", f"Not ready: {', '.join(codes)}.", headers={"Retry-After": "1"})
     return {"status": "ready"}
