@@ -50,7 +50,7 @@ async def test_a_stream_ends_when_the_process_leaves_or_the_key_is_revoked(
     response = await world.call("leaving", "GET", "/v1/datasets/care/events", params={"seconds": 600})
     assert response.text.count("data: ") == 1
     monkeypatch.setattr(overview, "BEAT_EVERY", 10**9)
-    world.app.state.drain_state = type("Draining", (), {"draining": True})()
+    monkeypatch.setitem(world.app.state._state, "drain_state", type("Draining", (), {"draining": True})())
     response = await world.call("curator", "GET", "/v1/datasets/care/events", params={"seconds": 600})
     assert response.text.count("data: ") == 1
 
