@@ -5,7 +5,8 @@ Slow and obvious, and independent of the service's codes, predicates and plans: 
 
 from datetime import datetime
 from fractions import Fraction
-from itertools import pairwise
+from functools import cache
+from itertools import accumulate, pairwise
 from math import ceil, floor
 from typing import Any
 
@@ -39,13 +40,15 @@ def vector(
         if "where" not in query or truth(query["where"], known) is True:
             chosen.append(known)
     most = query.get("per_individual", {}).get("rows", len(chosen))
+    *starts, size = accumulate((_size(item, columns) for item in query["select"]), initial=0)
+    once = {start for start, item in zip(starts, query["select"], strict=True) if "count_individuals" in item}
     for known in sorted(chosen, key=lambda row: _contents(row, columns))[:most]:
         group = _group(query.get("group_by", []), known, columns)
         if group is None:
             continue
         for coordinate, value in _items(query["select"], known, columns):
-            place = group * sum(_size(item, columns) for item in query["select"]) + coordinate
-            if _is_once(coordinate, query["select"], columns):
+            place = group * size + coordinate
+            if coordinate in once:
                 total[place] = 0
             total[place] = total.get(place, 0) + floor(value / Fraction(2) ** grid_log2 + Fraction(1, 2))
     return {place: value for place, value in total.items() if value != 0}
@@ -66,12 +69,6 @@ def _contents(row: Row, columns: Columns) -> list[tuple[bool, Any]]:
 def is_listed(column: dict[str, Any]) -> bool:
     """Whether the values are in the order of a list."""
     return bool(column["type"] == "category")
-
-
-def _is_once(coordinate: int, select: list[dict[str, Any]], columns: Columns) -> bool:
-    sizes = [_size(item, columns) for item in select]
-    once = [sum(sizes[:place]) for place, item in enumerate(select) if "count_individuals" in item]
-    return coordinate in once
 
 
 def truth(condition: dict[str, Any], row: Row) -> bool | None:
@@ -194,13 +191,18 @@ def _stored(value: Any, column: dict[str, Any]) -> Any:
     value = min(max(value, column["lower"]), column["upper"])
     if column["type"] in {"integer", "date", "datetime"}:
         return value  # ISO text is in the order of time
-    larger = max(abs(Fraction(column["lower"])), abs(Fraction(column["upper"])))
+    step = _step(max(abs(Fraction(column["lower"])), abs(Fraction(column["upper"]))))
+    return round(Fraction(value) / step) * step
+
+
+@cache
+def _step(larger: Fraction) -> Fraction:
     step = Fraction(1)
     while larger / step > 2**52:
         step *= 2
     while larger / step <= 2**51:
         step /= 2
-    return round(Fraction(value) / step) * step
+    return step
 
 
 def _group(keys: list[Any], row: Row, columns: Columns) -> int | None:
