@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -76,12 +77,14 @@ def names(found: Module) -> Iterator[tuple[int, str]]:
 
 def retired_names(found: Module) -> list[str]:
     """Names that were replaced, or hold a retired word."""
-    words = re.compile("|".join(RETIRED))
-    return [
-        f"{found.path}:{line} {name}"
-        for line, name in names(found)
-        if name in RETIRED_NAMES or words.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    ]
+    return [f"{found.path}:{line} {name}" for line, name in names(found) if is_retired(name)]
+
+
+@cache
+def is_retired(name: str) -> bool:
+    """Whether a name was replaced, or holds a retired word."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return name in RETIRED_NAMES or any(word in spaced for word in RETIRED)
 
 
 def retired_words(found: Module) -> list[str]:
