@@ -5,28 +5,14 @@ And the parts of replies that are stored bytes and are never built from a model:
 
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
-from service.core.units import rho_of_units
 from service.query.schema import doc
-from service.workflows.model.views import (
-    AuditedRow,
-    DatasetView,
-    Id,
-    KeyAllowance,
-    KeyDataset,
-    KeyIndividual,
-    KeyName,
-    KeyRole,
-    LedgerRow,
-    LedgerSequence,
-    Principal,
-    PublicDataset,
-)
+from service.workflows.model.views import AuditedRow, DatasetView, LedgerRow, LedgerSequence, PublicDataset
 
 KEY_PATTERN = "^[ -~]*[!-~][ -~]*$"
 """Of an idempotency key: printable ASCII characters, and not spaces alone."""
@@ -47,33 +33,6 @@ class Epoch:
     """The public epoch that has begun."""
 
     epoch: Annotated[int, doc("The number of the epoch that has begun.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPrincipal:
-    """A principal that has just been made, with its key, shown once."""
-
-    id: Id
-    role: KeyRole
-    name: KeyName
-    dataset: KeyDataset
-    individual: KeyIndividual
-    allowance_rho: KeyAllowance
-    key: Annotated[str, doc("The API key, shown here and never again.")] = field(repr=False)
-
-    @classmethod
-    def of(cls, principal: Principal, key: str) -> Self:
-        """The principal, and the key, which is never shown again."""
-        units = principal.allowance_units
-        return cls(
-            id=principal.id,
-            role=principal.role,
-            name=principal.name,
-            dataset=principal.dataset,
-            individual=principal.individual,
-            allowance_rho=None if units is None else str(rho_of_units(units)),
-            key=key,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,27 +1,21 @@
 """The facts of a principal: their checks, and the views of them."""
 
+from dataclasses import fields
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, TypedDict
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from service.core.units import rho_of_units, units_down
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.rows import PrincipalRecord
-from service.workflows.model.views import AnalystRow, Principal, PrincipalRow, Role
+from service.workflows.model.views import AnalystRow, NewPrincipal, Principal, PrincipalRow, Role
 
 NAME_MAX: Final = 128
 TEXT_MAX: Final = 200
 
-
-class PrincipalDetails(TypedDict, total=False):
-    """The facts of a principal that may change: an analyst's allowance and its description, and an expiry."""
-
-    allowance_rho: Decimal | None
-    organisation: str | None
-    purpose: str | None
-    expires_at: datetime | None
+Shown = TypeVar("Shown", AnalystRow, NewPrincipal, PrincipalRow)
 
 
 def check_bounds(role: Role, dataset: str | None, individual: str | None) -> None:
@@ -68,46 +62,8 @@ def individual_record(dataset: str, individual: str, now: datetime, expires_at: 
     )
 
 
-def principal_of(record: PrincipalRecord) -> Principal:
-    """The principal as requests know it."""
-    return Principal(
-        id=record.id,
-        role=record.role,
-        name=record.name,
-        dataset=record.dataset,
-        individual=record.individual,
-        allowance_units=record.allowance_units,
-    )
-
-
-def principal_row(record: PrincipalRecord) -> PrincipalRow:
-    """The principal as curators list it."""
-    allowance = record.allowance_units
-    return PrincipalRow(
-        id=record.id,
-        role=record.role,
-        name=record.name,
-        dataset=record.dataset,
-        individual=record.individual,
-        allowance_rho=None if allowance is None else str(rho_of_units(allowance)),
-        created_at=record.created_at,
-        revoked_at=record.revoked_at,
-        organisation=record.organisation,
-        purpose=record.purpose,
-        expires_at=record.expires_at,
-    )
-
-
-def analyst_row(record: PrincipalRecord, spent_units: int) -> AnalystRow:
-    """The analyst as the curators of a dataset list it."""
-    allowance = record.allowance_units
-    return AnalystRow(
-        id=record.id,
-        name=record.name,
-        organisation=record.organisation,
-        purpose=record.purpose,
-        allowance_rho=None if allowance is None else str(rho_of_units(allowance)),
-        worst_case_spent_rho=str(rho_of_units(spent_units)),
-        expires_at=record.expires_at,
-        revoked_at=record.revoked_at,
-    )
+def shown(kind: type[Shown], record: Principal, **more: Any) -> Shown:  # noqa: ANN401 - as `kind` declares
+    """The principal as a curator is shown it: the facts that `kind` names, the allowance in rho, and `more`."""
+    facts = {each.name: getattr(record, each.name) for each in fields(kind) if hasattr(record, each.name)}
+    allowance = None if record.allowance_units is None else str(rho_of_units(record.allowance_units))
+    return kind(**facts, allowance_rho=allowance, **more)

@@ -4,25 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from hmac import compare_digest
-from typing import Any, Final, Unpack
+from typing import Any, Final
 from uuid import UUID, uuid4
 
+from service.core.units import rho_of_units
 from service.workflows.model.api_keys import Pepper, new_api_key, split_api_key
 from service.workflows.model.errors import InvalidRequest, NotFound
 from service.workflows.model.rows import DatasetRecord, PrincipalRecord
 from service.workflows.model.views import AnalystRow, Asker, Page, Principal, PrincipalRow, Role
 from service.workflows.ports.store import Store
-from service.workflows.principal_details import (
-    PrincipalDetails,
-    allowance_units,
-    analyst_row,
-    check_bounds,
-    check_details,
-    individual_record,
-    principal_of,
-    principal_row,
-)
+from service.workflows.principal_details import allowance_units, check_bounds, check_details, individual_record, shown
 
 Clock = Callable[[], datetime]
 
@@ -64,7 +57,7 @@ class Principals:
     def remembered_holder(self, principal_id: UUID, key_hash: bytes) -> Principal | None:
         """The principal, if it was recognised less than REMEMBERED_FOR ago and its key has this hash."""
         record = self._recent(principal_id)
-        return None if record is None or not compare_digest(record.key_hash, key_hash) else principal_of(record)
+        return None if record is None or not compare_digest(record.key_hash, key_hash) else record
 
     def is_active(self, principal_id: UUID) -> bool:
         """Whether a principal has a key that is good now."""
@@ -77,7 +70,7 @@ class Principals:
         if record is None or not record.is_valid(self._clock()) or not compare_digest(record.key_hash, key_hash):
             return None
         self._remember(record)
-        return principal_of(record)
+        return record
 
     def create(
         self,
@@ -86,7 +79,10 @@ class Principals:
         name: str,
         dataset: str | None = None,
         individual: str | None = None,
-        **details: Unpack[PrincipalDetails],
+        allowance_rho: Decimal | None = None,
+        organisation: str | None = None,
+        purpose: str | None = None,
+        expires_at: datetime | None = None,
     ) -> tuple[Principal, str]:
         """A new principal and its key, which is shown once and never stored. Raises InvalidRequest naming the field."""
         check_bounds(role, dataset, individual)
@@ -96,12 +92,12 @@ class Principals:
             name=name,
             dataset=dataset,
             individual=individual,
-            allowance_units=allowance_units(details.get("allowance_rho")),
+            allowance_units=allowance_units(allowance_rho),
             key_hash=b"",
             created_at=self._clock(),
-            organisation=details.get("organisation"),
-            purpose=details.get("purpose"),
-            expires_at=details.get("expires_at"),
+            organisation=organisation,
+            purpose=purpose,
+            expires_at=expires_at,
         )
         check_details(record, self._clock())
         registered = None if dataset is None else self._store.dataset(dataset)
@@ -111,7 +107,7 @@ class Principals:
             raise InvalidRequest.of("individual", "no such individual is in the dataset")
         record, api_key = self._with_key(record)
         self._store.principals.add([record])
-        return principal_of(record), api_key
+        return record, api_key
 
     def create_individuals(
         self, dataset: str, individuals: Sequence[str], *, expires_at: datetime | None = None
@@ -157,7 +153,7 @@ class Principals:
             raise NotFound
         changed, api_key = self._with_key(record)
         self._replace(changed)
-        return principal_of(changed), api_key
+        return changed, api_key
 
     def askers(self, principal_ids: Collection[UUID]) -> dict[UUID, Asker]:
         """The description of each of these analysts, as it stands now; revoked ones too."""
@@ -172,13 +168,17 @@ class Principals:
         if registered is None:
             raise NotFound
         spent = self._store.worst_cases_in(registered.id)
-        return [analyst_row(record, spent.get(record.id, 0)) for record in self._store.principals.analysts_of(dataset)]
+        return [
+            shown(AnalystRow, record, worst_case_spent_rho=str(rho_of_units(spent.get(record.id, 0))))
+            for record in self._store.principals.analysts_of(dataset)
+        ]
 
     def listed(self, *, cursor: str | None, limit: int) -> Page[PrincipalRow]:
         """Every principal, active or revoked, without its key."""
         records = self._store.principals.listed(after=_uuid(cursor), limit=limit)
         return Page(
-            items=tuple(map(principal_row, records)), next=str(records[-1].id) if len(records) == limit else None
+            items=tuple(shown(PrincipalRow, each) for each in records),
+            next=str(records[-1].id) if len(records) == limit else None,
         )
 
     def revoke(self, principal_id: UUID) -> None:
@@ -203,7 +203,7 @@ class Principals:
     def _with_secret(self, record: PrincipalRecord, secret: str) -> Principal | None:
         if not compare_digest(self._pepper.key_hash(secret), record.key_hash):
             return None
-        return principal_of(record)
+        return record
 
     def _recent(self, principal_id: UUID) -> PrincipalRecord | None:
         record, seen_at = self._remembered.get(principal_id, _UNKNOWN)
@@ -221,7 +221,7 @@ class Principals:
         self._remembered.pop(record.id, None)
         if not changed:
             raise NotFound
-        return principal_row(record)
+        return shown(PrincipalRow, record)
 
     def _unknown(self, dataset: DatasetRecord, individuals: Sequence[str]) -> list[str]:
         """Those of the individuals that are not in the dataset."""

@@ -3,8 +3,9 @@
 from dataclasses import fields
 from uuid import uuid4
 
-from service.api.models import CuratorDataset, NewPrincipal
-from service.workflows.model.views import AuditedRow, DatasetCounts, LedgerRow, Principal, PublicDataset
+from service.api.models import CuratorDataset
+from service.workflows.model.views import AuditedRow, DatasetCounts, LedgerRow, NewPrincipal, Principal, PublicDataset
+from service.workflows.principal_details import shown
 
 
 def test_an_audited_row_lacks_the_counts_of_people_and_nothing_else() -> None:
@@ -22,6 +23,6 @@ def test_a_curators_dataset_is_the_public_part_and_the_counts() -> None:
 def test_a_new_key_does_not_show_itself() -> None:
     """A log of the reply would otherwise hold it."""
     principal = Principal(id=uuid4(), role="analyst", name="x", dataset=None, individual=None, allowance_units=2**39)
-    made = NewPrincipal.of(principal, "sparing_secret")
+    made = shown(NewPrincipal, principal, key="sparing_secret")
     assert made.allowance_rho == "0.5"
     assert "sparing_secret" not in repr(made)

@@ -130,7 +130,7 @@ def test_a_replaced_key_ends_the_old_one_and_its_sign_ins() -> None:
     token = world.sign_ins.begin(principal)
     assert world.sign_ins.principal_of(token) == principal
     same, new = world.principals.replace_key(principal.id)
-    assert same == principal == world.principals.authenticate(new)
+    assert (same.id, same) == (principal.id, world.principals.authenticate(new))
     assert world.principals.remembered(key) is None
     assert world.principals.authenticate(key) is None
     assert world.sign_ins.remembered(token) is None

@@ -8,24 +8,32 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.routing import compile_path
 
 from service.api.auth import Caller, CurrentReplica, guarded_router
-from service.api.models import CuratorDataset, Epoch, IndividualsKey, NewPrincipal, Rho, for_curator
+from service.api.models import CuratorDataset, Epoch, IndividualsKey, Rho, for_curator
 from service.api.pagination import LIMIT_DEFAULT, Cursor, Limit, opaque
 from service.api.uploads import REPEATED, UPLOAD_BODY, Options, Spooled
-from service.query.schema import doc
 from service.workflows.corrections import Value
 from service.workflows.datasets import Registration
 from service.workflows.model.errors import InvalidRequest
 from service.workflows.model.upload_records import UploadRequest
 from service.workflows.model.views import (
+    ALLOWANCE,
+    EXPIRY,
     ActRow,
     AnalystRow,
     BudgetRow,
+    KeyDataset,
+    KeyIndividual,
+    KeyName,
     KeyRole,
+    NewPrincipal,
+    Organisation,
     Page,
     PrincipalRow,
+    Purpose,
     Receipt,
     UploadReport,
 )
+from service.workflows.principal_details import shown
 from service.workflows.registration_changes import Archiving, Extension
 
 router = guarded_router("curator")
@@ -37,8 +45,9 @@ KEYS_PATH = compile_path(f"/v1{_KEYS}")[0]
 UPLOAD_PATH = compile_path(f"/v1{_ROWS}")[0]  # the one path whose bodies may be large
 
 
-IndividualKey = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
-Text = Annotated[str, Field(min_length=1, max_length=200)]
+_KEY = Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")
+_NAME = Field(min_length=1, max_length=128)
+_TEXT = Field(min_length=1, max_length=200)
 
 
 class PrincipalRequest(BaseModel):
@@ -47,25 +56,13 @@ class PrincipalRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: KeyRole
-    name: Annotated[str, Field(min_length=1, max_length=128), doc("The name, for people to read.")]
-    dataset: Annotated[
-        Annotated[str, Field(max_length=63)] | None, doc("The one dataset that the key is good for; null for all.")
-    ] = None
-    individual: Annotated[
-        IndividualKey | None, doc("The key of the individual that the principal is; null for all other roles.")
-    ] = None
-    allowance_rho: Annotated[
-        Rho | None,
-        doc(
-            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
-            " null for no bound, and for all roles but analysts."
-        ),
-    ] = None
-    organisation: Annotated[
-        Text | None, doc("The organisation that the principal is of, as individuals are shown it.")
-    ] = None
-    purpose: Annotated[Text | None, doc("The purpose of the principal's queries, as individuals are shown it.")] = None
-    expires_at: Annotated[AwareDatetime | None, doc("When the key ends; null for never.")] = None
+    name: Annotated[KeyName, _NAME]
+    dataset: Annotated[KeyDataset, Field(max_length=63)] = None
+    individual: Annotated[KeyIndividual, _KEY] = None
+    allowance_rho: Annotated[Rho | None, ALLOWANCE] = None
+    organisation: Annotated[Organisation, _TEXT] = None
+    purpose: Annotated[Purpose, _TEXT] = None
+    expires_at: Annotated[AwareDatetime | None, EXPIRY] = None
 
 
 class PrincipalChange(BaseModel):
@@ -73,19 +70,11 @@ class PrincipalChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(min_length=1, max_length=128), doc("The name, for people to read.")] = ""
-    allowance_rho: Annotated[
-        Rho | None,
-        doc(
-            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
-            " null for no bound, and for all roles but analysts."
-        ),
-    ] = None
-    organisation: Annotated[
-        Text | None, doc("The organisation that the principal is of, as individuals are shown it.")
-    ] = None
-    purpose: Annotated[Text | None, doc("The purpose of the principal's queries, as individuals are shown it.")] = None
-    expires_at: Annotated[AwareDatetime | None, doc("When the key ends; null for never.")] = None
+    name: Annotated[KeyName, _NAME] = ""
+    allowance_rho: Annotated[Rho | None, ALLOWANCE] = None
+    organisation: Annotated[Organisation, _TEXT] = None
+    purpose: Annotated[Purpose, _TEXT] = None
+    expires_at: Annotated[AwareDatetime | None, EXPIRY] = None
 
 
 @all_datasets_router.post("/datasets", status_code=201, operation_id="register_dataset", summary="Register a dataset")
@@ -222,17 +211,8 @@ def read_acts(
 @all_datasets_router.post("/principals", status_code=201, summary="Hand out a key")
 def create_principal(replica: CurrentReplica, wish: Annotated[PrincipalRequest, Body()]) -> NewPrincipal:
     """Hand out a key. It is in this reply and nowhere else."""
-    principal, key = replica.principals.create(
-        role=wish.role,
-        name=wish.name,
-        dataset=wish.dataset,
-        individual=wish.individual,
-        allowance_rho=wish.allowance_rho,
-        organisation=wish.organisation,
-        purpose=wish.purpose,
-        expires_at=wish.expires_at,
-    )
-    return NewPrincipal.of(principal, key)
+    principal, key = replica.principals.create(**dict(wish))
+    return shown(NewPrincipal, principal, key=key)
 
 
 @all_datasets_router.get("/principals", summary="List the principals")
@@ -258,7 +238,8 @@ def change_principal(
 @all_datasets_router.post("/principals/{principal}/key", status_code=201, summary="Replace a key")
 def replace_key(replica: CurrentReplica, principal: UUID) -> NewPrincipal:
     """Replace a principal's key; the old one ends. The new one is in this reply and nowhere else."""
-    return NewPrincipal.of(*replica.principals.replace_key(principal))
+    changed, key = replica.principals.replace_key(principal)
+    return shown(NewPrincipal, changed, key=key)
 
 
 @router.get("/datasets/{dataset}/analysts", summary="List the analysts of a dataset")
@@ -271,7 +252,7 @@ def list_analysts(replica: CurrentReplica, dataset: str) -> list[AnalystRow]:
 def create_individuals_keys(
     replica: CurrentReplica,
     dataset: str,
-    individuals: Annotated[list[IndividualKey], Body()],
+    individuals: Annotated[list[Annotated[str, _KEY]], Body()],
     expires_at: Annotated[AwareDatetime | None, Query(description="When the keys end; left out, never.")] = None,
 ) -> list[IndividualsKey]:
     """Hand out a key to each of many individuals, all or none. The keys are in this reply and nowhere else."""

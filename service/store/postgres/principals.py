@@ -1,18 +1,24 @@
 """The table of principals on Postgres."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
 from service.store.postgres.pool import SessionPool
 from service.workflows.model.rows import PrincipalRecord
 
-_COLUMNS: Final = (
-    "id, role, name, dataset, individual, allowance_units, key_hash, created_at, revoked_at,"
-    " organisation, purpose, expires_at"
+_NAMES: Final = tuple(each.name for each in fields(PrincipalRecord))
+_COLUMNS: Final = ", ".join(_NAMES)
+_INSERT: Final = f"INSERT INTO principals ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_NAMES))})"
+_MAY_CHANGE: Final = ("name", "allowance_units", "key_hash", "organisation", "purpose", "expires_at")
+_UPDATE: Final = (
+    f"UPDATE principals SET {', '.join(f'{name} = %s' for name in _MAY_CHANGE)} WHERE id = %s AND revoked_at IS NULL"
 )
-_INSERT: Final = f"INSERT INTO principals ({_COLUMNS}) VALUES ({', '.join(['%s'] * (_COLUMNS.count(',') + 1))})"
+_values: Final = attrgetter(*_NAMES)
+_changed_values: Final = attrgetter(*_MAY_CHANGE, "id")
 
 
 class PostgresPrincipals:
@@ -38,19 +44,7 @@ class PostgresPrincipals:
         return self._read("role = 'analyst' AND (dataset IS NULL OR dataset = %s) ORDER BY name, id", [dataset])
 
     def change(self, record: PrincipalRecord) -> bool:
-        changed = self._pool.commit(
-            "UPDATE principals SET name = %s, allowance_units = %s, key_hash = %s, organisation = %s, purpose = %s,"
-            " expires_at = %s WHERE id = %s AND revoked_at IS NULL",
-            [
-                record.name,
-                record.allowance_units,
-                record.key_hash,
-                record.organisation,
-                record.purpose,
-                record.expires_at,
-                record.id,
-            ],
-        )
+        changed = self._pool.commit(_UPDATE, list(_changed_values(record)))
         return changed == 1
 
     def revoke(self, principal_id: UUID, at: datetime) -> bool:
@@ -64,39 +58,6 @@ class PostgresPrincipals:
         return [_record_of(row) for row in rows]
 
 
-def _values(record: PrincipalRecord) -> tuple[object, ...]:
-    return (
-        record.id,
-        record.role,
-        record.name,
-        record.dataset,
-        record.individual,
-        record.allowance_units,
-        record.key_hash,
-        record.created_at,
-        record.revoked_at,
-        record.organisation,
-        record.purpose,
-        record.expires_at,
-    )
-
-
 def _record_of(row: Sequence[Any]) -> PrincipalRecord:
-    return PrincipalRecord(
-        id=row[0],
-        role=row[1],
-        name=row[2],
-        dataset=row[3],
-        individual=row[4],
-        allowance_units=row[5],
-        key_hash=bytes(row[6]),
-        created_at=_utc(row[7]),
-        revoked_at=None if row[8] is None else _utc(row[8]),
-        organisation=row[9],
-        purpose=row[10],
-        expires_at=None if row[11] is None else _utc(row[11]),
-    )
-
-
-def _utc(at: datetime) -> datetime:
-    return at.astimezone(UTC)
+    values: list[Any] = [each.astimezone(UTC) if isinstance(each, datetime) else each for each in row]
+    return PrincipalRecord(**dict(zip(_NAMES, values, strict=True)))

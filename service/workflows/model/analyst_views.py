@@ -11,6 +11,7 @@ from pydantic import Field
 
 from service.query.schema import doc
 from service.workflows.model.views import (
+    AnalystAllowance,
     AnswerDimension,
     AnswerGrid,
     DatasetName,
@@ -107,12 +108,6 @@ class Allowance:
     """The analyst's bound on one dataset: the sum of the worst cases of its queries, and what is left."""
 
     dataset: DatasetName
-    allowance_rho: Annotated[
-        str | None,
-        doc(
-            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
-            " null for no bound."
-        ),
-    ]
+    allowance_rho: AnalystAllowance
     spent_rho: Annotated[str, doc("The sum of the worst cases so far, in rho, a decimal.")]
     left_rho: Annotated[str | None, doc("The part that is left, in rho, a decimal; null for no bound.")]

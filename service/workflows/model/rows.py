@@ -1,7 +1,7 @@
 """Frozen values that go in and out of the ports: a row, an answer, a page. Units are units of 2^-40 rho."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.engine.pages import PageTotals
 from service.query.schema import Schema
 from service.workflows.model.ledger_entry import PublicEntry
-from service.workflows.model.views import Guarantee, Role
+from service.workflows.model.views import Guarantee, Principal
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 Address = tuple[UUID, str]
@@ -23,20 +23,14 @@ ERASED_NAME: Final = "erased"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrincipalRecord:
+class PrincipalRecord(Principal):
     """A principal at rest; `key_hash` is HMAC-SHA256 of the secret, never the secret.
 
     Of an individual's, once that is erased, neither `individual` nor the name is kept. `organisation` and `purpose` are
     an analyst's, as individuals are shown them. A principal is unknown from `expires_at` on.
     """
 
-    id: UUID
-    role: Role
-    name: str
-    dataset: str | None
-    individual: str | None
-    allowance_units: int | None
-    key_hash: bytes
+    key_hash: bytes = field(repr=False)
     created_at: datetime
     revoked_at: datetime | None = None
     organisation: str | None = None

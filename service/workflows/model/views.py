@@ -1,6 +1,6 @@
 """Frozen rows that reading returns, named as on the wire. Rho values are exact decimal strings, units integers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Generic, Literal, TypeVar
 from uuid import UUID
@@ -36,16 +36,21 @@ KeyRole = Annotated[Role, doc("The role: it decides which requests the key is go
 KeyName = Annotated[str, doc("The name, for people to read.")]
 KeyDataset = Annotated[str | None, doc("The one dataset that the key is good for; null for all.")]
 KeyIndividual = Annotated[str | None, doc("The key of the individual that the principal is; null for all other roles.")]
-KeyAllowance = Annotated[
+ALLOWANCE = doc(
+    "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho; null for no bound,"
+    " and for all roles but analysts."
+)
+AnalystAllowance = Annotated[
     str | None,
     doc(
         "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho; null for no"
-        " bound, and for all roles but analysts."
+        " bound."
     ),
 ]
 Organisation = Annotated[str | None, doc("The organisation that the principal is of, as individuals are shown it.")]
 Purpose = Annotated[str | None, doc("The purpose of the principal's queries, as individuals are shown it.")]
-ExpiresAt = Annotated[datetime | None, doc("When the key ends; null for never.")]
+EXPIRY = doc("When the key ends; null for never.")
+ExpiresAt = Annotated[datetime | None, EXPIRY]
 RevokedAt = Annotated[datetime | None, doc("When the key was revoked; null while it is good.")]
 
 
@@ -62,15 +67,28 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrincipalRow:
-    """A principal as the curator lists it; never its key."""
+class _Holder:
+    """A principal as its curator is shown it."""
 
     id: Id
     role: KeyRole
     name: KeyName
     dataset: KeyDataset
     individual: KeyIndividual
-    allowance_rho: KeyAllowance
+    allowance_rho: Annotated[str | None, ALLOWANCE]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPrincipal(_Holder):
+    """A principal that has just been made, with its key, shown once."""
+
+    key: Annotated[str, doc("The API key, shown here and never again.")] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalRow(_Holder):
+    """A principal as the curator lists it; never its key."""
+
     created_at: Annotated[datetime, doc("When the principal was made.")]
     revoked_at: RevokedAt
     organisation: Organisation = None
@@ -86,13 +104,7 @@ class AnalystRow:
     name: Annotated[str, doc("The analyst's name.")]
     organisation: Organisation
     purpose: Purpose
-    allowance_rho: Annotated[
-        str | None,
-        doc(
-            "The most that the worst cases of the analyst's queries may add up to on each dataset, in rho;"
-            " null for no bound."
-        ),
-    ]
+    allowance_rho: AnalystAllowance
     worst_case_spent_rho: Annotated[
         str, doc("The sum of the worst cases of its queries on this dataset, in rho, a decimal.")
     ]
