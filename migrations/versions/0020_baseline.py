@@ -11,8 +11,6 @@ from alembic import op
 
 revision = "0020"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 DATASETS = """
 DO $$ BEGIN
@@ -65,33 +63,20 @@ CREATE TABLE ledger (
     sigma double precision NOT NULL, grid_log2 integer NOT NULL, dimension integer NOT NULL,
     worst_case_units bigint NOT NULL CHECK (worst_case_units >= 0),
     worst_case_total_units bigint NOT NULL CHECK (worst_case_total_units >= worst_case_units),
-    charge_form smallint CHECK (charge_form IN (0, 1)), slots bytea STORAGE EXTERNAL, active bytea,
-    charge_units bigint CHECK (charge_units >= 0), charges bytea STORAGE EXTERNAL,
     charged_count integer NOT NULL CHECK (charged_count >= 0),
     left_out_count integer NOT NULL CHECK (left_out_count >= 0),
     charged_units numeric NOT NULL CHECK (charged_units >= 0),
     "values" bytea STORAGE EXTERNAL NOT NULL, asked_at timestamptz NOT NULL,
     previous_hash bytea NOT NULL CHECK (length(previous_hash) = 32), hash bytea NOT NULL CHECK (length(hash) = 32),
-    kind text NOT NULL DEFAULT 'query' CHECK (kind IN ('query', 'burn')),
-    format smallint NOT NULL DEFAULT 1, mechanism text NOT NULL DEFAULT 'gaussian',
-    values_digest bytea NOT NULL DEFAULT '', salt bytea NOT NULL DEFAULT '', pieces_digest bytea NOT NULL DEFAULT '',
-    private_digest bytea NOT NULL DEFAULT '', answer_digest bytea NOT NULL DEFAULT '',
-    acts bigint NOT NULL DEFAULT 0, acts_hash bytea NOT NULL DEFAULT '', settled bytea NOT NULL DEFAULT '',
-    piece bytea STORAGE EXTERNAL, first_digest bytea NOT NULL DEFAULT '',
-    PRIMARY KEY (dataset_id, seq),
-    CONSTRAINT ledger_check2 CHECK (length("values") = 8 * dimension),
+    kind text NOT NULL CHECK (kind IN ('query', 'burn')), format smallint NOT NULL CHECK (format = 2),
+    mechanism text NOT NULL, values_digest bytea NOT NULL CHECK (length(values_digest) = 32),
+    salt bytea NOT NULL CHECK (length(salt) = 32), pieces_digest bytea NOT NULL CHECK (length(pieces_digest) = 32),
+    private_digest bytea NOT NULL CHECK (length(private_digest) = 32), answer_digest bytea NOT NULL,
+    acts bigint NOT NULL, acts_hash bytea NOT NULL, settled bytea NOT NULL,
+    piece bytea STORAGE EXTERNAL, first_digest bytea NOT NULL,
+    PRIMARY KEY (dataset_id, seq), CHECK (length("values") = 8 * dimension),
     CONSTRAINT ledger_noise_check CHECK (
-        CASE kind WHEN 'query' THEN sigma > 0 AND dimension > 0 ELSE sigma = 0 AND dimension = 0 END),
-    CONSTRAINT ledger_format CHECK (
-        CASE format
-            WHEN 1 THEN (slots IS NOT NULL AND charge_form IS NOT NULL AND (charge_units IS NULL) <> (charges IS NULL))
-                OR (slots IS NULL AND charge_form IS NULL AND active IS NULL AND charge_units IS NULL
-                    AND charges IS NULL AND length(first_digest) = 32)
-            WHEN 2 THEN slots IS NULL AND charge_form IS NULL AND charge_units IS NULL AND charges IS NULL
-                AND length(values_digest) = 32 AND length(salt) = 32
-                AND length(pieces_digest) = 32 AND length(private_digest) = 32
-            ELSE false
-        END));
+        CASE kind WHEN 'query' THEN sigma > 0 AND dimension > 0 ELSE sigma = 0 AND dimension = 0 END));
 -- The query comes first: no plan then takes this index for a look-up by dataset and sequence.
 CREATE INDEX ledger_reuse ON ledger (query_hash, dataset_id, epoch, seq);
 CREATE INDEX ledger_burns ON ledger (dataset_id, seq) WHERE kind = 'burn';
@@ -177,9 +162,7 @@ BEGIN
 END $$;
 CREATE FUNCTION page_forward() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.seq < OLD.seq THEN
-        RAISE EXCEPTION 'a page moves only forward';
-    END IF;
+    IF NEW.seq < OLD.seq THEN RAISE EXCEPTION 'a page moves only forward'; END IF;
     RETURN NEW;
 END $$;
 CREATE FUNCTION only_quantities() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -187,22 +170,14 @@ DECLARE
     rest ledger := NEW;
 BEGIN
     rest.piece := OLD.piece;
-    rest.charge_form := OLD.charge_form;
-    rest.slots := OLD.slots;
-    rest.active := OLD.active;
-    rest.charge_units := OLD.charge_units;
-    rest.charges := OLD.charges;
     rest.first_digest := OLD.first_digest;
-    IF rest IS DISTINCT FROM OLD THEN
-        RAISE EXCEPTION 'ledger is append-only';
-    END IF;
+    IF rest IS DISTINCT FROM OLD THEN RAISE EXCEPTION 'ledger is append-only'; END IF;
     IF length(OLD.first_digest) > 0 AND NEW.first_digest <> OLD.first_digest THEN
         RAISE EXCEPTION 'the first digest of a row of ledger is written once';
     END IF;
-    IF (NEW.piece IS NULL AND OLD.piece IS NOT NULL) OR (NEW.slots IS NULL AND OLD.slots IS NOT NULL) THEN
-        IF NEW.seq > (SELECT pruned_seq FROM heads WHERE dataset_id = NEW.dataset_id) THEN
-            RAISE EXCEPTION 'ledger is append-only behind what is pruned';
-        END IF;
+    IF NEW.piece IS NULL AND OLD.piece IS NOT NULL
+        AND NEW.seq > (SELECT pruned_seq FROM heads WHERE dataset_id = NEW.dataset_id) THEN
+        RAISE EXCEPTION 'ledger is append-only behind what is pruned';
     END IF;
     RETURN NEW;
 END $$;
@@ -215,8 +190,7 @@ BEGIN
         RETURN OLD;
     END IF;
     IF (NEW.dataset_id, NEW.seq, NEW.number, NEW.digest) IS DISTINCT FROM
-        (OLD.dataset_id, OLD.seq, OLD.number, OLD.digest) OR NEW.sealed IS NULL
-    THEN
+        (OLD.dataset_id, OLD.seq, OLD.number, OLD.digest) OR NEW.sealed IS NULL THEN
         RAISE EXCEPTION 'pieces is append-only';
     END IF;
     RETURN NEW;
@@ -248,16 +222,12 @@ BEGIN
     ALTER TABLE public.journal DISABLE TRIGGER journal_append_only;
     DELETE FROM public.journal WHERE dataset_id = deleted;
     ALTER TABLE public.journal ENABLE TRIGGER journal_append_only;
-    DELETE FROM public.individuals WHERE dataset_id = deleted;
-    DELETE FROM public.keyed_uploads WHERE dataset_id = deleted;
-    DELETE FROM public.pages WHERE dataset_id = deleted;
-    DELETE FROM public.worst_cases WHERE dataset_id = deleted;
+    DELETE FROM public.individuals WHERE dataset_id = deleted; DELETE FROM public.pages WHERE dataset_id = deleted;
+    DELETE FROM public.keyed_uploads WHERE dataset_id = deleted; DELETE FROM public.alarms WHERE dataset_id = deleted;
+    DELETE FROM public.worst_cases WHERE dataset_id = deleted; DELETE FROM public.heads WHERE dataset_id = deleted;
     DELETE FROM public.summary_points WHERE dataset_id = deleted;
-    DELETE FROM public.alarms WHERE dataset_id = deleted;
     DELETE FROM public.dataset_owners WHERE dataset_id = deleted;
-    DELETE FROM public.registrations WHERE dataset_id = deleted;
-    DELETE FROM public.heads WHERE dataset_id = deleted;
-    DELETE FROM public.datasets WHERE id = deleted;
+    DELETE FROM public.registrations WHERE dataset_id = deleted; DELETE FROM public.datasets WHERE id = deleted;
 END $$;
 REVOKE ALL ON FUNCTION delete_dataset(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION delete_dataset(integer) TO sparing_api;
@@ -271,105 +241,14 @@ $$;
 CREATE FUNCTION uint4_at(blob bytea, place bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT ('x' || encode(substring(blob FROM (4 * place + 1)::int FOR 4), 'hex'))::bit(32)::bigint
 $$;
--- Bit number `place` (from 0) of a bitmap whose first bit is the most significant one of its first byte.
-CREATE FUNCTION bit_at(bitmap bytea, place bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT get_bit(bitmap, (place / 8) * 8 + 7 - place % 8) = 1
-$$;
-
--- Who was charged what by one entry: the SQL reading of EncodedCharges.
-CREATE FUNCTION charges_of(form smallint, slots bytea, active bytea, charge_units bigint, charges bytea)
-RETURNS TABLE (slot bigint, units bigint) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    WITH touched AS (
-        SELECT ('x' || encode(substring(slots FROM (4 * n + 1)::int FOR 4), 'hex'))::bit(32)::int::bigint AS slot, n AS
-        place
-        FROM generate_series(0, length(slots) / 4 - 1) AS n WHERE form = 0
-        UNION ALL
-        SELECT n AS slot, row_number() OVER (ORDER BY n) - 1 AS place
-        FROM generate_series(0::bigint, length(slots) * 8 - 1) AS n WHERE form = 1 AND bit_at(slots, n)
-    ), charged AS (
-        SELECT slot, row_number() OVER (ORDER BY slot) - 1 AS place
-        FROM touched WHERE active IS NULL OR bit_at(active, place)
-    )
-    SELECT slot, coalesce(charge_units, int8_at(charges, place)) FROM charged
-$$;
-
-CREATE FUNCTION charge_of(
-    slot integer, form smallint, slots bytea, active bytea, charge_units bigint, charges bytea,
-    OUT outcome text, OUT units bigint
-) LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    wanted constant bytea := int4send(slot);
-    listed bytea;
-    bits integer;     -- the byte of a bitmap in which the wanted bit stands
-    place bigint;     -- how many touched slots, and then how many charged ones, come before
-    after_place bigint;
-    middle bigint;
-BEGIN
-    outcome := 'untouched';
-    units := 0;
-    IF form = 1 THEN
-        IF slot / 8 >= length(slots) THEN
-            RETURN;
-        END IF;
-        bits := get_byte(substring(slots FROM slot / 8 + 1 FOR 1), 0);
-        IF (bits >> (7 - slot % 8)) & 1 = 0 THEN
-            RETURN;
-        END IF;
-        IF active IS NOT NULL OR charges IS NOT NULL THEN
-            place := bit_count(substring(slots FROM 1 FOR slot / 8)) + bit_count((bits >> (8 - slot % 8))::bit(8));
-        END IF;
-    ELSE
-        listed := substring(slots FROM 1);  -- fetched once: every step of the search would fetch its part anew
-        place := 0;
-        after_place := length(listed) / 4;
-        WHILE place < after_place LOOP
-            middle := (place + after_place) / 2;
-            IF substring(listed FROM (4 * middle + 1)::integer FOR 4) < wanted THEN
-                place := middle + 1;
-            ELSE
-                after_place := middle;
-            END IF;
-        END LOOP;
-        IF substring(listed FROM (4 * place + 1)::integer FOR 4) <> wanted THEN
-            RETURN;
-        END IF;
-    END IF;
-    IF active IS NOT NULL THEN
-        bits := get_byte(substring(active FROM (place / 8 + 1)::integer FOR 1), 0);
-        IF (bits >> (7 - place % 8)::integer) & 1 = 0 THEN
-            outcome := 'left_out';
-            RETURN;
-        END IF;
-        place := bit_count(substring(active FROM 1 FOR (place / 8)::integer))
-            + bit_count((bits >> (8 - place % 8)::integer)::bit(8));
-    END IF;
-    outcome := 'charged';
-    units := coalesce(charge_units, int8_at(charges, place));
-END $$;
--- What is sealed is in no view: rows say up to which entry all charges are in them.
+-- The entries since are sealed, and in no view: each row says up to which entry all charges are in it.
 CREATE VIEW budgets AS
-WITH tail AS (
-    SELECT l.dataset_id, c.slot, sum(c.units) AS units
-    FROM ledger l
-    JOIN heads h ON h.dataset_id = l.dataset_id AND l.seq > h.checkpoint_seq
-    CROSS JOIN LATERAL charges_of(l.charge_form, l.slots, l.active, l.charge_units, l.charges) c
-    LEFT JOIN pages p ON p.dataset_id = l.dataset_id AND p.page = c.slot / 65536
-    WHERE l.format = 1 AND (p.seq IS NULL OR l.seq > p.seq)
-    GROUP BY l.dataset_id, c.slot
-), places AS (
-    SELECT h.dataset_id, coalesce(min(l.seq) - 1, h.seq) AS at_seq
-    FROM heads h
-    LEFT JOIN ledger l ON l.dataset_id = h.dataset_id AND l.seq > h.checkpoint_seq AND l.format <> 1
-    GROUP BY h.dataset_id, h.seq
-)
 SELECT d.name AS dataset, i.slot, i.key, i.limit_units AS budget_units,
-       coalesce(int8_at(p.spent, i.slot % 65536), 0) + coalesce(t.units, 0) AS spent_units,
-       greatest(places.at_seq, p.seq) AS at_seq
+       coalesce(int8_at(p.spent, i.slot % 65536), 0) AS spent_units, greatest(h.checkpoint_seq, p.seq) AS at_seq
 FROM individuals i
 JOIN datasets d ON d.id = i.dataset_id
-JOIN places ON places.dataset_id = i.dataset_id
-LEFT JOIN pages p ON p.dataset_id = i.dataset_id AND p.page = i.slot / 65536
-LEFT JOIN tail t ON t.dataset_id = i.dataset_id AND t.slot = i.slot;
+JOIN heads h ON h.dataset_id = i.dataset_id
+LEFT JOIN pages p ON p.dataset_id = i.dataset_id AND p.page = i.slot / 65536;
 """
 
 GRANTS = """
@@ -381,7 +260,7 @@ GRANT INSERT ON datasets, registrations, heads, dataset_owners, pepper, ledger, 
     TO sparing_api;
 GRANT UPDATE ON heads, dataset_owners, worst_cases, pages, pruned_totals TO sparing_api;
 GRANT UPDATE (capacity, schema, version, archived_at) ON datasets TO sparing_api;
-GRANT UPDATE (piece, charge_form, slots, active, charge_units, charges, first_digest) ON ledger TO sparing_api;
+GRANT UPDATE (piece, first_digest) ON ledger TO sparing_api;
 GRANT UPDATE (sealed) ON pieces TO sparing_api;
 GRANT UPDATE (key, tombstone, limit_units, paused) ON individuals TO sparing_api;
 GRANT UPDATE (individual, name, allowance_units, key_hash, organisation, purpose, expires_at, revoked_at) ON principals

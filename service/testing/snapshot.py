@@ -11,7 +11,6 @@ from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.coding import coding_of
 from service.testing.tables import Dataset, chosen, first_of
 from service.workflows.model.amendments import Amendment, OwnPart
-from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.listing_rows import EVERY_ENTRY, ActRecord, EntryFilter, EntryRecord, OwnCharge
@@ -30,7 +29,7 @@ from service.workflows.model.rows import (
 )
 from service.workflows.model.upload_records import UploadRecord
 
-_LISTED = tuple(each.name for each in fields(EntryRecord) if each.name != "follows_first")
+_LISTED = tuple(each.name for each in fields(EntryRecord))
 
 
 class MemorySnapshot:
@@ -76,14 +75,8 @@ class MemorySnapshot:
     def entry_records(
         self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
     ) -> list[EntryRecord]:
-        entries, listed = self._draft.entries, self._listed(before, limit, bytes_max, only)
-        return [
-            EntryRecord(
-                **{name: getattr(entry, name) for name in _LISTED},
-                follows_first=entry.seq > 1 and entries[entry.seq - 2].format == 1,
-            )
-            for entry in listed
-        ]
+        listed = self._listed(before, limit, bytes_max, only)
+        return [EntryRecord(**{name: getattr(entry, name) for name in _LISTED}) for entry in listed]
 
     def entry_sizes(self, *, before: int, limit: int) -> list[tuple[int, int]]:
         earlier = [entry for entry in reversed(self._draft.entries) if entry.seq < before][:limit]
@@ -144,10 +137,9 @@ class MemorySnapshot:
 
     def own_parts(self, slot: int, *, after: int, to: int) -> Iterator[OwnPart]:
         for entry in self._draft.entries[after:to]:
-            content = entry.charges or entry.piece_for(slot)
-            if content is not None:
-                digest = entry.charges_digest if isinstance(content, EncodedCharges) else content.bound_digest
-                yield OwnPart(seq=entry.seq, salt=entry.salt, first_digest=digest, content=content)
+            piece = entry.piece_for(slot)
+            if piece is not None:
+                yield OwnPart(seq=entry.seq, salt=entry.salt, piece=piece)
 
     def individuals(self, *, of: NDArray[np.int64] | None = None) -> SlotsInUse:
         people = self._draft.people
@@ -201,8 +193,7 @@ class MemorySnapshot:
 
 
 def _size(entry: LedgerEntry) -> int:
-    charges = b"" if entry.charges is None else entry.charges.slots + (entry.charges.charges or b"")
-    return len(charges) + sum(len(piece.content) for piece in entry.pieces) + len(entry.values)
+    return sum(len(piece.content) for piece in entry.pieces) + len(entry.values)
 
 
 def _own_charge(entry: LedgerEntry, slot: int) -> OwnCharge:

@@ -126,7 +126,7 @@ class Dataset:
         entries = list(self.entries)
         for part in parts:
             place = part.amendment.seq - 1
-            entries[place] = entries[place].with_part(part.content, part.first_digest)
+            entries[place] = entries[place].with_piece(part.piece)
         self.entries = tuple(entries)
         self.amendments += tuple(part.amendment for part in parts)
 

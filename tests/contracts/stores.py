@@ -14,7 +14,7 @@ from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.query.schema import Schema
 from service.store.postgres.store import PostgresStore
 from service.testing.store import MemoryStore
-from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, answer_digest, chain_hash
+from service.workflows.model.ledger_entry import LedgerEntry, answer_digest
 from service.workflows.model.pieces import Measure, Quantities, pieces_of
 from service.workflows.model.rows import AnswerRecord, DatasetRecord, Head
 from service.workflows.model.views import Guarantee
@@ -24,6 +24,7 @@ from tests.keys import LEDGER_KEY
 STORES = ("memory", "postgres")
 ANALYST = UUID(int=7)
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+WORST_CASE_UNITS = 1_374_389_535
 SCHEMA = Schema.model_validate(
     {
         "people": {
@@ -71,20 +72,46 @@ def dataset(name: str = "survey") -> DatasetRecord:
 
 
 def entry(
+    head: Head, charged: dict[int, int], left_out: tuple[int, ...] = (), *, slots: int = 200_000, **other: Any
+) -> LedgerEntry:
+    """The entry that continues a head: `charged` units by slot, of `slots` slots; others would pay the worst case."""
+    return _entry(head, charged, left_out, Measure.UNITS, unpaid=WORST_CASE_UNITS, slots=slots, **other)
+
+
+def priced_entry(
     head: Head,
     charged: dict[int, int],
     left_out: tuple[int, ...] = (),
     *,
-    query_hash: str = "q",
     slots: int = 200_000,
-    one_charge: bool = False,
-    query_id: UUID | None = None,
+    one_norm: bool = False,
+    **other: Any,
 ) -> LedgerEntry:
-    """The entry of format 1 that continues a head: `charged` units by slot, of `slots` slots."""
+    """The entry that continues a head, by squared norms; each slot left out has the squared norm 1."""
+    measure = Measure.ONE_NORM if one_norm else Measure.NORMS
+    return _entry(head, charged, left_out, measure, unpaid=1, slots=slots, **other)
+
+
+def _entry(
+    head: Head,
+    charged: dict[int, int],
+    left_out: tuple[int, ...],
+    measure: Measure,
+    *,
+    unpaid: int,
+    slots: int,
+    query_id: UUID | None = None,
+    salt: bytes = bytes(range(32)),
+    **other: Any,
+) -> LedgerEntry:
     touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
-    active = np.isin(touched, list(charged))
-    charges = np.array([charged[slot] for slot in sorted(charged)], dtype=np.int64)
-    charges = uniform(int(charges[0]), charges.size) if one_charge else charges
+    amounts = np.array([charged.get(slot, unpaid) for slot in touched.tolist()], dtype=np.int64)
+    told = Quantities(
+        measure=measure,
+        touched=touched,
+        active=np.isin(touched, list(charged)),
+        amounts=uniform(int(amounts[0]), amounts.size) if measure is Measure.ONE_NORM else amounts,
+    )
     draft = LedgerEntry(
         seq=head.seq + 1,
         query_id=query_id or uuid4(),
@@ -92,56 +119,27 @@ def entry(
         analyst="ana",
         epoch=head.epoch,
         canonical=b'{"version":1}',
-        query_hash=query_hash,
+        query_hash="q",
         sigma=20.0,
         grid_log2=0,
         dimension=2,
-        worst_case_units=1_374_389_535,
-        worst_case_total_units=head.worst_case_units + 1_374_389_535,
-        charges=EncodedCharges.of(touched=touched, active=active, charges=charges, slots=slots, one_charge=one_charge),
+        worst_case_units=WORST_CASE_UNITS,
+        worst_case_total_units=head.worst_case_units + WORST_CASE_UNITS,
         charged_count=len(charged),
         left_out_count=len(left_out),
-        charged_units=sum(charged.values()),
+        charged_units=0,
         values=np.array([5, -3], dtype=">i8").tobytes(),
         asked_at=AT,
         previous_hash=head.hash,
         hash=b"",
-    )
-    return replace(draft, hash=chain_hash(draft))
-
-
-def second_entry(
-    head: Head,
-    charged: dict[int, int],
-    left_out: tuple[int, ...] = (),
-    *,
-    slots: int = 200_000,
-    one_norm: bool = False,
-    salt: bytes = bytes(range(32)),
-    **other: Any,
-) -> LedgerEntry:
-    """The entry of format 2 that continues a head; each slot left out has the squared norm 1."""
-    first = entry(head, charged, left_out, slots=slots)
-    touched = np.array(sorted([*charged, *left_out]), dtype=np.int64)
-    norms = np.array([charged.get(slot, 1) for slot in touched.tolist()], dtype=np.int64)
-    told = Quantities(
-        measure=Measure.ONE_NORM if one_norm else Measure.NORMS,
-        touched=touched,
-        active=np.isin(touched, list(charged)),
-        amounts=uniform(int(norms[0]), norms.size) if one_norm else norms,
-    )
-    draft = replace(
-        first,
-        format=2,
-        charges=None,
         salt=salt,
         pieces=pieces_of(told.blocks(), told.measure, amount_max=2**62, slots=slots, salt=salt),
-        answer_digest=answer_digest(salt, ANALYST, f"key-{first.seq}"),
+        answer_digest=answer_digest(salt, ANALYST, f"key-{head.seq + 1}"),
         acts=head.data_version,
         acts_hash=head.journal_hash,
-        **other,
     )
-    return replace(draft, charged_units=int(draft.decode()[1].sum())).sealed()
+    draft = replace(draft, charged_units=sum(draft.decode()[1].tolist()))
+    return replace(draft, **other).sealed()
 
 
 def totals(entries: Iterable[LedgerEntry], page: int = 0) -> PageTotals:
@@ -161,8 +159,9 @@ def totals(entries: Iterable[LedgerEntry], page: int = 0) -> PageTotals:
 
 def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
     """The burn that continues a head: no answer, no noise, only charges."""
-    draft = replace(
-        entry(head, charged),
+    return entry(
+        head,
+        charged,
         kind="burn",
         canonical=b'{"burn":{"settled":[1,9,3],"units":"9","why":"ledger-rollback"}}',
         query_hash="",
@@ -170,7 +169,6 @@ def burn(head: Head, charged: dict[int, int]) -> LedgerEntry:
         dimension=0,
         values=b"",
     )
-    return replace(draft, hash=chain_hash(draft))
 
 
 def answer(shown: LedgerEntry, key: str = "key-1") -> AnswerRecord:

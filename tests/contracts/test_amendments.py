@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.workflows.model.amendments import CHARGES, Amendment, Rewritten
+from service.workflows.model.amendments import Amendment, Rewritten
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.pieces import STRETCH_SLOTS, WHOLE
 from service.workflows.model.rows import DatasetRecord
 from service.workflows.ports.store import Store
 from service.workflows.ports.transaction import LongAct
-from tests.contracts.stores import entry, second_entry
+from tests.contracts.stores import entry, priced_entry
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ ERASURE = 3
 
 
 def written(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
-    """Entries of both formats, of one piece and of several, with the slot charged, left out and neither."""
+    """Entries of units and of norms, of one piece and of several, with the slot charged, left out and neither."""
     many = dict.fromkeys(range(2 * STRETCH_SLOTS), 5)
     made: list[LedgerEntry] = []
     with store.transaction(record.id, lock=True) as transaction:
@@ -32,10 +32,10 @@ def written(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
             made.append(
                 [
                     entry(head, {0: 7, SLOT: 9}),
-                    second_entry(head, {0: 7, SLOT: 9}),
-                    second_entry(head, {0: 7}, (SLOT,)),
-                    second_entry(head, many | {SLOT: 11}),
-                    second_entry(head, {0: 7}),
+                    priced_entry(head, {0: 7, SLOT: 9}),
+                    priced_entry(head, {0: 7}, (SLOT,)),
+                    priced_entry(head, many | {SLOT: 11}),
+                    priced_entry(head, {0: 7}),
                 ][number]
             )
             transaction.append(made[-1:], [], {UUID(int=1): 1})
@@ -67,10 +67,10 @@ def amended(store: Store, record: DatasetRecord) -> list[Amendment]:
 
 
 def test_an_amended_slot_reads_as_untouched_and_every_hash_holds(store: Store, record: DatasetRecord) -> None:
-    """Entries of both formats change in no other slot and in no size."""
+    """Entries change in no other slot and in no size."""
     before = written(store, record)
     noted = amended(store, record)
-    assert [(each.seq, each.number) for each in noted] == [(1, CHARGES), (2, WHOLE), (3, WHOLE), (4, 1)]
+    assert [(each.seq, each.number) for each in noted] == [(1, WHOLE), (2, WHOLE), (3, WHOLE), (4, 1)]
     with store.transaction(record.id, lock=False) as transaction:
         after = list(transaction.entries(after=0))
         assert list(transaction.amendments()) == noted
@@ -98,7 +98,7 @@ def test_a_second_erasure_finds_nothing_of_the_same_slot(store: Store, record: D
         assert rewritten(transaction, erasure=ERASURE + 1) == []
         parts = list(transaction.own_parts(0, after=0, to=5))
     assert [part.seq for part in parts] == [1, 2, 3, 4, 5]
-    assert parts[0].first_digest == before[0].charges_digest
+    assert parts[0].piece.bound_digest == before[0].pieces[0].digest
 
 
 def test_without_a_commit_nothing_is_amended(store: Store, record: DatasetRecord) -> None:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from service.core.units import CHARGE_UNITS_MAX
-from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry
+from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import AnswerRecord, Asked, DatasetRecord, Head
 from service.workflows.ports.store import HeadMoved, Store
 from tests.contracts.stores import ANALYST, answer, entry
@@ -48,7 +47,7 @@ def ledger(store: Store, record: DatasetRecord) -> list[LedgerEntry]:
 
 
 def test_everything_of_a_batch_is_there_after_commit(store: Store, record: DatasetRecord) -> None:
-    """Entries with charges in every form, their answers, the worst case, and the head."""
+    """Entries with charges, their answers, the worst case, and the head."""
     start = store.head(record.id)
     first = entry(start, {0: 5, 3: 5}, (2,))
     second = entry(replace(start, seq=1, hash=first.hash), {0: 5, 1: 2**40, 2: 3})
@@ -69,14 +68,9 @@ def test_everything_of_a_batch_is_there_after_commit(store: Store, record: Datas
 def test_a_million_charges_and_numbers_read_back(store: Store, record: DatasetRecord) -> None:
     """Megabytes in one column, next to a sum beyond 64 bits."""
     start = store.head(record.id)
-    slots = np.arange(100_000)
-    charges = EncodedCharges.of(
-        touched=slots, active=slots >= 0, charges=2**59 + slots, slots=slots.size, one_charge=False
-    )
-    large = entry(start, {0: 1})
-    large = replace(
-        large, charges=charges, charged_units=2**80, dimension=2**20, values=bytes(2**23), analyst="å\u2028"
-    )
+    charged = {slot: 2**59 + slot for slot in range(100_000)}
+    large = entry(start, charged, dimension=2**20, values=bytes(2**23), analyst="å\u2028")
+    assert large.charged_units > 2**64
     propose(store, record, start, [large], [answer(large)])
     assert ledger(store, record) == [large]
 

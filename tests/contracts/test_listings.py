@@ -14,7 +14,7 @@ from service.workflows.model.ledger_entry import LedgerEntry, replay
 from service.workflows.model.listing_rows import EntryRecord, OwnCharge
 from service.workflows.model.rows import Checkpoint, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, second_entry, totals
+from tests.contracts.stores import ANALYST, answer, burn, dataset, entry, priced_entry, totals
 
 pytestmark = pytest.mark.slow
 
@@ -31,14 +31,14 @@ class Asked:
     left_out: tuple[int, ...]
     length: int
     slots: int = 200_000
-    is_second: bool = False  # an entry of format 2, whose charges are those of these numbers as squared norms
+    is_priced: bool = False  # the numbers are squared norms, of which the charges are the prices
 
     @classmethod
-    def of(cls, people: dict[int, int | None], length: int, slots: int, *, is_second: bool) -> "Asked":
+    def of(cls, people: dict[int, int | None], length: int, slots: int, *, is_priced: bool) -> "Asked":
         """A query from one drawn dictionary."""
         charged = {slot: units for slot, units in people.items() if units is not None}
         left_out = tuple(set(people) - set(charged))
-        return cls(charged=charged, left_out=left_out, length=length, slots=slots, is_second=is_second)
+        return cls(charged=charged, left_out=left_out, length=length, slots=slots, is_priced=is_priced)
 
 
 def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[LedgerEntry]:
@@ -48,10 +48,10 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
         with store.transaction(record.id, lock=True) as transaction:
             are_equal = len(set(each.charged.values())) == 1
             head, slots = transaction.head, each.slots
-            if each.is_second:
-                drawn = second_entry(head, each.charged, each.left_out, slots=slots, one_norm=are_equal)
+            if each.is_priced:
+                drawn = priced_entry(head, each.charged, each.left_out, slots=slots, one_norm=are_equal)
             else:
-                drawn = entry(head, each.charged, each.left_out, slots=slots, one_charge=are_equal)
+                drawn = entry(head, each.charged, each.left_out, slots=slots)
             made.append(replace(drawn, canonical=b"q" * each.length).sealed())
             transaction.append(made[-1:], [answer(made[-1], f"key-{made[-1].seq}")], {ANALYST: 1})
             transaction.commit()
@@ -60,12 +60,7 @@ def appended(store: Store, record: DatasetRecord, asked: list[Asked]) -> list[Le
 
 def as_records(made: list[LedgerEntry]) -> list[EntryRecord]:
     """The rows that a listing of all entries must give, newest first."""
-    names = [name for name in EntryRecord.__dataclass_fields__ if name != "follows_first"]
-    first = {each.seq for each in made if each.format == 1}
-    return [
-        EntryRecord(**{name: getattr(each, name) for name in names}, follows_first=each.seq - 1 in first)
-        for each in made
-    ]
+    return [EntryRecord(**{name: getattr(each, name) for name in EntryRecord.__dataclass_fields__}) for each in made]
 
 
 def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
@@ -87,7 +82,7 @@ def as_charge(made: LedgerEntry, slot: int) -> OwnCharge:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     asked=st.lists(
-        st.builds(Asked.of, CHARGES, st.integers(0, 300), st.sampled_from([SLOTS, 200_000]), is_second=st.booleans()),
+        st.builds(Asked.of, CHARGES, st.integers(0, 300), st.sampled_from([SLOTS, 200_000]), is_priced=st.booleans()),
         max_size=8,
     ),
     limit=st.integers(1, 5),
@@ -132,8 +127,8 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
         store,
         record,
         [
-            Asked(charged=paid, left_out=out, length=10, slots=slots, is_second=is_second)
-            for is_second, slots in ((False, 200_000), (True, 200_000), (True, 40_000))
+            Asked(charged=paid, left_out=out, length=10, slots=slots, is_priced=is_priced)
+            for is_priced, slots in ((False, 200_000), (True, 200_000), (True, 40_000))
             for paid, out in kinds
         ],
     )
@@ -141,8 +136,7 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
         made.insert(0, burn(transaction.head, {slot: slot + 5 for slot in people[1::2]}))
         transaction.append(made[:1], [], {})
         transaction.commit()
-    assert [each.charges and each.charges.form for each in made[-5:]] == [1, 0, 0, 1, 1]
-    assert {len(each.pieces) for each in made} == {0, 1, 2}
+    assert {len(each.pieces) for each in made} == {1, 2}
     with store.transaction(record.id, lock=False) as transaction:
         assert transaction.entry_records(before=2**62, limit=99, bytes_max=MANY_BYTES) == as_records(made)
         assert list(transaction.entries(after=0)) == made[::-1]
@@ -151,10 +145,10 @@ def test_a_large_entry_is_read_in_slices(store: Store, record: DatasetRecord) ->
             assert found == [as_charge(each, slot) for each in made], slot
 
 
-@pytest.mark.parametrize("is_second", [False, True])
+@pytest.mark.parametrize("is_priced", [False, True])
 @pytest.mark.parametrize("checkpoint", ["none", "half", "whole"])
 def test_an_account_is_its_page_plus_later_entries(
-    store: Store, record: DatasetRecord, checkpoint: str, *, is_second: bool
+    store: Store, record: DatasetRecord, checkpoint: str, *, is_priced: bool
 ) -> None:
     """Two pages, one of them written: with the checkpoint finished or not, no charge counts twice."""
     slots, limits = np.array([0, 1, 2, PAGE_SLOTS, PAGE_SLOTS + 1]), np.array([100, 90, 80, 70, 60])
@@ -162,7 +156,7 @@ def test_an_account_is_its_page_plus_later_entries(
         transaction.add_individuals(slots, ["a", "b", "c", "d", "e"], limits)
         transaction.journal("rows", {}, slots=PAGE_SLOTS + 2)
         transaction.commit()
-    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2, PAGE_SLOTS + 1), length=1, is_second=is_second)]
+    first = [Asked(charged={0: 3, 1: 4, PAGE_SLOTS: 5}, left_out=(2, PAGE_SLOTS + 1), length=1, is_priced=is_priced)]
     made = appended(store, record, [*first, *first])
     burned(store, record, {0: 11, PAGE_SLOTS: 11})
     if checkpoint != "none":
@@ -173,7 +167,7 @@ def test_an_account_is_its_page_plus_later_entries(
         for page in range(1 if checkpoint == "half" else 2):
             store.write_page(record.id, written, page)
         assert store.finish_checkpoint(record.id, written) == (checkpoint == "whole")
-    last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(0,), length=1, is_second=is_second)
+    last = Asked(charged={1: 1, PAGE_SLOTS: 2, PAGE_SLOTS + 1: 9}, left_out=(0,), length=1, is_priced=is_priced)
     made += appended(store, record, [last])
     burned(store, record, {0: 11, PAGE_SLOTS: 11})
     given = np.zeros(2 * PAGE_SLOTS, dtype=np.int64)
@@ -183,7 +177,7 @@ def test_an_account_is_its_page_plus_later_entries(
         accounts = [transaction.account_of(slot) for slot in slots.tolist()]
     assert [own.spent for own in accounts] == given[slots].tolist()
     assert [(own.limit, own.paused) for own in accounts] == [(limit, False) for limit in limits.tolist()]
-    assert is_second or given[slots].tolist() == [28, 9, 0, 34, 9]
+    assert is_priced or given[slots].tolist() == [28, 9, 0, 34, 9]
     assert [(own.queries_charged, own.queries_left_out) for own in accounts] == [(2, 1), (3, 0), (0, 2), (3, 0), (1, 2)]
 
 
@@ -204,7 +198,7 @@ def test_an_account_reads_the_entries_since_a_few_at_a_time(
         transaction.add_individuals(np.array([0, 1]), ["a", "b"], np.array([100, 90]))
         transaction.journal("rows", {}, slots=2)
         transaction.commit()
-    asked = [Asked(charged={slot: 4}, left_out=(1 - slot,), length=1, is_second=True) for slot in (0, 0, 1, 0)]
+    asked = [Asked(charged={slot: 4}, left_out=(1 - slot,), length=1, is_priced=True) for slot in (0, 0, 1, 0)]
     made = appended(store, record, asked)
     with store.transaction(record.id, lock=False) as transaction:
         accounts = [transaction.account_of(slot) for slot in (0, 1)]

@@ -6,7 +6,7 @@ import pytest
 from service.engine.pages import PAGE_SLOTS, PageTotals
 from service.workflows.model.rows import Checkpoint, DatasetRecord, StoredPage
 from service.workflows.ports.store import Store
-from tests.contracts.stores import entry, second_entry
+from tests.contracts.stores import entry, priced_entry
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def totals(seq: int, spent: int) -> list[StoredPage]:
 
 
 def written(store: Store, record: DatasetRecord) -> list[bytes]:
-    """Entries of both formats, of one piece and of several, and a checkpoint at the last; their hashes."""
+    """Entries of one piece and of several, and a checkpoint at the last; their hashes."""
     many = dict.fromkeys(range(PAGE_SLOTS), 5)
     with store.transaction(record.id, lock=True) as transaction:
         transaction.add_individuals(np.arange(2), ["a", "b"], np.full(2, 10**9))
@@ -33,9 +33,9 @@ def written(store: Store, record: DatasetRecord) -> list[bytes]:
             head = transaction.head
             kinds = [
                 entry(head, {0: 7}),
-                second_entry(head, many),
-                second_entry(head, {0: 7}),
-                second_entry(head, {0: 3}),
+                priced_entry(head, many),
+                priced_entry(head, {0: 7}),
+                priced_entry(head, {0: 3}),
             ]
             made.append(kinds[number])
             transaction.append(made[-1:], [], {})
@@ -79,7 +79,7 @@ def test_pruned_entries_keep_their_hash_and_hold_no_individual(store: Store, rec
         assert [each.hash for each in entries] == hashes
         assert all(each.is_itself for each in entries)
         assert [each.is_pruned for each in entries] == [True, True, True, False]
-        assert all(each.charges is None and each.pieces == () for each in entries[:PRUNED])
+        assert all(each.pieces == () for each in entries[:PRUNED])
         receipts = transaction.own_charges(0, before=9, limit=9, bytes_max=9999)
         assert [(each.seq, each.outcome) for each in receipts] == [(4, "charged"), (3, None), (2, None), (1, None)]
         assert [each.units for each in receipts][1:] == [None, None, None]

@@ -10,7 +10,7 @@ from service.workflows.maintenance.rebuild_answer import rebuild
 from service.workflows.model.ledger_entry import LedgerEntry
 from service.workflows.model.rows import Asked, DatasetRecord
 from service.workflows.ports.store import HeadMoved, Store
-from tests.contracts.stores import ANALYST, answer, second_entry
+from tests.contracts.stores import ANALYST, answer, priced_entry
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ CANONICAL = canonical_bytes(
 def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
     """An entry of a count whose answer is not there, and one after it."""
     with store.transaction(record.id, lock=True) as transaction:
-        first = second_entry(
+        first = priced_entry(
             transaction.head,
             {0: 1},
             canonical=CANONICAL,
@@ -32,7 +32,7 @@ def without_an_answer(store: Store, record: DatasetRecord) -> LedgerEntry:
             values=np.array([5], dtype=">i8").tobytes(),
         )
         transaction.append([first], [], {ANALYST: first.worst_case_units})
-        later = second_entry(transaction.head, {0: 1}, salt=bytes(range(1, 33)))
+        later = priced_entry(transaction.head, {0: 1}, salt=bytes(range(1, 33)))
         transaction.append([later], [answer(later, "key-2")], {ANALYST: later.worst_case_units})
         transaction.commit()
     return first
@@ -60,7 +60,7 @@ def test_a_conditional_append_under_a_rebuilt_key_is_refused(store: Store, recor
     """The head has not moved, and still its conditional append is refused: no individual is charged."""
     without_an_answer(store, record)
     head = store.head(record.id)
-    following = second_entry(head, {0: 1}, salt=bytes(range(2, 34)))
+    following = priced_entry(head, {0: 1}, salt=bytes(range(2, 34)))
     asked = [Asked(address=(ANALYST, KEY), query_hash=None)]
     with store.conditional_append(record.id, head, asked=asked) as conditional_append:
         conditional_append.append([following], [answer(following, KEY)], {ANALYST: 1})

@@ -7,7 +7,7 @@ import pytest
 
 from service.workflows.model.rows import AnswerRecord, DatasetRecord
 from service.workflows.ports.store import Store
-from tests.contracts.stores import ANALYST, answer, dataset, entry, second_entry
+from tests.contracts.stores import ANALYST, answer, dataset, entry, priced_entry
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def test_pieces_count_wherever_they_are_kept(store: Store, record: DatasetRecord
     """One piece in the row, or several in the table of pieces: the size covers at least their content."""
     with store.transaction(record.id, lock=True) as transaction:
         for people in (3, 40_000):
-            dense = second_entry(transaction.head, dict.fromkeys(range(people), 7), slots=40_000)
+            dense = priced_entry(transaction.head, dict.fromkeys(range(people), 7), slots=40_000)
             transaction.append([dense], [], {})
         transaction.commit()
     with store.transaction(record.id, lock=False) as transaction:

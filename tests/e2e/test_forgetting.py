@@ -14,7 +14,6 @@ from service.store.postgres.store import PostgresStore
 from service.workflows.maintenance.verify.report import verify_all
 from service.workflows.model.api_keys import Pepper
 from service.workflows.model.pieces import WHOLE
-from tests.contracts.stores import ANALYST, answer, entry
 from tests.e2e.forgetting import Connection, Needles, found, found_in_files, of_integer, of_real, of_text, sealed_slices
 from tests.e2e.http_calls import analyst_of, client
 from tests.e2e.processes import new_key, served
@@ -26,7 +25,6 @@ PEPPER = "5e" * 32
 LEDGER_KEY = Pepper(bytes.fromhex(PEPPER)).ledger_key()
 KEY, CODE, WEIGHT, PAID = "unmistakable-key-7f3a", 87_654_321, 123.45678, 76_543_219
 PEOPLE, SLOT = 2000, 1234
-FIRST_FORMAT_UNITS = 1_234_567_891
 DATASET = {
     "name": "survey",
     "guarantee": {"rho": "2"},
@@ -66,7 +64,7 @@ COUNTS: tuple[dict[str, Any], ...] = (
     {"select": [{"count": {}}], "noise": {"sigma": 90}, **NORTH},
 )
 WEIGHT_AT_REST = "SELECT weight FROM records.d1_people_0 WHERE _slot = %s"
-IN_THE_CLEAR = {"key", "code", "weight", "paid", "charge of the first format"}
+IN_THE_CLEAR = {"key", "code", "weight", "paid"}
 STATISTICS = "pg_statistic"
 
 
@@ -108,7 +106,6 @@ def curator_key(home: Path, settings: dict[str, str], connection: Connection) ->
                 headers = {"Idempotency-Key": f"k-{number}"}
                 query = {"version": 1, **question}
                 analyst.post("/v1/datasets/survey/queries", json=query, headers=headers).raise_for_status()
-    plant_first_format(settings["DATABASE_URL"])
     connection.execute("ANALYZE")  # as autovacuum does from time to time
     return key
 
@@ -127,26 +124,11 @@ def tables() -> dict[str, bytes]:
     return {"people": "\n".join([*people, ""]).encode(), "visits": "\n".join([*visits, ""]).encode()}
 
 
-def plant_first_format(database_url: str) -> None:
-    """An entry as earlier versions wrote them, as the last of the ledger."""
-    with closing(PostgresStore(database_url, LEDGER_KEY)) as store, store.transaction(1, lock=True) as transaction:
-        charged = {0: 5, SLOT: FIRST_FORMAT_UNITS, SLOT + 1: 1_198_765_432}
-        planted = entry(transaction.head, charged, slots=transaction.head.slots)
-        transaction.append([planted], [answer(planted)], {ANALYST: planted.worst_case_units})
-        transaction.commit()
-
-
 def needles_of(connection: Connection, database_url: str) -> Needles:
     """Everything that is to be forgotten, in each of its forms: values, norms and charges."""
     ((stored,),) = connection.execute(WEIGHT_AT_REST, [SLOT]).fetchall()
     assert stored == pytest.approx(WEIGHT, abs=1e-6)
-    needles = {
-        "key": of_text(KEY),
-        "code": of_integer(CODE),
-        "weight": of_real(stored),
-        "paid": of_integer(PAID),
-        "charge of the first format": of_integer(FIRST_FORMAT_UNITS),
-    }
+    needles = {"key": of_text(KEY), "code": of_integer(CODE), "weight": of_real(stored), "paid": of_integer(PAID)}
     with closing(PostgresStore(database_url, LEDGER_KEY)) as store, store.transaction(1, lock=False) as transaction:
         for row in list(transaction.entries(after=0))[: len(SUMS)]:
             told = row.quantities()

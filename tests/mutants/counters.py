@@ -56,9 +56,9 @@ MUTANTS = [
     Mutant(
         name="a burn is counted in SQL",
         incident="An account that is read from the database says something else than one from memory.",
-        file="service/store/postgres/ledger_listings.py",
-        find="(WHERE outcome = 'charged' AND kind = 'query')",
-        put="(WHERE outcome = 'charged')",
+        file="service/store/postgres/snapshot.py",
+        find='tally[outcome] += kind == "query"',
+        put="tally[outcome] += 1",
         killed_by="tests/contracts/test_listings.py::test_an_account_is_its_page_plus_later_entries",
     ),
     Mutant(
@@ -73,8 +73,8 @@ MUTANTS = [
         name="an account reads pieces as long as they are",
         incident="How long an individual's own account takes tells how many others were touched.",
         file="service/store/postgres/ledger_listings.py",
-        find='{_OWN_NUMBER}, {_PADDED}"',
-        put='{_OWN_NUMBER}, length(own), own || substring(%s::bytea FROM 1 FOR 0)"',
+        find='seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"',
+        put='seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, length(own), own || substring(%s::bytea FROM 1 FOR 0)"',
         killed_by="tests/store/postgres/test_ledger_listings.py::test_an_account_reads_as_much_of_each_entry",
     ),
 ]

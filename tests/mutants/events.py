@@ -263,9 +263,9 @@ MUTANTS = [
         name="a chain that is not checked",
         incident="Whoever edits a ledger row and its successors' hashes is not found out.",
         file="service/workflows/model/ledger_entry.py",
-        find='b"sparing ledger 1\\0" + entry.previous_hash + canonical_json',
-        put='b"sparing ledger 1\\0" + canonical_json',
-        killed_by="tests/workflows/test_chain.py::test_a_hash_of_format_1_binds_every_field_and_the_row_before",
+        find='b"sparing ledger 2\\0" + entry.previous_hash + public',
+        put='b"sparing ledger 2\\0" + public',
+        killed_by="tests/workflows/test_chain.py::test_a_hash_binds_every_field_and_the_row_before",
     ),
     Mutant(
         name="individuals counted once for each row",

@@ -109,8 +109,8 @@ MUTANTS = [
         name="one nonce seals two contents",
         incident="A restored database amends the same piece again, and both contents can be read without the key.",
         file="service/store/postgres/rewritten_entries.py",
-        find="revision = 1 + secrets.randbelow(_REVISIONS - 1)",
-        put="revision = 1",
+        find="revision=1 + secrets.randbelow(_REVISIONS - 1)",
+        put="revision=1",
         killed_by="tests/store/postgres/test_rewritten_entries.py::test_two_amendments_of_one_piece_share_no_nonce",
     ),
     Mutant(

@@ -128,14 +128,6 @@ MUTANTS = [
         killed_by="tests/workflows/test_chain.py::test_an_auditor_that_tries_every_number_of_people_finds_none",
     ),
     Mutant(
-        name="the private digest after an entry of format 1 is shown",
-        incident="With it an auditor tries the hash before, and finds numbers of people.",
-        file="service/api/models.py",
-        find="if not row.is_checkable:",
-        put="if row.format == 1:",
-        killed_by="tests/api/routes/test_auditor.py::test_no_hash_is_shown_that_commits_to_numbers_of_people",
-    ),
-    Mutant(
         name="one nonce for all pieces of an entry",
         incident="Two stretches are sealed with one keystream, and their norms can be read off each other.",
         file="service/store/postgres/sealing.py",

@@ -15,10 +15,10 @@ from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import chain_hash, genesis, private_digest, public_facts
 from service.workflows.model.pieces import pieces_digest
 from service.workflows.model.rows import Head, WitnessRecord
-from tests.contracts.stores import second_entry
+from tests.contracts.stores import priced_entry
 
 HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=3, slots=4, worst_case_units=0, checkpoint_seq=0)
-ENTRY = second_entry(HEAD, {0: 5, 2: 7}, (3,), query_id=UUID(int=9))
+ENTRY = priced_entry(HEAD, {0: 5, 2: 7}, (3,), query_id=UUID(int=9))
 
 
 def test_a_genesis_is_as_it_was() -> None:

@@ -93,19 +93,7 @@ def test_rows_that_are_missing_are_named() -> None:
     assert broken(rows[1:]) == ()
 
 
-def test_entries_of_the_first_format_show_no_hashes() -> None:
-    """The first row after them lists only its own."""
-    hidden = {"is_checkable": False, "previous_hash": None, "private_digest": None}
-    later = ledger(3, first=3)
-    later[-1] |= hidden
-    earlier = [row(n, GENESIS) | hidden | {"format": 1, "hash": None} for n in (2, 1)]
-    found = chain_of([*later, *earlier])
-    assert found == Chain(entries=5, checked=2, hash=later[0]["hash"], broken=())
-    later[-1]["hash"] = "33" * 32
-    assert broken([*later, *earlier]) == (4,)
-
-
-@pytest.mark.parametrize("shown", [[], {}, {"sequence": 1, "hash": "00"}])
+@pytest.mark.parametrize("shown", [[], {}, {"sequence": 1, "hash": "00"}, row(1, GENESIS) | {"private_digest": None}])
 def test_a_service_that_does_not_show_enough_is_refused(shown: object) -> None:
     """It is not reported as sound."""
     with pytest.raises(APIReplyError, match="does not show"):

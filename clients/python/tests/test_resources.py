@@ -271,15 +271,15 @@ def test_an_auditor_reads_the_ledger(client: Client, script: Any) -> None:
         "worst_case_rho": "0.001",
         "asked_at": "2026-11-21T09:00:00Z",
         "epoch": 1,
-        "previous_hash": None,
-        "hash": None,
-        "is_checkable": False,
+        "previous_hash": "00",
+        "hash": "01",
+        "is_checkable": True,
     }
     script.steps = [httpx.Response(200, json={"items": [row], "next": None})]
 
     (found,) = client.datasets.ledger(dataset="d")
 
-    assert (found.charged, found.left_out, found.hash, found.words) == (None, None, None, "count of people")
+    assert (found.charged, found.left_out, found.hash, found.words) == (None, None, "01", "count of people")
 
 
 def test_epochs_and_erasure(client: Client, script: Any) -> None:

@@ -51,10 +51,10 @@ DATASET: Json = {"name": "d", "guarantee": {}, "budget_rho": "1", "budget_units"
 ACCOUNT: Json = {"key": "a", "spent_units": 0, "budget_units": 1} | RHO
 SUMMARY: Json = {"sequence": 1, "individuals": 1, "exhausted": 0, "remaining_share_histogram": [], "quantiles": {}}
 ENTRY: Json = (
-    {"sequence": 1, "query_id": "q", "analyst": "Ann", "query": {}, "asked_at": AT, "epoch": 1, "is_checkable": False}
+    {"sequence": 1, "query_id": "q", "analyst": "Ann", "query": {}, "asked_at": AT, "epoch": 1, "is_checkable": True}
     | dict.fromkeys(["format", "kind", "mechanism", "grid_log2", "analyst_id", "query_sha256", "query_hash"], 1)
     | dict.fromkeys(["worst_case_units", "worst_case_total_units", "values_sha256"], "1")
-    | dict.fromkeys(["previous_hash", "hash", "private_digest"])
+    | dict.fromkeys(["previous_hash", "hash", "private_digest"], "00")
     | NOISY
 )
 ACT: Json = {"number": 1, "act": "epoch", "sequence": 1, "at": AT}

@@ -5,14 +5,10 @@ from datetime import UTC
 from math import ldexp
 from typing import Any, Final
 
-from service.store.postgres.rows import CHARGES_COLUMNS, ENTRY_COLUMNS, LISTED_COLUMNS
+from service.store.postgres.rows import ENTRY_COLUMNS, LISTED_COLUMNS
 from service.store.postgres.sealing import SEAL_BYTES, LedgerSeal
 from service.workflows.model.listing_rows import ActRecord, OwnCharge
 from service.workflows.model.pieces import CONTENT_BYTES_MAX, WHOLE, Outcome
-
-_FOLLOWS_FIRST: Final = (
-    "EXISTS (SELECT FROM ledger p WHERE p.dataset_id = %s AND p.seq = page.seq - 1 AND p.format = 1)"
-)
 
 
 def _page(columns: str, condition: str = "") -> str:
@@ -28,9 +24,7 @@ def _page(columns: str, condition: str = "") -> str:
     )
 
 
-_BYTES: Final = (
-    'coalesce(length(slots), 0) + coalesce(length(charges), 0) + coalesce(length(piece), 0) + length("values")'
-)
+_BYTES: Final = 'coalesce(length(piece), 0) + length("values")'
 ENTRIES_AFTER: Final = (
     f"SELECT {ENTRY_COLUMNS}"
     f" FROM (SELECT {ENTRY_COLUMNS}, sum({_BYTES}) OVER (ORDER BY seq) - ({_BYTES}) AS bytes_before"
@@ -46,16 +40,15 @@ ENTRY_SIZES: Final = (
     " FROM ledger WHERE dataset_id = %s AND seq < %s ORDER BY seq DESC LIMIT %s"
 )
 ENTRIES_LISTED: Final = (
-    f"SELECT {LISTED_COLUMNS}, {_FOLLOWS_FIRST} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
+    f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
 _ADMITTED: Final = (
     " AND (%s::uuid IS NULL OR analyst_id = %s) AND lower(convert_from(canonical, 'UTF8')) LIKE ALL (%s::text[])"
 )
 ENTRIES_FOUND: Final = (
-    f"SELECT {LISTED_COLUMNS}, {_FOLLOWS_FIRST} FROM {_page(LISTED_COLUMNS, _ADMITTED)}"
-    " WHERE bytes_before < %s ORDER BY seq DESC"
+    f"SELECT {LISTED_COLUMNS} FROM {_page(LISTED_COLUMNS, _ADMITTED)} WHERE bytes_before < %s ORDER BY seq DESC"
 )
-_PRICED: Final = "format, sigma, grid_log2, salt, piece"
+_PRICED: Final = "sigma, grid_log2, salt, piece"
 _OWN_PIECE: Final = (
     "coalesce(piece, (SELECT sealed FROM pieces p"
     " WHERE p.dataset_id = %s AND p.seq = page.seq AND p.number = %s), ''::bytea)"
@@ -66,11 +59,9 @@ PADDING: Final = bytes(CONTENT_BYTES_MAX + SEAL_BYTES)
 """The part of an entry that is read for an individual's receipt has this length, however many others it touched."""
 _PADDED: Final = f"length(own), substring(own || %s::bytea FROM 1 FOR {len(PADDING)})"
 OWN_CHARGES: Final = (
-    f"SELECT seq, query_id, canonical, asked_at, kind, outcome, units, format, sigma, grid_log2, salt, {_OWN_NUMBER},"
-    f" {_PADDED}, analyst_id"
-    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, analyst_id, {CHARGES_COLUMNS}, {_PRICED}')}"
-    f" CROSS JOIN LATERAL charge_of(%s, {CHARGES_COLUMNS}) CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece"
-    " WHERE bytes_before < %s ORDER BY seq DESC"
+    f"SELECT seq, query_id, canonical, asked_at, kind, analyst_id, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
+    f" FROM {_page(f'seq, query_id, canonical, asked_at, kind, analyst_id, {_PRICED}')}"
+    f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece WHERE bytes_before < %s ORDER BY seq DESC"
 )
 # The key is looked up now: of an individual erased since there is none, and an erasure itself has none either.
 ACTS_LISTED: Final = (
@@ -82,28 +73,22 @@ ACTS_LISTED: Final = (
     " LEFT JOIN individuals i ON i.dataset_id = newest.dataset_id AND i.slot = (detail ->> 'slot')::integer"
     " AND act <> 'erase') AS page WHERE bytes_before < %s ORDER BY number DESC"
 )
-# The page as of its own sequence or of the checkpoint's, whichever is later, and the entries since (`Checkpoint`).
+# The page as of its own sequence or of the checkpoint's, whichever is later (`Checkpoint`).
 ACCOUNT: Final = (
-    "SELECT limit_units, paused, coalesce(int8_at(pages.spent, %s), 0) + since.units,"
-    " coalesce(uint4_at(pages.charged, %s), 0) + since.charged,"
-    " coalesce(uint4_at(pages.left_out, %s), 0) + since.left_out, greatest(checkpoint_seq, pages.seq)"
+    "SELECT limit_units, paused, coalesce(int8_at(pages.spent, %s), 0), coalesce(uint4_at(pages.charged, %s), 0),"
+    " coalesce(uint4_at(pages.left_out, %s), 0), greatest(checkpoint_seq, pages.seq)"
     " FROM individuals i JOIN heads USING (dataset_id)"
     " LEFT JOIN pages ON pages.dataset_id = i.dataset_id AND page = slot / %s"
-    " CROSS JOIN LATERAL (SELECT coalesce(sum(own.units), 0) AS units,"
-    " count(*) FILTER (WHERE outcome = 'charged' AND kind = 'query') AS charged,"
-    " count(*) FILTER (WHERE outcome = 'left_out' AND kind = 'query') AS left_out"
-    f" FROM ledger CROSS JOIN LATERAL charge_of(i.slot, {CHARGES_COLUMNS}) AS own"
-    " WHERE ledger.dataset_id = i.dataset_id AND format = 1 AND ledger.seq > greatest(checkpoint_seq, pages.seq)"
-    ") AS since WHERE slot = %s AND i.dataset_id = %s"
+    " WHERE slot = %s AND i.dataset_id = %s"
 )
 """Takes the slot's place on its page three times, the slots of a page, the slot and the dataset."""
 OWN_SINCE: Final = (
     f"SELECT seq, kind, sigma, grid_log2, salt, {_OWN_NUMBER}, {_PADDED}"
     f" FROM (SELECT seq, kind, {_PRICED} FROM ledger"
-    " WHERE dataset_id = %s AND seq > %s AND format <> 1 ORDER BY seq LIMIT %s) AS page"
+    " WHERE dataset_id = %s AND seq > %s ORDER BY seq LIMIT %s) AS page"
     f" CROSS JOIN LATERAL (SELECT {_OWN_PIECE} AS own) AS own_piece ORDER BY seq"
 )
-"""The facts that concern one slot of the next entries of format 2 after a sequence, each of one size."""
+"""The facts that concern one slot of the next entries after a sequence, each of one size."""
 
 
 def escaped(word: str) -> str:
@@ -121,13 +106,13 @@ def own_charge_of(row: Sequence[Any], slot: int, seal: LedgerSeal, *, pruned_seq
     """A row of OWN_CHARGES. Raises Unreadable."""
     outcome: Outcome | None
     units: int | None
-    outcome, units = (row[5], row[6]) if row[7] == 1 else own_price(row[8:14], slot, seal)
+    outcome, units = own_price(row[6:], slot, seal)
     if row[0] <= pruned_seq:
         outcome = units = None
     return OwnCharge(
         seq=row[0],
         query_id=row[1],
-        analyst_id=row[14],
+        analyst_id=row[5],
         canonical=bytes(row[2]),
         asked_at=row[3].astimezone(UTC),
         kind=row[4],

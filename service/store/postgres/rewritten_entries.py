@@ -9,18 +9,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from service.store.postgres.errors import translated
-from service.store.postgres.rows import CHARGES_COLUMNS, PAGE_COLUMNS, charges_of, opened, page_of, page_row
+from service.store.postgres.rows import PAGE_COLUMNS, opened, page_of, page_row
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.workflows.model.amendments import Amendment, OwnPart, Rewritten
-from service.workflows.model.encoded_charges import EncodedCharges
-from service.workflows.model.pieces import WHOLE, Piece, number_for
+from service.workflows.model.pieces import WHOLE, number_for
 from service.workflows.model.rows import StoredPage
 
 _REVISIONS: Final = 2**32
 PARTS_AT_ONCE: Final = 64
 """At most 4 MiB of sealed pieces."""
 OWN_PARTS: Final = (
-    f"SELECT l.seq, format, salt, first_digest, {CHARGES_COLUMNS}, piece, p.number, p.sealed, p.digest FROM ledger l"
+    "SELECT l.seq, salt, first_digest, piece, p.number, p.sealed, p.digest FROM ledger l"
     " LEFT JOIN pieces p ON p.dataset_id = l.dataset_id AND p.seq = l.seq AND p.number = %s"
     " WHERE l.dataset_id = %s AND l.seq > %s AND l.seq <= %s ORDER BY l.seq LIMIT %s"
 )
@@ -33,17 +32,6 @@ _NOTE: Final = (
 )
 _REWRITE_WHOLE: Final = "UPDATE ledger SET piece = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
 _REWRITE_PIECE: Final = "UPDATE pieces SET sealed = %s WHERE dataset_id = %s AND seq = %s AND number = %s"
-_REWRITE_CHARGES: Final = (
-    "UPDATE ledger SET slots = %s, active = %s, charges = %s, first_digest = %s WHERE dataset_id = %s AND seq = %s"
-)
-_FIRST_FORMAT: Final = (
-    f"SELECT seq, first_digest, {CHARGES_COLUMNS} FROM ledger"
-    " WHERE dataset_id = %s AND seq > %s AND seq <= %s AND format = 1 AND slots IS NOT NULL"
-)
-_DROP_CHARGES: Final = (
-    f"UPDATE ledger SET {', '.join(f'{column} = NULL' for column in CHARGES_COLUMNS.split(', '))},"
-    " first_digest = %s WHERE dataset_id = %s AND seq = %s"
-)
 _DROP_WHOLE: Final = (
     "UPDATE ledger SET piece = NULL WHERE dataset_id = %s AND seq > %s AND seq <= %s AND piece IS NOT NULL"
 )
@@ -93,9 +81,6 @@ class RewrittenEntries(PostgresSnapshot):
 
     def drop_quantities(self, *, after: int, to: int) -> None:
         with translated():
-            for seq, first_digest, *charges in self._rows(_FIRST_FORMAT, [self._dataset_id, after, to]):
-                digest = bytes(first_digest) or bytes.fromhex(charges_of(charges).digest())
-                self._connection.execute(_DROP_CHARGES, [digest, self._dataset_id, seq])
             self._connection.execute(_DROP_WHOLE, [self._dataset_id, after, to])
             self._connection.execute(_DROP_PIECES, [self._dataset_id, after, to])
 
@@ -109,29 +94,18 @@ class RewrittenEntries(PostgresSnapshot):
 
     def _own_part(self, row: Sequence[Any]) -> OwnPart | None:
         """The part in a row of OWN_PARTS; None where the entry has no piece for the slot. Raises Unreadable."""
-        seq, form, salt, first_digest, *charges, whole, number, sealed, digest = row
-        salt, first_digest = bytes(salt), bytes(first_digest)
-        content: Piece | EncodedCharges
-        if form == 1:
-            content = charges_of(charges)
-            first_digest = first_digest or bytes.fromhex(content.digest())
-        elif whole is not None:
-            content = opened(self._seal, salt, (WHOLE, whole, first_digest))
-        elif sealed is not None:
-            content = opened(self._seal, salt, (number, sealed, digest))
-        else:
-            return None
-        return OwnPart(seq=seq, salt=salt, content=content, first_digest=first_digest)
+        seq, salt, first_digest, whole, number, sealed, digest = row
+        salt = bytes(salt)
+        if whole is not None:
+            return OwnPart(seq=seq, salt=salt, piece=opened(self._seal, salt, (WHOLE, whole, first_digest)))
+        if sealed is not None:
+            return OwnPart(seq=seq, salt=salt, piece=opened(self._seal, salt, (number, sealed, digest)))
+        return None
 
     def _rewrites(self, part: Rewritten) -> tuple[str, list[Any]]:
         """The statement that stores a part, and its values."""
-        place = [self._dataset_id, part.amendment.seq]
-        match part.content:
-            case EncodedCharges() as charges:
-                return _REWRITE_CHARGES, [charges.slots, charges.active, charges.charges, part.first_digest, *place]
-            case Piece() as piece:
-                revision = 1 + secrets.randbelow(_REVISIONS - 1)
-                sealed = self._seal.close(part.salt, piece, revision=revision)
-                if piece.number == WHOLE:
-                    return _REWRITE_WHOLE, [sealed, piece.bound_digest, *place]
-                return _REWRITE_PIECE, [sealed, *place, piece.number]
+        place, piece = [self._dataset_id, part.amendment.seq], part.piece
+        sealed = self._seal.close(part.salt, piece, revision=1 + secrets.randbelow(_REVISIONS - 1))
+        if piece.number == WHOLE:
+            return _REWRITE_WHOLE, [sealed, piece.bound_digest, *place]
+        return _REWRITE_PIECE, [sealed, *place, piece.number]

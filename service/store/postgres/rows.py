@@ -14,19 +14,17 @@ import numpy as np
 from service.engine.pages import PageTotals
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.entry_fields import (
-    CHARGES_FIELDS,
     ENTRY_FIELDS,
     LISTED_FIELDS,
     PUBLIC_FIELDS,
     EntryField,
     FieldType,
-    charges_from,
     entry_from,
     entry_values,
     public_from,
     record_from,
 )
-from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import EntryRecord
 from service.workflows.model.pieces import WHOLE, Piece
 from service.workflows.model.rows import AnswerRecord, StoredPage
@@ -40,20 +38,17 @@ SealedPiece = tuple[int, bytes, bytes]
 
 
 def _columns(fields: Iterable[EntryField]) -> str:
-    return ", ".join(f'"{each.column}"' if each.column in _RESERVED else each.column for each in fields)
+    return ", ".join(f'"{each.name}"' if each.name in _RESERVED else each.name for each in fields)
 
 
 _FIELD_COLUMNS: Final = _columns(ENTRY_FIELDS)
 ENTRY_COLUMNS: Final = f"{_FIELD_COLUMNS}, piece, first_digest"
 """The last are the sealed piece of an entry that has one over all slots, and the digest that it was written with."""
-ENTRY_TYPES: Final = " ".join(
-    [*(each.type + ("?" if each.may_be_null else "") for each in ENTRY_FIELDS), "bytea?", "bytea"]
-)
+ENTRY_TYPES: Final = " ".join([*(each.type for each in ENTRY_FIELDS), "bytea?", "bytea"])
 """As `wire.fields` takes them."""
 PIECE_COLUMNS: Final = "seq, number, digest, sealed"
 PUBLIC_COLUMNS: Final = _columns(PUBLIC_FIELDS)
 LISTED_COLUMNS: Final = _columns(LISTED_FIELDS)
-CHARGES_COLUMNS: Final = _columns(CHARGES_FIELDS)
 PRIVATE_COLUMNS: Final = f"{_columns(each for each in ENTRY_FIELDS if each.tells_charges)}, piece, first_digest"
 PAGE_COLUMNS: Final = "page, seq, spent, charged, left_out"
 ANSWER_COLUMNS: Final = "principal_id, idempotency_key, request_hash, seq, query_id, body, at"
@@ -63,7 +58,7 @@ ANSWER_COUNT: Final = ANSWER_COLUMNS.count(",") + 1
 def entry_row(entry: LedgerEntry, seal: LedgerSeal) -> tuple[Any, ...]:
     """The values of ENTRY_COLUMNS."""
     only = entry.pieces[0] if _is_whole(entry) else None
-    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only), entry.first_digest)
+    return (*entry_values(entry), None if only is None else seal.close(entry.salt, only), b"")
 
 
 def piece_rows(entry: LedgerEntry, seal: LedgerSeal) -> Iterator[tuple[int, int, bytes, bytes]]:
@@ -78,16 +73,13 @@ def entry_of(
 ) -> LedgerEntry:
     """An entry from the values of ENTRY_COLUMNS; `pieces_of` reads those of a sequence that stand by themselves.
 
-    One whose pieces cannot be opened has none. One up to `pruned_seq` has neither charges nor pieces, although they may
-    still be stored.
+    One whose pieces cannot be opened has none. One up to `pruned_seq` has none either, although they may still be
+    stored.
     """
     *values, whole, first_digest = row
-    first_digest = bytes(first_digest)
-    entry = replace(entry_from(_read(_ENTRY_READ_AS, values)), first_digest=first_digest)
+    entry = entry_from(_read(_ENTRY_READ_AS, values))
     if entry.seq <= pruned_seq:
         return entry.pruned()
-    if entry.format == 1:
-        return entry
     sealed = [(WHOLE, whole, first_digest)] if whole is not None else pieces_of(entry.seq)
     try:
         pieces = tuple(opened(seal, entry.salt, each) for each in sealed)
@@ -113,14 +105,8 @@ def public_entry_of(row: Sequence[Any]) -> PublicEntry:
 
 
 def entry_record_of(row: Sequence[Any]) -> EntryRecord:
-    """The row of a listing from the values of LISTED_COLUMNS, and whether the entry before it is of format 1."""
-    *values, follows_first = row
-    return record_from(_read(_LISTED_READ_AS, values), follows_first=follows_first)
-
-
-def charges_of(row: Sequence[Any]) -> EncodedCharges:
-    """The charges of a format 1 entry from the values of CHARGES_COLUMNS."""
-    return charges_from(_read(_CHARGES_READ_AS, row))
+    """The row of a listing from the values of LISTED_COLUMNS."""
+    return record_from(_read(_LISTED_READ_AS, row))
 
 
 def _utc(value: datetime) -> datetime:
@@ -134,11 +120,10 @@ _READ_AS: Final[Mapping[FieldType, Callable[[Any], object]]] = {"bytea": bytes, 
 _ENTRY_READ_AS: Final = [_READ_AS.get(each.type) for each in ENTRY_FIELDS]
 _PUBLIC_READ_AS: Final = [_READ_AS.get(each.type) for each in PUBLIC_FIELDS]
 _LISTED_READ_AS: Final = [_READ_AS.get(each.type) for each in LISTED_FIELDS]
-_CHARGES_READ_AS: Final = [_READ_AS.get(each.type) for each in CHARGES_FIELDS]
 
 
 def _read(read_as: Sequence[Callable[[Any], object] | None], row: Sequence[Any]) -> list[Any]:
-    return [value if read is None or value is None else read(value) for read, value in zip(read_as, row, strict=True)]
+    return [value if read is None else read(value) for read, value in zip(read_as, row, strict=True)]
 
 
 def answer_row(answer: AnswerRecord) -> tuple[object, ...]:

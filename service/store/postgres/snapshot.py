@@ -117,7 +117,7 @@ class PostgresSnapshot:
     def entry_records(
         self, *, before: int, limit: int, bytes_max: int, only: EntryFilter = EVERY_ENTRY
     ) -> list[EntryRecord]:
-        values = [self._dataset_id, self._dataset_id, before]
+        values = [self._dataset_id, before]
         if only == EVERY_ENTRY:
             rows = self._rows(ENTRIES_LISTED, [*values, limit, bytes_max])
         else:
@@ -130,7 +130,7 @@ class PostgresSnapshot:
 
     def own_charges(self, slot: int, *, before: int, limit: int, bytes_max: int) -> list[OwnCharge]:
         number, dataset = number_for(slot), self._dataset_id
-        values = [number, PADDING, dataset, before, limit, slot, dataset, number, bytes_max]
+        values = [number, PADDING, dataset, before, limit, dataset, number, bytes_max]
         rows = self._rows(OWN_CHARGES, values)
         return [own_charge_of(row, slot, self._seal, pruned_seq=self.head.pruned_seq) for row in rows]
 
@@ -257,7 +257,7 @@ class PostgresSnapshot:
     # Within
 
     def _own_since(self, slot: int, seq: int) -> Iterator[Sequence[Any]]:
-        """The kind of each entry of format 2 after `seq`, and the values of `own_price`."""
+        """The kind of each entry after `seq`, and the values of `own_price`."""
         number, dataset, count = number_for(slot), self._dataset_id, _ENTRIES_AT_ONCE
         while count == _ENTRIES_AT_ONCE:
             rows = self._rows(OWN_SINCE, [number, PADDING, dataset, seq, _ENTRIES_AT_ONCE, dataset, number])

@@ -37,10 +37,6 @@ def _required(name: str, kind: TypeEngine[Any], *, zero: bool = False) -> Column
     return Column(name, kind, nullable=False, server_default=text("0") if zero else None)
 
 
-def _empty(name: str) -> Column[bytes]:
-    return Column(name, LargeBinary, nullable=False, server_default=text("''"))
-
-
 def _dataset(*, primary_key: bool = True) -> Column[int]:
     return Column("dataset_id", Integer, ForeignKey("datasets.id"), primary_key=primary_key, autoincrement=False)
 
@@ -110,11 +106,6 @@ LEDGER: Final = Table(
     _required("dimension", Integer()),
     _required("worst_case_units", BigInteger()),
     _required("worst_case_total_units", BigInteger()),
-    Column("charge_form", SmallInteger),
-    Column("slots", LargeBinary),
-    Column("active", LargeBinary),
-    Column("charge_units", BigInteger),
-    Column("charges", LargeBinary),
     _required("charged_count", Integer()),
     _required("left_out_count", Integer()),
     _required("charged_units", Numeric()),
@@ -122,19 +113,19 @@ LEDGER: Final = Table(
     _required("asked_at", DateTime(timezone=True)),
     _required("previous_hash", LargeBinary()),
     _required("hash", LargeBinary()),
-    Column("kind", Text, nullable=False, server_default=text("'query'")),
-    Column("format", SmallInteger, nullable=False, server_default=text("1")),
-    Column("mechanism", Text, nullable=False, server_default=text("'gaussian'")),
-    _empty("values_digest"),
-    _empty("salt"),
-    _empty("pieces_digest"),
-    _empty("private_digest"),
-    _empty("answer_digest"),
-    _required("acts", BigInteger(), zero=True),
-    _empty("acts_hash"),
-    _empty("settled"),
+    _required("kind", Text()),
+    _required("format", SmallInteger()),
+    _required("mechanism", Text()),
+    _required("values_digest", LargeBinary()),
+    _required("salt", LargeBinary()),
+    _required("pieces_digest", LargeBinary()),
+    _required("private_digest", LargeBinary()),
+    _required("answer_digest", LargeBinary()),
+    _required("acts", BigInteger()),
+    _required("acts_hash", LargeBinary()),
+    _required("settled", LargeBinary()),
     Column("piece", LargeBinary),
-    _empty("first_digest"),
+    _required("first_digest", LargeBinary()),
     Index("ledger_reuse", "query_hash", "dataset_id", "epoch", "seq"),
     Index("ledger_burns", "dataset_id", "seq", postgresql_where=text("kind = 'burn'")),
 )

@@ -15,7 +15,6 @@ from service.workflows.model.pieces import Piece
 from service.workflows.ports.cache import AccountSlice, CommitNotice, LedgerPosition, SharedSummary
 
 _HEADER_LENGTH_BYTES: Final = 4
-_NO_BLOB: Final = -1
 _WRITTEN: Final[Mapping[FieldType, Callable[[Any], str]]] = {
     "uuid": lambda value: value.hex,
     "timestamptz": lambda value: value.isoformat(),
@@ -28,7 +27,7 @@ _READ: Final[Mapping[FieldType, Callable[[str], object]]] = {
 }
 _BLOBS: Final = [n for n, each in enumerate(ENTRY_FIELDS) if each.type == "bytea"]
 _FACTS: Final = [
-    (n, each.column, _WRITTEN.get(each.type), _READ.get(each.type))
+    (n, each.name, _WRITTEN.get(each.type), _READ.get(each.type))
     for n, each in enumerate(ENTRY_FIELDS)
     if each.type != "bytea"
 ]
@@ -40,7 +39,7 @@ def entry_bytes(entry: LedgerEntry) -> bytes:
     values = entry_values(entry)
     facts: dict[str, Any] = {}
     for n, column, write, _ in _FACTS:
-        facts[column] = values[n] if write is None or values[n] is None else write(values[n])
+        facts[column] = values[n] if write is None else write(values[n])
     facts[_PIECES] = [piece.number for piece in entry.pieces]
     return _pack(facts, [*(values[n] for n in _BLOBS), *(piece.content for piece in entry.pieces)])
 
@@ -50,12 +49,12 @@ def entry_of(data: bytes) -> LedgerEntry:
     facts, blobs = _unpack(data)
     values: list[Any] = [None] * len(ENTRY_FIELDS)
     for n, column, _, read in _FACTS:
-        values[n] = facts[column] if read is None or facts[column] is None else read(facts[column])
+        values[n] = facts[column] if read is None else read(facts[column])
     for n, blob in zip(_BLOBS, blobs, strict=False):
-        values[n] = blob if ENTRY_FIELDS[n].may_be_null else _there(blob)
+        values[n] = blob
     entry = entry_from(values)
     contents = zip(facts[_PIECES], blobs[len(_BLOBS) :], strict=True)
-    return replace(entry, pieces=tuple(Piece.of(entry.salt, number, _there(content)) for number, content in contents))
+    return replace(entry, pieces=tuple(Piece.of(entry.salt, number, content) for number, content in contents))
 
 
 def slice_bytes(slice_: AccountSlice) -> bytes:
@@ -72,13 +71,13 @@ def slice_of(data: bytes) -> AccountSlice:
     facts, (genesis, head_hash, limits, spent, paused, charged, left_out) = _unpack(data)
     number = facts.pop("number")
     return AccountSlice(
-        place=LedgerPosition(genesis=_there(genesis), hash=_there(head_hash), **facts),
+        place=LedgerPosition(genesis=genesis, hash=head_hash, **facts),
         number=number,
-        limits=np.frombuffer(_there(limits), dtype=">i8").astype(np.int64),
-        spent=np.frombuffer(_there(spent), dtype=">i8").astype(np.int64),
-        paused=np.frombuffer(_there(paused), dtype=np.bool_),
-        charged=np.frombuffer(_there(charged), dtype=">u4").astype(np.uint32),
-        left_out=np.frombuffer(_there(left_out), dtype=">u4").astype(np.uint32),
+        limits=np.frombuffer(limits, dtype=">i8").astype(np.int64),
+        spent=np.frombuffer(spent, dtype=">i8").astype(np.int64),
+        paused=np.frombuffer(paused, dtype=np.bool_),
+        charged=np.frombuffer(charged, dtype=">u4").astype(np.uint32),
+        left_out=np.frombuffer(left_out, dtype=">u4").astype(np.uint32),
     )
 
 
@@ -92,8 +91,8 @@ def summary_bytes(summary: SharedSummary) -> bytes:
 def summary_of(data: bytes) -> SharedSummary:
     """And back."""
     facts, (genesis, head_hash, body) = _unpack(data)
-    place = LedgerPosition(genesis=_there(genesis), hash=_there(head_hash), **facts)
-    return SharedSummary(place=place, body=_there(body))
+    place = LedgerPosition(genesis=genesis, hash=head_hash, **facts)
+    return SharedSummary(place=place, body=body)
 
 
 def notice_bytes(notice: CommitNotice) -> bytes:
@@ -105,26 +104,19 @@ def notice_bytes(notice: CommitNotice) -> bytes:
 def notice_of(data: bytes) -> CommitNotice:
     """And back."""
     facts, (genesis,) = _unpack(data)
-    return CommitNotice(genesis=_there(genesis), **facts)
+    return CommitNotice(genesis=genesis, **facts)
 
 
-def _pack(facts: dict[str, Any], blobs: Sequence[bytes | None]) -> bytes:
-    lengths = [_NO_BLOB if blob is None else len(blob) for blob in blobs]
-    header = orjson.dumps([facts, lengths])
-    return b"".join([len(header).to_bytes(_HEADER_LENGTH_BYTES, "big"), header, *filter(None, blobs)])
+def _pack(facts: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
+    header = orjson.dumps([facts, [len(blob) for blob in blobs]])
+    return b"".join([len(header).to_bytes(_HEADER_LENGTH_BYTES, "big"), header, *blobs])
 
 
-def _unpack(data: bytes) -> tuple[dict[str, Any], list[bytes | None]]:
+def _unpack(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     start = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "big")
     facts, lengths = orjson.loads(data[_HEADER_LENGTH_BYTES:start])
-    blobs: list[bytes | None] = []
+    blobs: list[bytes] = []
     for length in lengths:
-        blobs.append(None if length == _NO_BLOB else data[start : start + length])
-        start += max(length, 0)
+        blobs.append(data[start : start + length])
+        start += length
     return facts, blobs
-
-
-def _there(blob: bytes | None) -> bytes:
-    if blob is None:
-        raise ValueError("a part of a sealed value is missing")
-    return blob

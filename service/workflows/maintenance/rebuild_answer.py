@@ -1,6 +1,6 @@
 """Rebuilding: a deleted answer is made again from its ledger entry, under its original key.
 
-An entry of format 2 holds the query, the released numbers, and a digest of the principal and the key. The restored
+An entry holds the query, the released numbers, and a digest of the principal and the key. The restored
 row equals the deleted one byte for byte: the key replays it, nothing is drawn and no individual is charged. The
 entry does not hold the request's `reuse`; the caller states it.
 """
@@ -58,8 +58,6 @@ def _entry(snapshot: Transaction, seq: int) -> LedgerEntry:
     entry = found[0]
     if entry.kind != "query":
         raise InvalidRequest.of("sequence", f"ledger row {seq} is a {entry.kind}, which has no answer")
-    if entry.format == 1:
-        raise InvalidRequest.of("sequence", f"ledger row {seq} is of format 1, which does not bind its answer's key")
     if not gives_its_hash(entry):
         raise LedgerDamaged(f"ledger row {seq}: its contents do not give its hash")
     if entry.hash != (found[1].previous_hash if len(found) > 1 else snapshot.head.hash):

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.pieces import Piece
 
-__all__ = ["CHARGES", "Amendment", "OwnPart", "Rewritten", "amendments_digest"]
+__all__ = ["Amendment", "OwnPart", "Rewritten", "amendments_digest"]
 
-CHARGES: Final = -2
-"""The number under which the charges of an entry of format 1 are amended, which has no pieces."""
 _TAG: Final = b"sparing amendments 1\0"
 _PLACE: Final = Struct("!qq")  # sequence, number
 
@@ -28,7 +25,7 @@ _PLACE: Final = Struct("!qq")  # sequence, number
 class Amendment:
     """For the erasure that is act `erasure` of the journal, content of `new_digest` stands for that of `old_digest`.
 
-    `number` is the piece's in the entry `seq`, or CHARGES.
+    `number` is the piece's in the entry `seq`.
     """
 
     erasure: int
@@ -40,52 +37,32 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """An amendment with what is to be stored: a piece of an entry with this `salt`, or charges of format 1.
-
-    `first_digest` is the one that the entry binds.
-    """
+    """An amendment with what is to be stored: a piece of an entry with this `salt`."""
 
     amendment: Amendment
     salt: bytes
-    first_digest: bytes
-    content: Piece | EncodedCharges
+    piece: Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPart:
-    """The part of an entry in which a slot stands if it is touched at all: a piece, or charges of format 1.
-
-    `first_digest` is the one that the entry binds.
-    """
+    """The piece of the entry `seq` in which a slot stands if it is touched at all."""
 
     seq: int
     salt: bytes
-    first_digest: bytes
-    content: Piece | EncodedCharges
+    piece: Piece
 
     def without(self, slot: int, *, erasure: int) -> Rewritten | None:
         """The part with the slot untouched; None where it is so already.
 
         Raises ValueError for a part that cannot be read.
         """
-        match self.content:
-            case Piece() as piece:
-                amended = piece.without(slot, self.salt)
-                if amended is None:
-                    return None
-                return self._rewritten(erasure, piece.number, piece.digest, amended.digest, amended)
-            case EncodedCharges() as charges:
-                others = charges.without(slot)
-                if others is None:
-                    return None
-                old, new = bytes.fromhex(charges.digest()), bytes.fromhex(others.digest())
-                return self._rewritten(erasure, CHARGES, old, new, others)
-
-    def _rewritten(
-        self, erasure: int, number: int, old: bytes, new: bytes, content: Piece | EncodedCharges
-    ) -> Rewritten:
-        amendment = Amendment(erasure=erasure, seq=self.seq, number=number, old_digest=old, new_digest=new)
-        return Rewritten(amendment=amendment, salt=self.salt, first_digest=self.first_digest, content=content)
+        amended = self.piece.without(slot, self.salt)
+        if amended is None:
+            return None
+        old, new = self.piece.digest, amended.digest
+        amendment = Amendment(erasure=erasure, seq=self.seq, number=self.piece.number, old_digest=old, new_digest=new)
+        return Rewritten(amendment=amendment, salt=self.salt, piece=amended)
 
 
 def amendments_digest(amendments: Iterable[Amendment]) -> bytes:

@@ -9,17 +9,15 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import EntryRecord
 
 __all__ = [
-    "CHARGES_FIELDS",
     "ENTRY_FIELDS",
     "LISTED_FIELDS",
     "PUBLIC_FIELDS",
     "EntryField",
     "FieldType",
-    "charges_from",
     "entry_from",
     "entry_values",
     "public_from",
@@ -29,12 +27,10 @@ __all__ = [
 FieldType = Literal["int2", "int4", "int8", "float8", "numeric", "text", "uuid", "timestamptz", "bytea"]
 """Of Postgres; `numeric` holds whole numbers beyond 64 bits."""
 
-_CHARGES: Final = "charges."
-
 
 @dataclass(frozen=True, slots=True)
 class EntryField:
-    """One value of an entry. `name` is its attribute, `column` its column.
+    """One value of an entry. `name` is its attribute and its column.
 
     The value or the size of a field that `tells_charges` depends on charges: analysts' requests never
     read it.
@@ -42,20 +38,11 @@ class EntryField:
 
     name: str
     type: FieldType
-    column: str
     tells_charges: bool = False
-    may_be_null: bool = False
-
-    @property
-    def attribute(self) -> str:
-        """The name without the part of the entry in which it stands."""
-        return self.name.rpartition(".")[2]
 
 
-def _field(
-    name: str, type_: FieldType, *, column: str | None = None, tells_charges: bool = False, may_be_null: bool = False
-) -> EntryField:
-    return EntryField(name, type_, column or name, tells_charges=tells_charges, may_be_null=may_be_null)
+def _field(name: str, type_: FieldType, *, tells_charges: bool = False) -> EntryField:
+    return EntryField(name, type_, tells_charges=tells_charges)
 
 
 ENTRY_FIELDS: Final[Sequence[EntryField]] = (
@@ -71,11 +58,6 @@ ENTRY_FIELDS: Final[Sequence[EntryField]] = (
     _field("dimension", "int4"),
     _field("worst_case_units", "int8"),
     _field("worst_case_total_units", "int8"),
-    _field("charges.form", "int2", column="charge_form", tells_charges=True, may_be_null=True),
-    _field("charges.slots", "bytea", column="slots", tells_charges=True, may_be_null=True),
-    _field("charges.active", "bytea", column="active", tells_charges=True, may_be_null=True),
-    _field("charges.charge_units", "int8", column="charge_units", tells_charges=True, may_be_null=True),
-    _field("charges.charges", "bytea", column="charges", tells_charges=True, may_be_null=True),
     _field("charged_count", "int4", tells_charges=True),
     _field("left_out_count", "int4", tells_charges=True),
     _field("charged_units", "numeric", tells_charges=True),
@@ -101,44 +83,23 @@ _PUBLIC_NAMES: Final = frozenset(each.name for each in fields(PublicEntry))
 PUBLIC_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name in _PUBLIC_NAMES)
 """The fields of a `PublicEntry`, in the same order."""
 
-CHARGES_FIELDS: Final[Sequence[EntryField]] = tuple(each for each in ENTRY_FIELDS if each.name.startswith(_CHARGES))
-"""The fields of an entry's `EncodedCharges`, in the same order."""
-
 _BY_NAME: Final = {each.name: each for each in ENTRY_FIELDS}
 LISTED_FIELDS: Final[Sequence[EntryField]] = tuple(
     _BY_NAME[each.name] for each in fields(EntryRecord) if each.name in _BY_NAME
 )
-"""The fields of an `EntryRecord`, in its order; its `follows_first` is none of the entry's own."""
+"""The fields of an `EntryRecord`, in its order."""
 
 _PUBLIC_ATTRIBUTES: Final = [each.name for each in PUBLIC_FIELDS]
 _LISTED_ATTRIBUTES: Final = [each.name for each in LISTED_FIELDS]
-_CHARGES_ATTRIBUTES: Final = [each.attribute for each in CHARGES_FIELDS]
-_OWN: Final = [each for each in ENTRY_FIELDS if each not in CHARGES_FIELDS]
-_START: Final = ENTRY_FIELDS.index(CHARGES_FIELDS[0])
-_END: Final = _START + len(CHARGES_FIELDS)
-_NO_CHARGES: Final = (None,) * len(CHARGES_FIELDS)
+_ATTRIBUTES: Final = [each.name for each in ENTRY_FIELDS]
 
-_own_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*(each.name for each in _OWN))
-_charges_values: Final[Callable[[EncodedCharges], tuple[Any, ...]]] = attrgetter(*_CHARGES_ATTRIBUTES)
-
-
-def entry_values(entry: LedgerEntry) -> tuple[Any, ...]:
-    """The values of ENTRY_FIELDS of an entry; those of charges are None where it has none."""
-    own = _own_values(entry)
-    charges = _NO_CHARGES if entry.charges is None else _charges_values(entry.charges)
-    return (*own[:_START], *charges, *own[_START:])
+entry_values: Final[Callable[[LedgerEntry], tuple[Any, ...]]] = attrgetter(*_ATTRIBUTES)
+"""The values of ENTRY_FIELDS of an entry."""
 
 
 def entry_from(values: Sequence[Any]) -> LedgerEntry:
     """The entry of these values of ENTRY_FIELDS, without its pieces."""
-    own = dict(zip((each.name for each in _OWN), (*values[:_START], *values[_END:]), strict=True))
-    of_charges = values[_START:_END]
-    return LedgerEntry(charges=None if of_charges[0] is None else charges_from(of_charges), **own)
-
-
-def charges_from(values: Sequence[Any]) -> EncodedCharges:
-    """The charges of these values of CHARGES_FIELDS."""
-    return EncodedCharges(**dict(zip(_CHARGES_ATTRIBUTES, values, strict=True)))
+    return LedgerEntry(**dict(zip(_ATTRIBUTES, values, strict=True)))
 
 
 def public_from(values: Sequence[Any]) -> PublicEntry:
@@ -146,6 +107,6 @@ def public_from(values: Sequence[Any]) -> PublicEntry:
     return PublicEntry(**dict(zip(_PUBLIC_ATTRIBUTES, values, strict=True)))
 
 
-def record_from(values: Sequence[Any], *, follows_first: bool) -> EntryRecord:
+def record_from(values: Sequence[Any]) -> EntryRecord:
     """The row of a listing, of these values of LISTED_FIELDS."""
-    return EntryRecord(follows_first=follows_first, **dict(zip(_LISTED_ATTRIBUTES, values, strict=True)))
+    return EntryRecord(**dict(zip(_LISTED_ATTRIBUTES, values, strict=True)))

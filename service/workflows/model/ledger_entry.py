@@ -1,9 +1,9 @@
 """The ledger: one entry per charged query or burn, chained by SHA-256, with the price of every individual inside.
 
-Format 2 (docs/decisions/0027): an entry has a public part, which an auditor is shown, and a private one, of which it is
+An entry (format 2, docs/decisions/0027) has a public part, which an auditor is shown, and a private one, of which it is
 shown a salted digest. `hash` binds both, and each entry to all that came before; a holder of the public parts and the
 private digests checks the chain, and learns nothing of how many people a query concerned. Replaying the entries from
-the genesis gives every spent total again. Entries of format 1 keep their hashes, which bind counts without a salt.
+the genesis gives every spent total again.
 """
 
 import hashlib
@@ -17,11 +17,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import kept, uniform
+from service.core.arrays import kept
 from service.core.release import Participants
-from service.core.touched import Touched
 from service.query.canonical_json import canonical_json
-from service.workflows.model.encoded_charges import EncodedCharges
 from service.workflows.model.pieces import (
     WHOLE,
     Outcome,
@@ -37,7 +35,6 @@ __all__ = [
     "FORMAT",
     "GENESIS",
     "SALT_BYTES",
-    "EncodedCharges",
     "Kind",
     "LedgerEntry",
     "PublicEntry",
@@ -51,7 +48,7 @@ __all__ = [
 Kind = Literal["query", "burn"]
 
 FORMAT: Final = 2
-"""Of entries that are made today."""
+"""The number of the format in the bytes of every entry; 1 is never given again."""
 GENESIS: Final = bytes(32)
 SALT_BYTES: Final = 32
 
@@ -63,8 +60,7 @@ class PublicEntry:
     `worst_case_total_units` sums the public worst cases up to and with this entry, saturated at CHARGE_UNITS_MAX: it
     says for ever whether coverage was certain here. `values` are int64 grid steps, big-endian; `asked_at` is a whole
     second, in UTC. `mechanism` names what drew the noise, and with it the quantity that is priced (gaussian: the
-    squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them; in
-    format 1 it is empty.
+    squared norm in grid steps). `values_digest` is the SHA-256 of `values`, so that a listing need not read them.
     """
 
     seq: int
@@ -80,7 +76,7 @@ class PublicEntry:
     values: bytes
     asked_at: datetime
     kind: Kind = "query"
-    format: int = 1
+    format: int = FORMAT
     mechanism: str = "gaussian"
     values_digest: bytes = b""
 
@@ -103,14 +99,13 @@ class PublicEntry:
 class LedgerEntry(PublicEntry):
     """One charged query, or a burn: charges without an answer, for answers that a restored database has forgotten.
 
-    Of format 1 an entry has `charges`; of format 2 `pieces`, the `salt` of its digests, and more that its private part
-    binds: `answer_digest` of the principal and key that it was first given to, the head of the journal's chain (`acts`
-    and `acts_hash`), and of a burn `settled`, the position that it settles, as JSON. `pieces_digest` and
-    `private_digest` are kept beside what they are made of.
+    It has `pieces`, the `salt` of its digests, and more that its private part binds: `answer_digest` of the principal
+    and key that it was first given to, the head of the journal's chain (`acts` and `acts_hash`), and of a burn
+    `settled`, the position that it settles, as JSON. `pieces_digest` and `private_digest` are kept beside what they are
+    made of.
 
-    Charges and pieces say less than was written once an individual was erased or the ledger was pruned. Of a format 1
-    entry `first_digest` is then the digest of its charges as they were written; its pieces know theirs by themselves.
-    Of an entry that `is_pruned` there are neither.
+    Pieces say less than was written once an individual was erased; they know by themselves with which digests they
+    were written. An entry that `is_pruned` has none.
     """
 
     analyst_id: UUID
@@ -120,7 +115,6 @@ class LedgerEntry(PublicEntry):
     charged_units: int
     previous_hash: bytes
     hash: bytes
-    charges: EncodedCharges | None = None
     salt: bytes = b""
     pieces: tuple[Piece, ...] = ()
     pieces_digest: bytes = b""
@@ -129,14 +123,10 @@ class LedgerEntry(PublicEntry):
     acts: int = 0
     acts_hash: bytes = b""
     settled: bytes = b""
-    first_digest: bytes = b""
     is_pruned: bool = False
 
     def sealed(self) -> Self:
         """This very entry, with its digests and its hash, which its maker sets."""
-        if self.format == 1:
-            object.__setattr__(self, "hash", _first_format_hash(self))
-            return self
         object.__setattr__(self, "values_digest", hashlib.sha256(self.values).digest())
         object.__setattr__(self, "pieces_digest", pieces_digest(self.pieces))
         object.__setattr__(self, "private_digest", private_digest(self))
@@ -146,54 +136,42 @@ class LedgerEntry(PublicEntry):
     @property
     def is_itself(self) -> bool:
         """Whether everything in it gives its hash: the digests of its pieces too, if these are kept."""
-        if self.format != 1 and not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
+        if not self.is_pruned and pieces_digest(self.pieces) != self.pieces_digest:
             return False
-        if self.format != 1 and hashlib.sha256(self.values).digest() != self.values_digest:
+        if hashlib.sha256(self.values).digest() != self.values_digest:
             return False
         return chain_hash(self) == self.hash
 
     def pruned(self) -> Self:
-        """This entry without its charges or pieces; their digests stay."""
-        first_digest = self.charges_digest if self.format == 1 else b""
-        return replace(self, charges=None, pieces=(), first_digest=first_digest, is_pruned=True)
+        """This entry without its pieces; their digest stays."""
+        return replace(self, pieces=(), is_pruned=True)
 
     def piece_for(self, slot: int) -> Piece | None:
         """The piece in which a slot can stand."""
         return next((each for each in self.pieces if each.number in {WHOLE, number_for(slot)}), None)
 
-    def with_part(self, part: Piece | EncodedCharges, first_digest: bytes) -> Self:
-        """This entry with amended charges, which were written with `first_digest`, or with an amended piece."""
-        if isinstance(part, EncodedCharges):
-            return replace(self, charges=part, first_digest=first_digest)
-        return replace(self, pieces=tuple(part if each.number == part.number else each for each in self.pieces))
+    def with_piece(self, piece: Piece) -> Self:
+        """This entry with an amended piece."""
+        return replace(self, pieces=tuple(piece if each.number == piece.number else each for each in self.pieces))
 
     @property
     def is_rewritten(self) -> bool:
         """Whether it was pruned or amended, and so does not tell all that it charged."""
-        return self.is_pruned or bool(self.first_digest) or any(piece.first_digest for piece in self.pieces)
-
-    @property
-    def charges_digest(self) -> bytes:
-        """Of an entry of format 1, the digest of the charges that were written."""
-        if self.first_digest or self.charges is None:
-            return self.first_digest
-        return bytes.fromhex(self.charges.digest())
+        return self.is_pruned or any(piece.first_digest for piece in self.pieces)
 
     def public(self) -> PublicEntry:
         """A copy of the public part alone."""
         return PublicEntry(**{each.name: getattr(self, each.name) for each in fields(PublicEntry)})
 
     def quantities(self) -> Quantities:
-        """The pieces' quantities. Raises ValueError for an entry of format 1, and for pieces that cannot be read."""
+        """The pieces' quantities. Raises ValueError for pieces that cannot be read."""
         return joined(self.pieces)
 
     def decode(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """(charged slots, their charges in units, left-out slots), each increasing by slot.
 
-        Raises ValueError for charges or pieces that cannot be read.
+        Raises ValueError for pieces that cannot be read.
         """
-        if self.charges is not None:
-            return self.charges.decode()
         quantities = self.quantities()
         active = quantities.active
         charges = kept(active, quantities.prices(self.sigma_steps))
@@ -204,12 +182,6 @@ class LedgerEntry(PublicEntry):
 
         Raises what `decode` raises.
         """
-        if self.charges is not None:
-            charged, charges, left_out = self.charges.decode()
-            for slots, units in ((charged, charges), (left_out, uniform(0, left_out.size))):
-                active = np.full(slots.size, slots is charged)
-                yield Participants(touched=Touched(slots), active=active, norms_squared=units, count=slots.size), units
-            return
         for piece in self.pieces:
             measure, block = piece.block()
             amounts = block.norms_squared.astype(np.int64, copy=False)
@@ -217,13 +189,7 @@ class LedgerEntry(PublicEntry):
 
     def own(self, slot: int) -> tuple[Outcome, int]:
         """(what became of one slot, the units that it was charged). Raises what `decode` raises."""
-        if self.charges is None:
-            return self.quantities().own(slot, self.sigma_steps)
-        charged, charges, left_out = (part.tolist() for part in self.charges.decode())
-        units = dict(zip(charged, charges, strict=True)).get(slot)
-        if units is None:
-            return ("left_out" if slot in left_out else "untouched"), 0
-        return "charged", units
+        return self.quantities().own(slot, self.sigma_steps)
 
 
 def genesis(dataset: str, registration: bytes) -> bytes:
@@ -237,7 +203,7 @@ def answer_digest(salt: bytes, principal_id: UUID, key: str) -> bytes:
 
 
 def public_facts(entry: LedgerEntry) -> dict[str, Any]:
-    """The public part of an entry of format 2, under the names that an auditor is shown."""
+    """The public part of an entry, under the names that an auditor is shown."""
     return {
         "format": entry.format,
         "kind": entry.kind,
@@ -279,39 +245,13 @@ def private_digest(entry: LedgerEntry) -> bytes:
 
 def chain_hash(entry: LedgerEntry) -> bytes:
     """The value that `entry.hash` must have; pieces and values are bound by the digests that are kept of them."""
-    return _first_format_hash(entry) if entry.format == 1 else _hash(entry, private_digest(entry))
+    return _hash(entry, private_digest(entry))
 
 
 def _hash(entry: LedgerEntry, private: bytes) -> bytes:
     """Over the row before, the public part and the digest of the private one."""
     public = hashlib.sha256(canonical_json(public_facts(entry))).digest()
     return hashlib.sha256(b"sparing ledger 2\0" + entry.previous_hash + public + private).digest()
-
-
-def _first_format_hash(entry: LedgerEntry) -> bytes:
-    """SHA-256 over the previous hash and the canonical form of all of an entry of format 1."""
-    facts: dict[str, str | int | float] = {
-        "seq": entry.seq,
-        "query_id": str(entry.query_id),
-        "analyst_id": str(entry.analyst_id),
-        "analyst": entry.analyst,
-        "epoch": entry.epoch,
-        "query_hash": hashlib.sha256(entry.canonical).hexdigest() + ":" + entry.query_hash,
-        "sigma": entry.sigma,
-        "grid_log2": entry.grid_log2,
-        "dimension": entry.dimension,
-        "worst_case_units": str(entry.worst_case_units),
-        "worst_case_total_units": str(entry.worst_case_total_units),
-        "charges": entry.charges_digest.hex(),
-        "charged_count": entry.charged_count,
-        "left_out_count": entry.left_out_count,
-        "charged_units": str(entry.charged_units),
-        "values": hashlib.sha256(entry.values).hexdigest(),
-        "asked_at": entry.asked_at.isoformat(),
-    }
-    if entry.kind != "query":  # ledgers from before there were burns keep their hashes
-        facts["kind"] = entry.kind
-    return hashlib.sha256(b"sparing ledger 1\0" + entry.previous_hash + canonical_json(facts)).digest()
 
 
 def replay(entries: Iterable[LedgerEntry], spent: NDArray[np.int64]) -> None:

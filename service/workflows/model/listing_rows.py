@@ -27,10 +27,7 @@ class ActRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRecord:
-    """An entry as curators and auditors list it: numbers of people, and neither charges nor values.
-
-    `follows_first` says whether the entry before it is of format 1, whose hash commits to numbers of people.
-    """
+    """An entry as curators and auditors list it: numbers of people, and neither charges nor values."""
 
     seq: int
     query_id: UUID
@@ -54,7 +51,6 @@ class EntryRecord:
     worst_case_total_units: int
     values_digest: bytes
     private_digest: bytes
-    follows_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

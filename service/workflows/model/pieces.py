@@ -1,6 +1,6 @@
 """Pieces of a ledger entry: the touched individuals, which of them were active, and the quantity that priced each.
 
-The individuals of an entry of format 2 are divided into stretches of slots, so that one individual's receipt reads one
+The individuals of an entry are divided into stretches of slots, so that one individual's receipt reads one
 piece, an erasure rewrites one, and no value grows with the dataset. An entry that says little is one piece over all
 slots. A piece holds plain forms only: four bytes and a bit for each touched individual or two bits for each slot of its
 stretch, whichever is less in sum, and its quantity where the query admits different ones, in as many bytes as the

@@ -314,11 +314,8 @@ class _EntryEnd:
         str | None, doc("The digest that binds numbers of people under a random salt; it tells nothing of them.")
     ]
     previous_hash: Annotated[str | None, doc("The hash of the entry before.")]
-    hash: Annotated[
-        str | None,
-        doc("The entry's hash, over the hash before it; null for auditors where it commits to numbers of people."),
-    ]
-    is_checkable: Annotated[bool, doc("Whether `hash` is shown with all that gives it.")]
+    hash: Annotated[str | None, doc("The entry's hash, over the hash before it.")]
+    is_checkable: Annotated[bool, doc("Whether `hash` is shown with all that gives it, as it is of every entry.")]
 
 
 @dataclass(frozen=True, kw_only=True)

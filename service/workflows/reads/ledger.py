@@ -222,7 +222,7 @@ def _ledger_row(record: EntryRecord) -> LedgerRow:
         private_digest=record.private_digest.hex(),
         previous_hash=record.previous_hash.hex(),
         hash=record.hash.hex(),
-        is_checkable=record.format != 1 and not record.follows_first,
+        is_checkable=True,
     )
 
 

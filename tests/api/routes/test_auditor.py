@@ -1,15 +1,12 @@
 """The ledger, for auditors."""
 
 import hashlib
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import pytest
 import rfc8785
 
-from service.api.models import without_counts
 from service.workflows.model.views import LedgerRow
 from sparing import Chain
 from sparing._chain import chain_of
@@ -97,15 +94,6 @@ def hash_of(row: dict[str, Any]) -> str:
     public = hashlib.sha256(rfc8785.dumps({name: row[name] for name in PUBLIC})).digest()
     parts = (bytes.fromhex(row["previous_hash"]), public, bytes.fromhex(row["private_digest"]))
     return hashlib.sha256(b"sparing ledger 2\0" + b"".join(parts)).hexdigest()
-
-
-@pytest.mark.parametrize(("format_", "follows_first"), [(1, False), (1, True), (2, True)])
-def test_no_hash_is_shown_that_commits_to_numbers_of_people(*, format_: int, follows_first: bool) -> None:
-    """Nor one from which such a hash follows: the first of format 2 keeps its own, whose private digest is secret."""
-    row = replace(ROW, format=format_, is_checkable=format_ != 1 and not follows_first)
-    shown = without_counts(row)
-    assert (shown.previous_hash, shown.private_digest) == (None, None)
-    assert shown.hash == (None if format_ == 1 else "aa")
 
 
 async def test_the_pages_follow_each_other(world: World) -> None:

@@ -9,11 +9,11 @@ import pytest
 from service.engine.pages import PageTotals
 from service.store.postgres.sealing import SEAL_BYTES
 from service.store.postgres.store import PostgresStore
-from service.workflows.model.pieces import STRETCH_SLOTS, Piece
+from service.workflows.model.pieces import STRETCH_SLOTS
 from service.workflows.model.rows import StoredPage
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.ports.transaction import LongAct
-from tests.contracts.stores import dataset, second_entry
+from tests.contracts.stores import dataset, priced_entry
 from tests.e2e.workers import await_that
 from tests.keys import LEDGER_KEY
 
@@ -31,7 +31,7 @@ def store(database_url: str) -> Iterator[PostgresStore]:
         with opened.transaction(record.id, lock=True) as transaction:
             transaction.journal("rows", {}, slots=200_000)
             for charged in ({0: 7, 3: 9}, many):
-                transaction.append([second_entry(transaction.head, charged)], [], {})
+                transaction.append([priced_entry(transaction.head, charged)], [], {})
             transaction.commit()
         yield opened
 
@@ -70,7 +70,7 @@ def revisions(store: PostgresStore) -> list[bytes]:
         transaction.amend(found)
         rows = transaction._rows("SELECT piece FROM ledger WHERE piece IS NOT NULL", [])
         rows += transaction._rows("SELECT sealed FROM pieces WHERE number = 0", [])
-    contents = [part.content.content for part in found if isinstance(part.content, Piece)]
+    contents = [part.piece.content for part in found]
     assert [len(row[0]) for row in rows] == [len(content) + SEAL_BYTES for content in contents]
     return [bytes(row[0][:4]) for row in rows]
 

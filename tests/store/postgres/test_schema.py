@@ -141,9 +141,14 @@ def test_the_service_runs_as_that_role(store: PostgresStore, record: DatasetReco
 
 
 def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
-    """Pages plus the entries since, in plain SQL, equal the ledger's replay, before and after a checkpoint."""
-    with psycopg.connect(database_url) as connection:
-        before = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+    """Its page in plain SQL, and up to which entry all charges are in it."""
+
+    def shown() -> list[tuple[object, ...]]:
+        with psycopg.connect(database_url) as connection:
+            query = "SELECT key, spent_units, budget_units, at_seq FROM budgets ORDER BY slot"
+            return connection.execute(query).fetchall()
+
+    before = shown()
     page = PageTotals.zero()
     page.spent[[0, 2]] = 5, 7
     checkpoint = Checkpoint(since=0, seq=1, hash=store.head(record.id).hash, pages={0: page})
@@ -152,56 +157,27 @@ def test_the_view_shows_one_row_per_individual(store: PostgresStore, record: Dat
         transaction.append([second], [answer(second, "second")], {})
         transaction.commit()
     store.write_page(record.id, checkpoint, 0)
-    with psycopg.connect(database_url) as connection:
-        half = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
+    half = shown()
     assert store.finish_checkpoint(record.id, checkpoint)
-    with psycopg.connect(database_url) as connection:
-        after = connection.execute("SELECT key, spent_units, budget_units FROM budgets ORDER BY slot").fetchall()
-
-    assert before == [("ann", 5, 100), ("bob", 0, 100), ("eve", 7, 100)]
-    assert half == after == [("ann", 5 + 2**40, 100), ("bob", 3, 100), ("eve", 8, 100)]
+    assert before == [("ann", 0, 100, 0), ("bob", 0, 100, 0), ("eve", 0, 100, 0)]
+    assert half == shown() == [("ann", 5, 100, 1), ("bob", 0, 100, 1), ("eve", 7, 100, 1)]
 
 
-def test_the_view_reads_every_form_of_charges(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
-    """Lists and bitmaps, uniform charges and others, with and without people left out."""
-    people = np.arange(3, 203)
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.add_individuals(people, [f"p{n}" for n in people], np.full(200, 10**6))
-        transaction.journal("rows", {}, slots=203)
-        sparse = entry(transaction.head, {100: 9, 201: 11}, (150, 202))
-        transaction.append([sparse], [answer(sparse, "a")], {})
-        left_out = tuple(range(3, 203, 3))
-        dense = entry(transaction.head, {int(n): int(n) for n in people if n % 3}, left_out, slots=203)
-        transaction.append([dense], [answer(dense, "b")], {})
-        uniform = entry(transaction.head, {int(n): 4 for n in people}, slots=203, one_charge=True)
-        transaction.append([uniform], [answer(uniform, "c")], {})
-        transaction.commit()
-    assert [each.charges and each.charges.form for each in (sparse, dense, uniform)] == [0, 1, 1]
-
-    expected = {0: 5, 1: 0, 2: 7} | {int(n): 4 + (int(n) if n % 3 else 0) for n in people}
-    expected[100] += 9
-    expected[201] += 11
-    with psycopg.connect(database_url) as connection:
-        assert dict(connection.execute("SELECT slot, spent_units FROM budgets").fetchall()) == expected
-
-
-def test_a_burn_is_charged_in_the_view_too(store: PostgresStore, record: DatasetRecord, database_url: str) -> None:
-    """And no row is half a burn, half a query."""
-    with store.transaction(record.id, lock=True) as transaction:
-        transaction.append([burn(transaction.head, {0: 95, 1: 100, 2: 93})], [], {})
-        transaction.commit()
+def test_no_row_is_half_a_burn_and_half_a_query(store: PostgresStore, record: DatasetRecord) -> None:
+    """A burn has neither noise nor numbers."""
     with store.transaction(record.id, lock=True) as transaction:
         transaction.append([replace(burn(transaction.head, {}), dimension=1, values=bytes(8))], [], {})
         with pytest.raises(CommitRejected, match="23514"):
             transaction.commit()
-    with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT DISTINCT spent_units FROM budgets").fetchall() == [(100,)]
 
 
-def test_an_earlier_version_writes_no_page(record: DatasetRecord, database_url: str) -> None:
-    """One without counters would count no individual as charged."""
-    with psycopg.connect(database_url) as connection, pytest.raises(errors.NotNullViolation):
-        connection.execute("INSERT INTO pages (dataset_id, page, seq, spent) VALUES (1, 0, 1, %s)", [bytes(524_288)])
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_the_ledger_has_entries_of_one_format(store: PostgresStore, record: DatasetRecord, number: int) -> None:
+    """Its number stands in each row; another needs a migration."""
+    with store.transaction(record.id, lock=True) as transaction:
+        transaction.append([entry(transaction.head, {}, format=number)], [], {})
+        with pytest.raises(CommitRejected, match="23514"):
+            transaction.commit()
 
 
 @pytest.mark.parametrize("setting", ["synchronous_commit", "fsync", "full_page_writes"])

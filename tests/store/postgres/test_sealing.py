@@ -11,7 +11,7 @@ from service.store.postgres.connection import Session
 from service.store.postgres.sealing import LedgerSeal, Unreadable
 from service.workflows.model.pieces import Piece
 from service.workflows.ports.store import CommitRejected
-from tests.contracts.stores import answer, dataset, open_store, second_entry
+from tests.contracts.stores import answer, dataset, open_store, priced_entry
 from tests.keys import LEDGER_KEY
 
 SALT = bytes(range(32))
@@ -68,7 +68,7 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
             transaction.add_individuals(np.arange(80_000), [f"p{n}" for n in people], np.full(80_000, 2**60))
             transaction.journal("rows", {}, slots=80_000)
             transaction.commit()
-        made = second_entry(store.head(record.id), people, slots=80_000)
+        made = priced_entry(store.head(record.id), people, slots=80_000)
         opened = (
             store.conditional_append(record.id, store.head(record.id), asked=[])
             if proposed
@@ -79,7 +79,7 @@ def test_pieces_beyond_one_parameter_follow_in_the_same_transaction(
             appending.commit()
         with store.transaction(record.id, lock=False) as transaction:
             assert list(transaction.entries(after=0)) == [made]
-        stale = second_entry(transaction.head, people, slots=80_000)
+        stale = priced_entry(transaction.head, people, slots=80_000)
         with store.transaction(record.id, lock=True) as transaction:
             transaction.append([stale], [answer(made, "key-1")], {})  # a key that is taken
             with pytest.raises(CommitRejected):

@@ -13,6 +13,7 @@ from service.query.schema import Schema
 from service.store.postgres.connection import Connection
 from service.store.postgres.data_tables import records_tables
 from service.store.postgres.pool import LONG_MAX, SessionPool
+from service.store.postgres.sealing import SEAL_BYTES
 from service.store.postgres.snapshot import PostgresSnapshot
 from service.store.postgres.store import PostgresStore
 from service.workflows.model.rows import Asked, Head
@@ -244,10 +245,11 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
     kept = store.add_dataset(dataset())
     for number in range(7):
         head = store.head(kept.id)
-        made = entry(head, {slot: slot + 1 for slot in range(1000 if number == 3 else 20)})
+        made = entry(head, {slot: slot + 1 for slot in range(300 if number == 3 else 20)})
         with store.conditional_append(kept.id, head, asked=[]) as conditional_append:
             conditional_append.append([made], [answer(made, f"key-{number}")], {})
             conditional_append.commit()
+    small_bytes = len(made.pieces[0].content) + SEAL_BYTES + len(made.values)
     fetched: list[int] = []
     real = PostgresSnapshot._rows
 
@@ -257,7 +259,7 @@ def test_entries_are_fetched_by_bytes_as_well_as_by_number(
         return rows
 
     monkeypatch.setattr(PostgresSnapshot, "_rows", counted)
-    monkeypatch.setattr("service.store.postgres.snapshot.ENTRIES_BYTES", 2 * (20 * 8 + 3 + 16))
+    monkeypatch.setattr("service.store.postgres.snapshot.ENTRIES_BYTES", 2 * small_bytes)
     with store.transaction(kept.id, lock=False) as transaction:
         assert [each.seq for each in transaction.entries(after=0)] == list(range(1, 8))
         assert fetched == [2, 2, 2, 1, 0]

@@ -1,7 +1,6 @@
 """Shared values read back unchanged."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,9 +43,3 @@ def test_a_slice(number: int, accounts: list[tuple[int, int, bool, int, int]]) -
     np.testing.assert_array_equal(found.paused, told.paused)
     np.testing.assert_array_equal(found.charged, charged)
     np.testing.assert_array_equal(found.left_out, left_out)
-
-
-def test_a_part_that_is_missing_is_an_error() -> None:
-    """It would be another version's value: the seal lets none of those through."""
-    with pytest.raises(ValueError, match="missing"):
-        encoding.notice_of(encoding._pack({"fence": 1, "seq": 1, "data_version": 1}, [None]))

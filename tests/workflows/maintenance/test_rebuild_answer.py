@@ -22,8 +22,6 @@ from service.workflows.model.views import Principal
 from service.workflows.ports.store import CommitUnclear
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import answer
-from tests.contracts.stores import entry as first_format_entry
 from tests.factories import CLOCK, analyst, ask, open_replica, register, upload, witness_of
 
 QUERIES: dict[str, dict[str, Any]] = {
@@ -179,20 +177,14 @@ def test_a_damaged_entry_gives_no_answer(store: MemoryStore, replica: Replica, a
 
 
 def test_rows_without_an_answer_to_rebuild_are_named(store: MemoryStore, replica: Replica, ana: Principal) -> None:
-    """A burn, an entry of format 1, a missing row and a missing dataset."""
+    """A burn, a missing row and a missing dataset."""
     ask(replica, ana, "k")
     with store.transaction(1, lock=True) as transaction:
         state = DatasetState(kept(store).record)
         state.catch_up(transaction)
         burn(transaction, state, units=1, settled=(1, 1, 1), why="test", at=CLOCK)
-        old = first_format_entry(transaction.head, {0: 1})
-        transaction.append([old], [answer(old)], {})
         transaction.commit()
-    for seq, said in (
-        (2, "is a burn, which has no answer"),
-        (3, "is of format 1, which does not bind"),
-        (4, "there is no ledger row 4"),
-    ):
+    for seq, said in ((2, "is a burn, which has no answer"), (3, "there is no ledger row 3")):
         with pytest.raises(InvalidRequest, match=said):
             rebuild(store, "survey", seq=seq, key="k")
     with pytest.raises(NotFound):

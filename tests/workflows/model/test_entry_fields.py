@@ -6,20 +6,18 @@ from sqlalchemy.dialects import postgresql
 
 from service.store.postgres.tables import LEDGER
 from service.workflows.model.entry_fields import (
-    CHARGES_FIELDS,
     ENTRY_FIELDS,
     LISTED_FIELDS,
     PUBLIC_FIELDS,
-    charges_from,
     entry_from,
     entry_values,
     public_from,
     record_from,
 )
-from service.workflows.model.ledger_entry import EncodedCharges, LedgerEntry, PublicEntry
+from service.workflows.model.ledger_entry import LedgerEntry, PublicEntry
 from service.workflows.model.listing_rows import EntryRecord
 from service.workflows.model.rows import Head
-from tests.contracts.stores import entry, second_entry
+from tests.contracts.stores import priced_entry
 
 HEAD = Head(seq=0, hash=bytes(32), epoch=1, fence=1, data_version=0, slots=9, worst_case_units=0, checkpoint_seq=0)
 SQL_NAMES = {
@@ -36,16 +34,14 @@ SQL_NAMES = {
 
 
 def test_every_attribute_of_an_entry_is_listed_once() -> None:
-    """The attributes of its charges by their own names."""
-    own = {each.name for each in fields(LedgerEntry)} - {"charges", "pieces", "first_digest", "is_pruned"}
-    of_charges = {f"charges.{each.name}" for each in fields(EncodedCharges)}
-    names = [each.name for each in ENTRY_FIELDS]
-    assert sorted(names) == sorted(own | of_charges)
+    """Pieces are no field, and a row does not say that it is pruned."""
+    own = {each.name for each in fields(LedgerEntry)} - {"pieces", "is_pruned"}
+    assert sorted(each.name for each in ENTRY_FIELDS) == sorted(own)
 
 
 def test_the_columns_are_those_of_the_table() -> None:
     """By name, type, and nullability."""
-    listed = {each.column: (each.type, each.may_be_null) for each in ENTRY_FIELDS}
+    listed = {each.name: (each.type, False) for each in ENTRY_FIELDS}
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     columns = {
         column.name: (SQL_NAMES[column.type.compile(dialect)], column.nullable)
@@ -57,22 +53,17 @@ def test_the_columns_are_those_of_the_table() -> None:
 
 def test_an_entry_is_made_again_from_its_values() -> None:
     """Its public part is made from the values of the public fields."""
-    made, second = entry(HEAD, {0: 1, 3: 2}), second_entry(HEAD, {0: 1, 3: 2})
-    assert entry_from(entry_values(made)) == made
-    assert replace(entry_from(entry_values(second)), pieces=second.pieces) == second
+    made = priced_entry(HEAD, {0: 1, 3: 2})
+    assert replace(entry_from(entry_values(made)), pieces=made.pieces) == made
     public = made.public()
     assert public_from([getattr(public, each.name) for each in PUBLIC_FIELDS]) == public
     assert {each.name for each in PUBLIC_FIELDS} == {each.name for each in fields(PublicEntry)}
     assert not any(each.tells_charges for each in PUBLIC_FIELDS)
 
 
-def test_a_listing_and_charges_are_made_again_from_their_values() -> None:
-    """A listing has every field of its row but that of the entry before, and none of charges."""
-    made = entry(HEAD, {0: 1, 3: 2})
-    assert made.charges is not None
-    assert charges_from([getattr(made.charges, each.attribute) for each in CHARGES_FIELDS]) == made.charges
-    listed = record_from([getattr(made, each.name) for each in LISTED_FIELDS], follows_first=True)
-    assert [each.name for each in fields(EntryRecord)] == [*(each.name for each in LISTED_FIELDS), "follows_first"]
+def test_a_listing_is_made_again_from_its_values() -> None:
+    """It has every field of its row."""
+    made = priced_entry(HEAD, {0: 1, 3: 2})
+    listed = record_from([getattr(made, each.name) for each in LISTED_FIELDS])
+    assert [each.name for each in fields(EntryRecord)] == [each.name for each in LISTED_FIELDS]
     assert all(getattr(listed, each.name) == getattr(made, each.name) for each in LISTED_FIELDS)
-    assert listed.follows_first
-    assert not set(LISTED_FIELDS) & set(CHARGES_FIELDS)

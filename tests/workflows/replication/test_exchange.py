@@ -99,7 +99,7 @@ def test_messages_beyond_the_bound_are_dropped_without_waiting(world: World) -> 
 def test_large_charges_are_left_to_the_database(world: World) -> None:
     """Holding them back costs memory; the notice tells others to read them."""
     (entry,) = chain(1)
-    large = replace(entry, charges=None, format=2, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
+    large = replace(entry, pieces=(Piece.of(bytes(32), 0, bytes(ENTRY_BYTES_MAX + 1)),))
     world.exchanges[0].committed(RECORD, HEAD, [large])
     world.exchanges[0].publish()
     assert world.room.values == {}

@@ -17,7 +17,7 @@ from service.workflows.model.errors import InvalidRequest
 from service.workflows.ports.store import StoreUnavailable
 from service.workflows.replica import Replica
 from service.workflows.writer.state import DatasetState
-from tests.contracts.stores import answer, burn, dataset, entry, second_entry
+from tests.contracts.stores import answer, burn, dataset, entry, priced_entry
 from tests.factories import PEOPLE, VISITS, analyst, ask, open_replica, register, upload
 
 ROWS = [("ann", "NO", 44, 10), ("bob", "SE", 30, 20.5)]
@@ -152,10 +152,10 @@ def test_a_tail_is_long_by_the_bytes_of_its_pieces_too(monkeypatch: pytest.Monke
     assert not state.is_tail_long(entries=1)
 
 
-@pytest.mark.parametrize("is_second", [False, True])
-def test_counters_are_those_of_the_ledger(*, is_second: bool) -> None:
+@pytest.mark.parametrize("is_priced", [False, True])
+def test_counters_are_those_of_the_ledger(*, is_priced: bool) -> None:
     """Also pages on which a query only leaves people out; burns are not counted, and no entry counts twice."""
-    store, made = MemoryStore(), second_entry if is_second else entry
+    store, made = MemoryStore(), priced_entry if is_priced else entry
     record = store.add_dataset(dataset())
     with store.transaction(1, lock=True) as transaction:
         slots = np.array([0, 1, PAGE_SLOTS])

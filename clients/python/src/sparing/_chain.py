@@ -27,7 +27,7 @@ class Chain:
     """
 
     entries: int  # rows listed
-    checked: int  # of these, rows whose hash was recomputed; entries of format 1 do not list the parts of their hash
+    checked: int  # of these, rows whose hash was recomputed
     hash: str | None  # of the newest entry
     broken: tuple[int, ...]  # sequences of rows that are missing, do not give their hash, or do not follow
 
@@ -37,7 +37,7 @@ class ChainCheck:
 
     def __init__(self) -> None:
         """No row so far."""
-        self._entries = self._checked = 0
+        self._entries = 0
         self._newest: str | None = None
         self._broken: set[int] = set()
         self._sequence: int | None = None
@@ -50,20 +50,18 @@ class ChainCheck:
             self._newest = told["hash"]
         else:
             self._broken.update(range(told["sequence"] + 1, self._sequence))
-            if self._wanted is not None and told["hash"] != self._wanted:
+            if told["hash"] != self._wanted:
                 self._broken.add(self._sequence)
         self._sequence, self._wanted = told["sequence"], told["previous_hash"]
         self._entries += 1
-        if told["is_checkable"]:
-            self._checked += 1
-            if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
-                self._broken.add(told["sequence"])
+        if _query_hash(told) != told["query_sha256"] or _hash(told) != told["hash"]:
+            self._broken.add(told["sequence"])
 
     def result(self) -> Chain:
         """The chain of the rows so far; entries older than the last one count as missing."""
         missing = () if self._sequence is None else range(1, self._sequence)
         broken = tuple(sorted(self._broken.union(missing)))
-        return Chain(entries=self._entries, checked=self._checked, hash=self._newest, broken=broken)
+        return Chain(entries=self._entries, checked=self._entries, hash=self._newest, broken=broken)
 
 
 def chain_of(rows: Iterable[object]) -> Chain:
@@ -75,8 +73,12 @@ def chain_of(rows: Iterable[object]) -> Chain:
 
 
 def _row(row: object) -> Mapping[str, Any]:
-    names = {*_PUBLIC, "query", "previous_hash", "hash", "private_digest", "is_checkable"}
-    if not isinstance(row, Mapping) or not names <= row.keys():
+    hashes = {"previous_hash", "hash", "private_digest"}
+    if (
+        not isinstance(row, Mapping)
+        or not {*_PUBLIC, "query", *hashes} <= row.keys()
+        or not all(isinstance(row[name], str) for name in hashes)
+    ):
         raise APIReplyError("a row of the ledger does not show what its hash is made of")
     return row
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.core.arrays import Integers
-from service.workflows.model.amendments import CHARGES, Amendment, amendments_digest
+from service.workflows.model.amendments import Amendment, amendments_digest
 from service.workflows.model.journal import JournalAct
 from service.workflows.model.ledger_entry import LedgerEntry
 
@@ -80,7 +80,5 @@ class Amended:
 
 def _parts(entry: LedgerEntry) -> Iterator[tuple[int, bytes, bytes]]:
     """(number, digest as written, digest of what is held) of each part."""
-    if entry.charges is not None:
-        yield CHARGES, entry.charges_digest, bytes.fromhex(entry.charges.digest())
     for piece in entry.pieces:
         yield piece.number, piece.bound_digest, piece.digest

@@ -85,7 +85,7 @@ class AnswersCheck:
             wrong.append(f"its query_id is not that of ledger row {entry.seq}")
         if is_fresh and answer.principal_id != entry.analyst_id:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked by {entry.analyst_id}")
-        if is_fresh and entry.format != 1 and entry.answer_digest != _digest_of(answer, entry):
+        if is_fresh and entry.answer_digest != _digest_of(answer, entry):
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked under another key")
         if is_fresh and answer.at != entry.asked_at:
             wrong.append(f"is said to be fresh, but ledger row {entry.seq} was asked at another time")

@@ -126,11 +126,11 @@ class LedgerReplay:
             yield "does not continue the row before"
         if chain_hash(entry) != entry.hash:
             yield "its contents do not give its hash"
-        if entry.format != 1 and hashlib.sha256(entry.values).digest() != entry.values_digest:
+        if hashlib.sha256(entry.values).digest() != entry.values_digest:
             yield "its values do not give its values_digest"
-        if entry.format != 1 and private_digest(entry) != entry.private_digest:
+        if private_digest(entry) != entry.private_digest:
             yield "its private part does not give its private_digest"
-        if entry.format != 1 and not entry.is_pruned and pieces_digest(entry.pieces) != entry.pieces_digest:
+        if not entry.is_pruned and pieces_digest(entry.pieces) != entry.pieces_digest:
             yield "its pieces do not give its pieces_digest"
         yield from self._amended.wrong_with(entry)
         if entry.worst_case_total_units != min(self.worst_case_units + entry.worst_case_units, CHARGE_UNITS_MAX):

@@ -1,8 +1,7 @@
 """Whether the individuals in each entry are those that could pay for it, by the limits and pauses in force then.
 
-An entry of format 1 does not hold the charges of individuals left out; its worst case is used instead. Where the
-journal only bounds a limit, no individual may be charged beyond the bound, and whether one was left out rightly is
-unknown.
+Where the journal only bounds a limit, no individual may be charged beyond the bound, and whether one was left out
+rightly is unknown.
 """
 
 from collections import deque
@@ -13,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Integers, kept, uniform
+from service.core.arrays import Integers, kept
 from service.workflows.maintenance.verify.accounts import NAMED_MAX
 from service.workflows.maintenance.verify.journal import JournalState
 from service.workflows.model.journal import JournalAct
@@ -32,15 +31,9 @@ class Priced:
     @classmethod
     def of(cls, entry: LedgerEntry) -> Self:
         """Compute the charges again from an entry's pieces. Raises ValueError or IndexError if they cannot be read."""
-        if entry.format != 1:
-            quantities = entry.quantities()
-            prices = quantities.prices(entry.sigma_steps)
-            return cls(touched=quantities.touched, active=quantities.active, prices=prices)
-        charged, charges, left_out = entry.decode()
-        slots = np.concatenate([charged, left_out])
-        order = np.argsort(slots)
-        prices = np.concatenate([charges, uniform(entry.worst_case_units, left_out.size)])
-        return cls(touched=slots[order], active=(order < charged.size), prices=prices[order])
+        quantities = entry.quantities()
+        prices = quantities.prices(entry.sigma_steps)
+        return cls(touched=quantities.touched, active=quantities.active, prices=prices)
 
     @property
     def charged(self) -> Integers:
@@ -59,7 +52,7 @@ class Priced:
 
     @property
     def of_left_out(self) -> Integers:
-        """The charge that each slot left out would have had, or an upper bound."""
+        """The charge that each slot left out would have had."""
         return kept(~self.active, self.prices)
 
 
